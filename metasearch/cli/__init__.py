@@ -1,0 +1,86 @@
+"""The command line. Each command is a file here, imported when it is run; its body is one call.
+
+Exit codes are those of `metasearch.errors`.
+"""
+
+import logging
+import sys
+import traceback
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from metasearch import __version__
+from metasearch.errors import MetasearchError, nearest
+
+
+class _Failure(click.ClickException):
+    """An error that ends a command: one line on stderr and an exit code."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.exit_code = code  # type: ignore[misc]  # click declares it per class
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"metasearch: error: {self.message}", err=True)
+
+
+class Commands(click.Group):
+    """A group whose commands are the files beside this one, imported when they are run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Return a command by name."""
+        if name not in self.list_commands(ctx):
+            return None
+        command: click.Command = import_module(f"metasearch.cli.{name}").command
+        if not any(parameter.name == "debug" for parameter in command.params):
+            command.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks."))
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is asked for; a wrong name answers with the nearest one."""
+        if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
+            raise click.UsageError(f"no command '{args[0]}'.{nearest(args[0], self.list_commands(ctx))}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; errors become one line and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, click.ClickException, click.Abort):
+            raise
+        except Exception as error:
+            if "--debug" in sys.argv:
+                traceback.print_exc()
+            if isinstance(error, MetasearchError):
+                raise _Failure(str(error), error.exit_code) from error
+            hint = "" if "--debug" in sys.argv else "; --debug shows where"
+            raise _Failure(f"a bug in metasearch: {type(error).__name__}: {error}{hint}", 1) from error
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="metasearch")
+def main() -> None:
+    r"""Teach multilingual sentence encoders to search across languages from a handful of labels.
+
+    \b
+    First steps:
+      metasearch ls                                 what there is
+      metasearch show demo --mode mono-bi-multi     a task, and one episode of it
+      metasearch train --mode mono-bi-multi         meta-train the built-in encoder on the embedded benchmark
+      metasearch demo                               the learners side by side
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("metasearch: %(message)s"))
+    logger = logging.getLogger("metasearch")
+    logger.handlers = [handler]
+    logger.setLevel(logging.INFO)
+    logger.propagate = False

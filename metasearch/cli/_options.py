@@ -1,0 +1,40 @@
+"""Options that several commands share."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+include = click.option(
+    "--include", multiple=True, metavar="DIR", help="Folder with further tasks, modes/ and recipes/; repeatable."
+)
+data = click.option(
+    "--data", metavar="DIR", help="Folder of the task's files or a parent of it; by default METASEARCH_DATA."
+)
+fold = click.option("--fold", type=click.IntRange(min=0), default=0, show_default=True, help="Fold to hold out.")
+device = click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda", "mps"]),
+    default="auto",
+    show_default=True,
+    help="Where it runs.",
+)
+trust = click.option(
+    "--trust-remote-code",
+    is_flag=True,
+    help="Run Python code that comes with the encoder.",
+)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print scores as one JSON object on stdout.")
+
+
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return one decorator for several options, listed in `--help` in this order."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate

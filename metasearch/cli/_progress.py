@@ -1,0 +1,77 @@
+"""Shows training as it goes: a bar on a terminal, plain lines elsewhere; always on stderr."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+_EVERY_SECONDS = 10.0
+
+
+class Shown:
+    """A listener of the training loop, to be entered as a context.
+
+    Args:
+        label: what is trained, shown before every line.
+    """
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self._dev = ""
+        self._began = self._last = time.monotonic()
+        self._first_step: int | None = None
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        if sys.stderr.isatty():
+            self._bar = Progress(
+                TextColumn("{task.fields[label]}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[terms]}"),
+                TextColumn("[bold]{task.fields[dev]}"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
+        """Show a step; without a terminal one line in ten seconds."""
+        now = time.monotonic()
+        if self._first_step is None:
+            self._first_step, self._began = step - 1, now
+        shown = " ".join(f"{name} {value:.4f}" for name, value in terms.items())
+        if self._bar:
+            if self._task is None:
+                self._task = self._bar.add_task("", label=self.label, terms="", dev=self._dev, total=total)
+            self._bar.update(self._task, completed=step, total=total, terms=f"{phase} {shown}", dev=self._dev)
+        elif now - self._last >= _EVERY_SECONDS or step == total:
+            self._last = now
+            done = step - self._first_step - 1
+            left = (total - step) * (now - self._began) / done if done else 0.0
+            minutes, seconds = divmod(round(left), 60)
+            self._line(f"step {step}/{total} {phase} {shown}, {minutes}:{seconds:02d} left")
+
+    def on_dev(self, step: int, score: float, best: bool) -> None:
+        """Show a dev score."""
+        self._dev = f"dev {100 * score:.2f}"
+        if self._bar and self._task is not None:
+            self._bar.update(self._task, dev=self._dev)
+        elif not self._bar:
+            mark = " (zero-shot)" if step == 0 else " (best so far)" if best else ""
+            self._line(f"step {step} {self._dev}{mark}")
+
+    def _line(self, text: str) -> None:
+        print(f"{self.label}: {text}", file=sys.stderr, flush=True)  # noqa: T201

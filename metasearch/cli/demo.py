@@ -1,0 +1,41 @@
+"""`metasearch demo`: the learners side by side on the embedded benchmark."""
+
+import json
+from pathlib import Path
+
+import click
+
+from metasearch.cli import _options
+
+LEARNERS = (("fine-tune", "trans"), ("maml", "trans"), ("maml-align", "mono-bi-multi"))
+"""Each learner with the mode that it does best in, in Table 1 of the MAML-Align paper."""
+
+
+@click.command("demo")
+@click.option("--task", type=click.Choice(["demo", "demo-sts"]), default="demo", show_default=True, help="Which one.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the runs.")
+@click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each learner at most.")
+@_options.device
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the runs; by default a new one.")
+@_options.as_json
+def command(task: str, seed: int, max_steps: int | None, device: str, output: Path | None, as_json: bool) -> None:
+    """Train fine-tune, MAML and MAML-Align on the embedded benchmark, and set them beside zero-shot in one table."""
+    from metasearch import jobs
+    from metasearch.cli._progress import Shown
+    from metasearch.cli.train import configure, fresh_folder
+
+    folder = output or fresh_folder(task)
+    results = []
+    for learner, mode in LEARNERS:
+        chosen = "mono-bi" if task == "demo-sts" and mode == "trans" else mode
+        config = configure(
+            mode=chosen, task=task, encoder=None, learner=learner, recipe=None, assignments=(), epochs=None, include=(),
+            seed=seed, max_steps=max_steps, device=device,
+        )  # fmt: skip
+        with Shown(learner) as shown:
+            results.append(jobs.train(config, folder / learner, shown))
+    report, rows = jobs.side_by_side(folder, results)
+    if as_json:
+        click.echo(json.dumps({"run": str(folder), "results": rows}, ensure_ascii=False))
+    else:
+        click.echo(f"{report}\nrun: {folder}")

@@ -1,0 +1,72 @@
+"""`metasearch evaluate`: score an encoder as it is."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from metasearch.cli import _options
+
+POOLS = ("multilingual", "bilingual", "monolingual")
+
+
+@click.command("evaluate")
+@click.option("--task", default="demo", show_default=True, help="What to evaluate on; see `metasearch ls tasks`.")
+@click.option("--encoder", help="Built-in name, local folder (such as RUN/model) or hub name; by default the task's.")
+@click.option(
+    "--split",
+    type=click.Choice(["test", "dev", "train", "all"]),
+    default="test",
+    show_default=True,
+    help="Part of the fold; `all` takes the whole data.",
+)
+@click.option(
+    "--pool",
+    "pools",
+    type=click.Choice(POOLS),
+    multiple=True,
+    default=("multilingual",),
+    show_default=True,
+    help="What to rank, for retrieval; repeatable. bilingual and monolingual make the language matrix.",
+)
+@_options.together(_options.fold, _options.device, _options.data, _options.include, _options.trust)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="JSON-lines file to append the scores to.")
+@_options.as_json
+def command(
+    task: str,
+    encoder: str | None,
+    split: str,
+    pools: Sequence[str],
+    fold: int,
+    device: str,
+    data: str | None,
+    include: Sequence[str],
+    trust_remote_code: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    r"""Score an encoder on a task: mAP@20 and mAP of retrieval, Pearson and Spearman of similarity.
+
+    \b
+    Examples:
+      metasearch evaluate --task demo --pool multilingual --pool bilingual --pool monolingual
+      metasearch evaluate --task lareqa --encoder minilm --data ~/data --fold 0
+    """
+    from metasearch import jobs
+    from metasearch.catalog import load_benchmark
+    from metasearch.evaluation.report import by_language, matrix
+
+    benchmark = load_benchmark(task, None, fold, data, include)
+    chosen = encoder or benchmark.task.encoder
+    rows = jobs.evaluate_encoder(chosen, benchmark, split, pools, device, trust_remote_code)  # type: ignore[arg-type]
+    if output is not None:
+        jobs.append_rows(output, rows)
+    if as_json:
+        click.echo(json.dumps({"results": rows}, ensure_ascii=False))
+        return
+    shown = dict.fromkeys(row["pool"] for row in rows)
+    tables = [by_language(rows, split, pool) for pool in shown if pool != "bilingual"]
+    if "bilingual" in shown:
+        tables += [matrix(rows, str(measure)) for measure in benchmark.measures]
+    click.echo("\n\n".join(tables))

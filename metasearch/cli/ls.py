@@ -1,0 +1,41 @@
+"""`metasearch ls`: what there is."""
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from metasearch import registry
+from metasearch.cli import _options
+from metasearch.data.library import Library
+
+KINDS = ("tasks", "modes", "recipes", "learners", "encoders")
+
+
+@click.command("ls")
+@click.argument("kind", type=click.Choice(KINDS), required=False)
+@_options.include
+def command(kind: str | None, include: Sequence[str]) -> None:
+    r"""List tasks, transfer modes, recipes, learners and built-in encoders.
+
+    \b
+    Example:
+      metasearch ls modes
+    """
+    library = Library(include)
+    for shown in (kind,) if kind else KINDS:
+        click.echo(f"{shown}:")
+        entries = list(_entries(library, shown))
+        width = max(len(name) for name, _ in entries)
+        for name, text in entries:
+            click.echo(f"  {name.ljust(width)}  {text}")
+    if kind in (None, "encoders"):
+        click.echo("Any sentence-transformers or transformers checkpoint is an encoder, by hub name or local folder.")
+
+
+def _entries(library: Library, kind: str) -> Iterator[tuple[str, str]]:
+    if kind in ("learners", "encoders"):
+        yield from ((name, registry.summary(kind, name)) for name in registry.names(kind))
+        return
+    single = kind.removesuffix("s")
+    for name in library.names(single):
+        yield name, getattr(library, single)(name).description

@@ -1,0 +1,79 @@
+"""`metasearch show`: a task with one drawn episode, a transfer mode, or a recipe."""
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from metasearch.cli import _options
+from metasearch.data import taskfile
+from metasearch.data.library import Library
+from metasearch.errors import ConfigError, nearest
+
+
+@click.command("show")
+@click.argument("name")
+@click.option("--mode", help="Transfer mode: print its arrangements for the task, and draw one episode.")
+@click.option("--episode", type=click.IntRange(min=0), default=0, show_default=True, help="Which episode to draw.")
+@click.option("--recipe", help="Recipe that says how to draw; by default that of the mode's learner.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draw.")
+@_options.together(_options.fold, _options.data, _options.include)
+def command(
+    name: str,
+    mode: str | None,
+    episode: int,
+    recipe: str | None,
+    seed: int,
+    fold: int,
+    data: str | None,
+    include: Sequence[str],
+) -> None:
+    r"""Print a task, mode or recipe by NAME.
+
+    \b
+    Examples:
+      metasearch show demo --mode mono-bi-multi
+      metasearch show maml-align
+    """
+    library = Library(include)
+    kind = next((kind for kind in ("task", "mode", "recipe") if name in library.names(kind)), None)
+    if kind is None:
+        everything = [known for kind in ("task", "mode", "recipe") for known in library.names(kind)]
+        raise ConfigError(f"no task, mode or recipe '{name}'.{nearest(name, everything)}")
+    found = getattr(library, kind)(name)
+    click.echo(taskfile.dump(found.model_dump(mode="json", exclude_none=True)))
+    if mode is not None:
+        if kind != "task":
+            raise ConfigError(f"--mode goes with a task; '{name}' is a {kind}")
+        for line in _episode(name, mode, recipe, fold, data, include, seed, episode):
+            click.echo(line)
+
+
+def _episode(
+    task: str,
+    mode: str,
+    recipe: str | None,
+    fold: int,
+    data: str | None,
+    include: Sequence[str],
+    seed: int,
+    index: int,
+) -> Iterator[str]:
+    from metasearch.catalog import choose_recipe, load_benchmark, samplers
+    from metasearch.episodes.episode import Triplet
+
+    benchmark = load_benchmark(task, mode, fold, data, include)
+    chosen = choose_recipe(mode, benchmark.task.encoder, None, recipe, (), include)
+    yield f"mode {mode} on {task}, fold {fold}: {benchmark.data.describe()}"
+    for phase, arrangements in benchmark.arrangements.items():
+        yield f"  {phase}: {' | '.join(map(str, arrangements))}"
+    episode = samplers(benchmark, chosen, seed)["meta-train"].episode(index)
+    yield f"\nmeta-train episode {index} of seed {seed}, recipe {chosen.recipe}: {episode.arrangement}"
+    for name, examples in zip(("X", "Y", "Z"), episode.sets, strict=False):
+        yield f"\n{name}  {examples.variant}"
+        for example in examples.examples:
+            if isinstance(example, Triplet):
+                yield f"  ? {example.question.text}"
+                yield f"    + {example.positive.language}: {example.positive.shown}"
+                yield f"    - {example.negative.language}: {example.negative.shown}"
+            else:
+                yield f"  {5 * example.score:.1f}  {example.text1}  |  {example.text2}"

@@ -1,0 +1,91 @@
+"""`metasearch train`: meta-train an encoder, and score it against zero-shot."""
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from metasearch.cli import _options
+from metasearch.errors import ConfigError
+
+
+@click.command("train")
+@click.option("--mode", help="Transfer mode, such as mono-bi-multi; see `metasearch ls modes`.")
+@click.option("--task", default="demo", show_default=True, help="What to train on; see `metasearch ls tasks`.")
+@click.option("--encoder", help="Built-in name, local folder or hub name; by default the task's.")
+@click.option("--learner", help="By default maml-align for a mode of three links, maml for one of two.")
+@click.option("--recipe", help="Hyper-parameters by name; by default the learner's.")
+@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
+@_options.fold
+@click.option("--seed", type=int, default=0, show_default=True, help="Of episodes, dropout and the tiny encoder.")
+@click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps at most; both phases shrink.")
+@click.option("--epochs", type=click.IntRange(min=1), help="Passes over meta-train and meta-valid, at most.")
+@click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
+@_options.together(_options.device, _options.data, _options.include, _options.trust)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder; by default a new one below runs/.")
+@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run as it was configured.")
+@_options.as_json
+def command(resume: Path | None, output: Path | None, as_json: bool, **flags: Any) -> None:
+    r"""Meta-train an encoder on a task, and report its scores against zero-shot.
+
+    \b
+    Examples:
+      metasearch train --mode mono-bi-multi
+      metasearch train --task lareqa --mode trans --encoder minilm --data ~/data --max-steps 90 -o runs/lareqa
+      metasearch train --resume runs/lareqa
+    """
+    from metasearch import jobs
+    from metasearch.cli._progress import Shown
+
+    if resume is not None:
+        with Shown(resume.name) as shown:
+            result = jobs.resume(resume, shown)
+    else:
+        config = configure(**flags)
+        folder = output or fresh_folder(config.task, config.recipe.learner)
+        with Shown(config.recipe.learner) as shown:
+            result = jobs.train(config, folder, shown)
+    if as_json:
+        click.echo(json.dumps({"run": str(result.folder), "results": result.rows}, ensure_ascii=False))
+    else:
+        click.echo(f"{result.report}\nrun: {result.folder}")
+
+
+def configure(
+    mode: str | None,
+    task: str,
+    encoder: str | None,
+    learner: str | None,
+    recipe: str | None,
+    assignments: Sequence[str],
+    epochs: int | None,
+    include: Sequence[str],
+    **rest: Any,
+) -> Any:
+    """Return the configuration of a run, every name in it checked."""
+    from metasearch.catalog import choose_recipe
+    from metasearch.config import RunConfig
+    from metasearch.data.library import Library
+
+    library = Library(include)
+    if mode is None:
+        raise ConfigError(f"--mode is missing; one of {', '.join(library.names('mode'))}, or --resume RUN")
+    encoder = encoder or library.task(task).encoder
+    changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
+    chosen = choose_recipe(mode, encoder, learner, recipe, changes, include)
+    # A folder is kept as it was found, so that a resumed run finds it from elsewhere.
+    here = str(Path(encoder).resolve()) if Path(encoder).is_dir() else encoder
+    places = {"include": [str(Path(folder).resolve()) for folder in include]}
+    if rest.get("data"):
+        places["data"] = str(Path(rest["data"]).resolve())  # type: ignore[assignment]
+    return RunConfig.model_validate({**rest, "task": task, "mode": mode, "encoder": here, "recipe": chosen, **places})
+
+
+def fresh_folder(*words: str) -> Path:
+    """Return a folder below `runs/` that does not exist yet."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    base = Path("runs") / "-".join([stamp, *words])
+    return next(p for i in range(1, 1000) if not (p := base if i == 1 else base.with_name(f"{base.name}-{i}")).exists())

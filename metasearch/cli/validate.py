@@ -1,0 +1,23 @@
+"""`metasearch validate`: check a task from its declaration to an embedded episode."""
+
+from collections.abc import Sequence
+
+import click
+
+from metasearch.cli import _options
+
+
+@click.command("validate")
+@click.argument("task")
+@_options.together(_options.data, _options.include)
+def command(task: str, data: str | None, include: Sequence[str]) -> None:
+    r"""Load TASK, resolve its names, read its data, cut its folds, and draw and embed an episode of every mode.
+
+    \b
+    Example:
+      metasearch validate demo
+    """
+    from metasearch import jobs
+
+    for line in jobs.validate(task, data, include):
+        click.echo(f"ok  {line}")

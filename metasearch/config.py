@@ -1,0 +1,145 @@
+"""Hyper-parameters and run settings as typed, frozen values.
+
+A `Recipe` says how a learner learns and comes from `tasks/recipes/*.yaml`; a `RunConfig` says what is run and comes
+from the command line. Together they are all that a run depends on besides the data and the encoder's weights.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+Role = Literal["question", "candidate", "text"]
+"""What a text is to the encoder; it decides how long the text may be and which prompt stands before it."""
+
+
+class Declared(BaseModel):
+    """Base of everything that is declared: unknown keys are refused, values are frozen."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class MaxLength(Declared):
+    """Longest input in tokens, special tokens included; longer texts are cut at the right.
+
+    `question` and `candidate` serve retrieval, `text` similarity.
+    """
+
+    question: Positive = 96
+    candidate: Positive = 256
+    text: Positive = 100
+
+
+class Episodes(Declared):
+    """How the sets of an episode are drawn.
+
+    Attributes:
+        k: examples (triplets, or scored pairs) in the support set.
+        q: examples in each query set.
+        n_neg: negatives for each anchor and positive, flattened to triplets of one negative each.
+        queries: `random`, or `similar` to the support's questions by the starting encoder.
+        similar_top: how many nearest questions a `similar` query is drawn from.
+        negatives: class of the negatives by their distance to the anchor on the current encoder.
+        negative_pool: how many random negatives are looked at to find one of that class.
+    """
+
+    k: Positive = 8
+    q: Positive = 4
+    n_neg: Positive = 3
+    queries: Literal["random", "similar"] = "random"
+    similar_top: Positive = 5
+    negatives: Literal["random", "easy", "semi-hard", "hard"] = "random"
+    negative_pool: Positive = 64
+
+
+class Loss(Declared):
+    """The loss of a set of examples.
+
+    Attributes:
+        margin: of the triplet loss.
+        distance: what it is taken over; see `metasearch.losses.triplet`.
+    """
+
+    margin: NonNegative = 1.0
+    distance: Literal["euclidean", "cosine"] = "euclidean"
+
+
+class Outer(Declared):
+    """The outer optimiser, AdamW."""
+
+    lr: Rate
+    eps: Rate = 1e-8
+    weight_decay: NonNegative = 0.0
+
+
+class Budget(Declared):
+    """How long is trained and when it is stopped.
+
+    Attributes:
+        meta_train: episodes in the meta-train phase of an epoch.
+        meta_valid: episodes in the meta-valid phase of an epoch; both phases update the weights.
+        meta_batch: episodes in one outer step.
+        epochs: passes over both phases, at most.
+        eval_every: outer steps between two evaluations on dev; 0 evaluates once, at the end.
+        patience: outer steps without a better dev score after which training stops; 0 never stops.
+        dev_holdout: share of the dev groups kept out of meta-valid episodes and used alone for the dev score.
+    """
+
+    meta_train: Count = 7000
+    meta_valid: Count = 2000
+    meta_batch: Positive = 4
+    epochs: Positive = 20
+    eval_every: Count = 25
+    patience: Count = 50
+    dev_holdout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+
+class Recipe(Declared):
+    """A learner and its hyper-parameters.
+
+    Attributes:
+        dropout: whether the encoder's dropout is on while training (off in the paper's experiments).
+        options: the learner's own hyper-parameters; the learner knows their names and types.
+        sources: where each value comes from, by dotted key.
+    """
+
+    recipe: str
+    description: str
+    learner: str
+    episodes: Episodes = Episodes()
+    loss: Loss = Loss()
+    outer: Outer
+    budget: Budget = Budget()
+    dropout: bool = False
+    options: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+
+
+class RunConfig(Declared):
+    """What is run, as resolved from the command line; `config.yaml` of a run folder.
+
+    Attributes:
+        recipe: all hyper-parameters, resolved.
+        fold: which fold is held out.
+        max_steps: outer steps at most; when it is less than an epoch, both phases shrink in proportion.
+        data: folder of the data files, or None to look in `METASEARCH_DATA`.
+        include: folders with further tasks, modes and recipes.
+    """
+
+    task: str
+    mode: str
+    encoder: str
+    recipe: Recipe
+    fold: Count = 0
+    seed: int = 0
+    max_steps: Positive | None = None
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    precision: Literal["fp32", "bf16"] = "fp32"
+    data: str | None = None
+    include: list[str] = []
+    trust_remote_code: bool = False

@@ -1,0 +1,82 @@
+"""Cross-validation splits that never let a group (an article, a row) straddle train, dev and test.
+
+The protocol of the MAML-Align paper, checked against its Table 2: cut the groups into k runs in file order, hold one
+run out as test, take the last groups of what remains as dev, as many as the test has, and train on the rest.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from metasearch.data.records import Data
+from metasearch.data.task import Folds
+from metasearch.errors import ConfigError, DataError
+from metasearch.seeding import stream
+
+
+@dataclass(frozen=True)
+class Split:
+    """One fold of a task's data."""
+
+    train: Data
+    dev: Data
+    test: Data
+
+
+def split(data: Data, folds: Folds, fold: int) -> Split:
+    """Return one fold.
+
+    Args:
+        data: what a reader returned.
+        folds: the protocol.
+        fold: which run of groups is the test set, from 0.
+
+    Raises:
+        ConfigError: the fold is out of range.
+        DataError: there are too few groups, or the data does not come split.
+    """
+    train, dev, test = _given(data, fold) if folds.method == "given" else _kfold(data.groups, folds, fold)
+    return Split(data.select(train), data.select(dev), data.select(test))
+
+
+def hold_out(dev: Data, share: float) -> tuple[Data, Data]:
+    """Split dev into the part that meta-valid episodes are drawn from and the part that gives the dev score.
+
+    Args:
+        dev: of one fold.
+        share: of the groups, for the dev score. 0 uses all of dev for both, as the paper does.
+    """
+    count = round(share * len(dev.groups))
+    if count == 0:
+        return dev, dev
+    return dev.select(dev.groups[:-count]), dev.select(dev.groups[-count:])
+
+
+Groups = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+
+def _kfold(groups: tuple[str, ...], folds: Folds, fold: int) -> Groups:
+    if not 0 <= fold < folds.k:
+        raise ConfigError(f"fold {fold} is out of range; the task has folds 0 to {folds.k - 1}")
+    if len(groups) < folds.k:
+        raise DataError(f"{folds.k} folds need at least {folds.k} articles or rows; the data has {len(groups)}")
+    order = list(groups)
+    if folds.shuffle:
+        stream(folds.seed, "folds").shuffle(order)
+    test = [order[i] for i in np.array_split(np.arange(len(order)), folds.k)[fold]]
+    rest = [group for group in order if group not in set(test)]
+    cut = len(rest) - len(test)
+    return tuple(rest[:cut]), tuple(rest[cut:]), tuple(test)
+
+
+def _given(data: Data, fold: int) -> Groups:
+    if fold != 0:
+        raise ConfigError(f"fold {fold} is out of range; the task comes with one split, fold 0")
+    by_split = {
+        name: tuple(group for group in data.groups if data.given.get(group) == name)
+        for name in ("train", "dev", "test")
+    }
+    for name, groups in by_split.items():
+        if not groups:
+            raise DataError(f"the data has no '{name}' part, which its task says it comes with")
+    return by_split["train"], by_split["dev"], by_split["test"]

@@ -1,0 +1,60 @@
+"""Finds the folder that holds a task's files, or says where to get them."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from metasearch.data.task import Task, data_beside
+from metasearch.errors import DataError
+
+VARIABLE = "METASEARCH_DATA"
+_DEPTH = 3
+
+
+def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | None = None) -> Path:
+    """Return the folder that holds all of the expected files.
+
+    Looks in `data` where it is given, else beside the task's declaration, else in `METASEARCH_DATA`; each time in
+    the folder itself and up to three levels below it.
+
+    Args:
+        task: the task that needs them.
+        declared_in: the task's YAML file.
+        expected: file names that the reader will open.
+        data: the folder that the user named.
+
+    Raises:
+        DataError: no folder holds them; the message says which files are missing, where to get them, their licence
+            and the folder that is expected.
+    """
+    beside = data_beside(task, declared_in)
+    if data is not None:
+        root, said = Path(data), f"--data {data}"
+    elif beside is not None:
+        root, said = beside, f"data: {task.data} in {declared_in}"
+    elif os.environ.get(VARIABLE):
+        root, said = Path(os.environ[VARIABLE]), f"{VARIABLE}={os.environ[VARIABLE]}"
+    else:
+        raise DataError(f"task '{task.task}' needs data: pass --data DIR or set {VARIABLE}.\n{_advice(task, expected)}")
+    if not root.is_dir():
+        raise DataError(f"{said}: no such folder.\n{_advice(task, expected)}")
+    folder = max(_folders(root), key=lambda f: sum((f / name).is_file() for name in expected))
+    missing = [name for name in expected if not (folder / name).is_file()]
+    if len(missing) == len(expected):
+        raise DataError(f"{said}: none of the files of task '{task.task}' is there.\n{_advice(task, expected)}")
+    if missing:
+        raise DataError(f"{folder}: missing {', '.join(missing)}.\n{_advice(task, expected)}")
+    return folder
+
+
+def _folders(root: Path) -> Iterator[Path]:
+    """The folder and those below it, shallow ones first (`max` keeps the first of equals)."""
+    level = [root]
+    for _ in range(_DEPTH + 1):
+        yield from level
+        level = sorted(d for folder in level for d in folder.iterdir() if d.is_dir() and not d.name.startswith("."))
+
+
+def _advice(task: Task, expected: Sequence[str]) -> str:
+    names = ", ".join(expected[:3]) + (", ..." if len(expected) > 3 else "")
+    return f"Get it from {task.source.url} (licence: {task.source.licence}); expected is a folder with {names}"

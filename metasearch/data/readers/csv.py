@@ -1,0 +1,41 @@
+"""Users' own data as CSV with a header: `LL.csv` a language for retrieval, `LL-LL.csv` a pair for similarity.
+
+Columns are `question,answer[,context][,id][,article]`, or `text1,text2,score[,group]`.
+"""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from metasearch.data.readers import _rows
+from metasearch.data.readers.base import text_of
+from metasearch.data.records import Data
+from metasearch.data.task import Task
+from metasearch.errors import DataError
+
+
+def files(task: Task) -> list[str]:
+    """Return one file name a language, or a language pair."""
+    return _rows.files(task, ".csv")
+
+
+def read(folder: Path, task: Task) -> Data:
+    """Read all files of a task; `DataError` names file and line of a damaged one."""
+    return _rows.read(folder, task, ".csv", _lines)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, _rows.Row]]:
+    reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
+    header: list[str] | None = None
+    try:
+        for row in reader:
+            if header is None:
+                header = [name.strip() for name in row]
+            elif row and len(row) != len(header):
+                raise DataError(f"{path}:{reader.line_num}: expected {len(header)} columns, got {len(row)}")
+            elif row:
+                filled = {name: value for name, value in zip(header, row, strict=True) if value.strip()}
+                yield reader.line_num, filled
+    except csv.Error as error:
+        raise DataError(f"{path}:{reader.line_num}: not CSV: {error}") from None

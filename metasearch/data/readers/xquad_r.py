@@ -1,0 +1,111 @@
+"""XQuAD-R, the data of LAReQA: one SQuAD-style JSON file a language, with sentence boundaries.
+
+Every sentence of every paragraph is a candidate; the encoder sees the sentence followed by its whole paragraph, with
+no separator and line breaks removed. A question is answered by the sentence in which its answer begins (LAReQA,
+section 3; the spans of `sentence_breaks` are used because `sentences` differs from the text in one Turkish paragraph).
+"""
+
+import json
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from metasearch.data.readers.base import text_of, unique
+from metasearch.data.records import Candidate, Question, RetrievalData
+from metasearch.data.task import Task
+from metasearch.errors import DataError
+
+
+class _Answer(BaseModel):
+    answer_start: int
+
+
+class _Question(BaseModel):
+    id: str
+    question: str
+    answers: list[_Answer]
+
+
+class _Paragraph(BaseModel):
+    context: str
+    sentence_breaks: list[tuple[int, int]]
+    qas: list[_Question]
+
+
+class _Article(BaseModel):
+    title: str
+    paragraphs: list[_Paragraph]
+
+
+class _File(BaseModel):
+    data: list[_Article]
+
+
+def files(task: Task) -> list[str]:
+    """Return one file name a language."""
+    return [f"{language}.json" for language in task.languages]
+
+
+def read(folder: Path, task: Task) -> RetrievalData:
+    """Read all languages of a task.
+
+    Raises:
+        DataError: a file is damaged or empty; names file and line or JSON path.
+    """
+    questions: list[Question] = []
+    candidates: list[Candidate] = []
+    for language in task.languages:
+        path = folder / f"{language}.json"
+        found = _language(path, language)
+        unique([question.id for question in found[0]], path)
+        questions += found[0]
+        candidates += found[1]
+    return RetrievalData(tuple(questions), tuple(candidates))
+
+
+def _language(path: Path, language: str) -> tuple[list[Question], list[Candidate]]:
+    questions: list[Question] = []
+    candidates: list[Candidate] = []
+    number = 0
+    for a, article in enumerate(_load(path).data):
+        for p, paragraph in enumerate(article.paragraphs):
+            number += 1
+            answers = _answers(paragraph, f"{path}: data[{a}].paragraphs[{p}]")
+            for i, (start, end) in enumerate(paragraph.sentence_breaks):
+                sentence = paragraph.context[start:end]
+                text = (sentence + paragraph.context).replace("\n", "")
+                uid = f"{language}_{number}_{i}"
+                shown = sentence.replace("\n", " ")
+                candidates.append(Candidate(uid, language, text, article.title, tuple(answers[i]), shown))
+            questions += [Question(q.id, language, q.question, article.title) for q in paragraph.qas]
+    return questions, candidates
+
+
+def _answers(paragraph: _Paragraph, where: str) -> list[list[str]]:
+    """Return for each sentence the ids of the questions whose answer begins in it."""
+    answers: list[list[str]] = [[] for _ in paragraph.sentence_breaks]
+    for j, question in enumerate(paragraph.qas):
+        if len(question.answers) != 1:
+            raise DataError(f"{where}.qas[{j}].answers: expected one answer, got {len(question.answers)}")
+        at = question.answers[0].answer_start
+        inside = [i for i, (start, end) in enumerate(paragraph.sentence_breaks) if start <= at < end]
+        if len(inside) != 1:
+            raise DataError(
+                f"{where}.qas[{j}].answers[0].answer_start: {at} lies in {len(inside)} sentences, expected one"
+            )
+        answers[inside[0]].append(question.id)
+    return answers
+
+
+def _load(path: Path) -> _File:
+    try:
+        found = _File.model_validate(json.loads(text_of(path)))
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
+        raise DataError(f"{path}: {place or 'top level'}: {first['msg'].lower()}") from None
+    if not any(paragraph.qas for article in found.data for paragraph in article.paragraphs):
+        raise DataError(f"{path}: data: expected articles with questions, found none")
+    return found

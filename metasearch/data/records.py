@@ -1,0 +1,191 @@
+"""What readers return: questions and candidates of a retrieval task, or scored pairs of a similarity task.
+
+Both kinds of data know their *groups*, the units that must not straddle train, dev and test: the articles of a
+retrieval task, the rows of a similarity task. Languages are parallel: a group holds the same content in each.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from metasearch.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question in one language.
+
+    Attributes:
+        id: the same for all translations of a question.
+        group: the article it belongs to.
+    """
+
+    id: str
+    language: str
+    text: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A text that may answer questions, in one language.
+
+    Attributes:
+        id: unique within the data.
+        text: what the encoder sees (for LAReQA the sentence followed by its paragraph).
+        group: the article it belongs to.
+        answers: ids of the questions that it answers.
+        shown: what a person is shown; the sentence without its paragraph.
+    """
+
+    id: str
+    language: str
+    text: str
+    group: str
+    answers: tuple[str, ...] = ()
+    shown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPair:
+    """Two sentences and how alike they are.
+
+    Attributes:
+        pair: the name of its language pair, such as `tr-en`; the texts may stand in the other order.
+        languages: of the two texts, in the order of the texts.
+        score: gold similarity from 0 to 1.
+        group: the row it belongs to; translations of a row share it.
+    """
+
+    pair: str
+    languages: tuple[str, str]
+    text1: str
+    text2: str
+    score: float
+    group: str
+
+
+@dataclass(frozen=True)
+class RetrievalData:
+    """Questions and candidates, in a fixed order that also breaks ties in rankings.
+
+    Attributes:
+        given: the split (`train`, `dev`, `test`) of each group where the data comes split; empty otherwise.
+    """
+
+    questions: tuple[Question, ...]
+    candidates: tuple[Candidate, ...]
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """Articles in file order."""
+        return _distinct(candidate.group for candidate in self.candidates)
+
+    @cached_property
+    def languages(self) -> frozenset[str]:
+        """Languages that have questions or candidates."""
+        return frozenset(q.language for q in self.questions) | {c.language for c in self.candidates}
+
+    @cached_property
+    def answers(self) -> dict[str, dict[str, tuple[Candidate, ...]]]:
+        """Question id → language → the candidates that answer it."""
+        table: dict[str, dict[str, tuple[Candidate, ...]]] = {}
+        for candidate in self.candidates:
+            for question in candidate.answers:
+                by_language = table.setdefault(question, {})
+                by_language[candidate.language] = (*by_language.get(candidate.language, ()), candidate)
+        return table
+
+    @cached_property
+    def questions_by_language(self) -> dict[str, tuple[Question, ...]]:
+        """Questions of each language in file order."""
+        table: dict[str, list[Question]] = {}
+        for question in self.questions:
+            table.setdefault(question.language, []).append(question)
+        return {language: tuple(questions) for language, questions in table.items()}
+
+    def select(self, groups: Collection[str]) -> "RetrievalData":
+        """Return the part of the data that belongs to these articles."""
+        wanted = set(groups)
+        return replace(
+            self,
+            questions=tuple(q for q in self.questions if q.group in wanted),
+            candidates=tuple(c for c in self.candidates if c.group in wanted),
+        )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of everything that a learner or an evaluation can see."""
+        return _hash(
+            *((q.id, q.language, q.text, q.group) for q in self.questions),
+            *((c.id, c.language, c.text, c.group, *c.answers) for c in self.candidates),
+        )
+
+    def describe(self) -> str:
+        """Return the size in words, such as `274 questions, 1284 candidates in 7 languages`."""
+        distinct = len({question.id for question in self.questions})
+        return f"{distinct} questions, {len(self.candidates)} candidates in {len(self.languages)} languages"
+
+
+@dataclass(frozen=True)
+class SimilarityData:
+    """Scored pairs in a fixed order; `given` as in `RetrievalData`."""
+
+    pairs: tuple[ScoredPair, ...]
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """Rows in file order."""
+        return _distinct(pair.group for pair in self.pairs)
+
+    @cached_property
+    def languages(self) -> frozenset[str]:
+        """Languages that have sentences."""
+        return frozenset(code for pair in self.pairs for code in pair.languages)
+
+    @cached_property
+    def by_languages(self) -> dict[frozenset[str], tuple[ScoredPair, ...]]:
+        """Pairs by their languages, whatever the order of the two."""
+        table: dict[frozenset[str], list[ScoredPair]] = {}
+        for pair in self.pairs:
+            table.setdefault(frozenset(pair.languages), []).append(pair)
+        return {languages: tuple(pairs) for languages, pairs in table.items()}
+
+    def select(self, groups: Collection[str]) -> "SimilarityData":
+        """Return the part of the data that belongs to these rows."""
+        wanted = set(groups)
+        return replace(self, pairs=tuple(pair for pair in self.pairs if pair.group in wanted))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of everything that a learner or an evaluation can see."""
+        return _hash(*((p.pair, *p.languages, p.text1, p.text2, repr(p.score), p.group) for p in self.pairs))
+
+    def describe(self) -> str:
+        """Return the size in words, such as `300 pairs in 6 language pairs`."""
+        return f"{len(self.pairs)} pairs in {len(self.by_languages)} language pairs"
+
+
+Data = RetrievalData | SimilarityData
+
+
+def require_languages(data: Data, languages: Iterable[str], where: str) -> None:
+    """Raise `DataError` naming the languages that the data lacks."""
+    missing = sorted(set(languages) - data.languages)
+    if missing:
+        have = ", ".join(sorted(data.languages)) or "none"
+        raise DataError(f"{where}: no data for language {', '.join(missing)}; there is: {have}")
+
+
+def _distinct(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+def _hash(*rows: tuple[str, ...]) -> str:
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update("\x1f".join(row).encode() + b"\x1e")
+    return digest.hexdigest()[:16]

@@ -1,0 +1,152 @@
+"""Tasks and transfer modes as they are declared in `tasks/*.yaml` and `tasks/modes/*.yaml`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from metasearch.config import Declared, MaxLength
+from metasearch.data.arrangement import Arrangement, Pattern
+from metasearch.errors import ConfigError
+
+Phase = Literal["meta-train", "meta-valid"]
+PHASES: tuple[Phase, ...] = ("meta-train", "meta-valid")
+
+
+class Source(Declared):
+    """Where a task comes from."""
+
+    paper: str
+    url: str
+    licence: str
+    note: str | None = None
+
+
+class Folds(Declared):
+    """How data is split.
+
+    Attributes:
+        method: `kfold` cuts groups into k runs in file order; `given` uses the split the data comes with.
+        k: number of folds.
+        shuffle: shuffle the groups by the seed before cutting (a departure from the paper).
+        seed: of that shuffle.
+    """
+
+    method: Literal["kfold", "given"] = "kfold"
+    k: Annotated[int, Field(ge=3)] = 5
+    shuffle: bool = False
+    seed: int = 0
+
+
+class Task(Declared):
+    """A benchmark: data, languages, protocol and measures.
+
+    Attributes:
+        pairs: language pairs of a similarity task, such as `ar-en`.
+        kind: `retrieval` ranks candidates for questions, `similarity` scores pairs.
+        reader: the plug-in that reads the files.
+        data: folder of the files relative to this file, for data that lies beside its declaration.
+        encoder: what is trained when none is named.
+        measures: what is reported; `monitor` is the one that early stopping watches.
+        arrangements: the language arrangements that realise each pattern of a transfer mode.
+    """
+
+    task: str
+    description: str
+    kind: Literal["retrieval", "similarity"]
+    reader: str
+    data: str | None = None
+    source: Source
+    languages: Annotated[list[str], Field(min_length=1)]
+    pairs: tuple[str, ...] = ()
+    encoder: str
+    max_length: MaxLength = MaxLength()
+    folds: Folds = Folds()
+    measures: Annotated[list[str], Field(min_length=1)]
+    monitor: str
+    arrangements: dict[str, Annotated[list[Arrangement], Field(min_length=1)]]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Task":
+        if self.monitor not in self.measures:
+            raise ValueError(f"monitor '{self.monitor}' is not among the measures {', '.join(self.measures)}")
+        if len(set(self.languages)) < len(self.languages):
+            raise ValueError("languages: a language stands twice")
+        for written, arrangements in self.arrangements.items():
+            pattern = Pattern.parse(written)
+            for arrangement in arrangements:
+                if arrangement.pattern != pattern:
+                    raise ValueError(
+                        f"arrangements: '{arrangement}' is {arrangement.pattern}, listed under '{written}'"
+                    )
+                unknown = sorted(arrangement.languages - set(self.languages))
+                if unknown:
+                    raise ValueError(
+                        f"arrangements: '{arrangement}' uses {', '.join(unknown)}, not a language of the task"
+                    )
+        return self
+
+    def arrangements_of(self, pattern: Pattern) -> list[Arrangement]:
+        """Return the arrangements that realise a pattern; empty when the task has none."""
+        by_pattern = {str(Pattern.parse(key)): value for key, value in self.arrangements.items()}
+        return by_pattern.get(str(pattern), [])
+
+
+class Mode(Declared):
+    """A transfer mode: the patterns of its episodes in each phase.
+
+    Attributes:
+        meta_train: patterns whose arrangements the episodes of the meta-train phase cycle through.
+        meta_valid: the same for the meta-valid phase.
+    """
+
+    mode: str
+    description: str
+    meta_train: Annotated[list[Pattern], Field(min_length=1)]
+    meta_valid: Annotated[list[Pattern], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _one_length(self) -> "Mode":
+        if len({len(pattern.kinds) for pattern in (*self.meta_train, *self.meta_valid)}) > 1:
+            raise ValueError("all patterns of a mode must have the same number of links")
+        return self
+
+    @property
+    def links(self) -> int:
+        """Number of sets in an episode: 2 for X→Y, 3 for X→Y→Z."""
+        return len(self.meta_train[0].kinds)
+
+    def patterns(self, phase: Phase) -> list[Pattern]:
+        """Return the patterns of a phase."""
+        return self.meta_train if phase == "meta-train" else self.meta_valid
+
+
+def resolve(task: Task, mode: Mode, modes: list[Mode]) -> dict[Phase, list[Arrangement]]:
+    """Return the arrangements of each phase for a mode on a task.
+
+    Args:
+        task: the task.
+        mode: the mode.
+        modes: all known modes, to name the ones that the task has.
+
+    Raises:
+        ConfigError: the task has no arrangement for one of the mode's patterns.
+    """
+    if not applies(task, mode):
+        have = ", ".join(m.mode for m in modes if applies(task, m)) or "none"
+        raise ConfigError(
+            f"mode '{mode.mode}' has no arrangement for task '{task.task}' (modes of {task.task}: {have})"
+        )
+    return {
+        phase: [item for pattern in mode.patterns(phase) for item in task.arrangements_of(pattern)] for phase in PHASES
+    }
+
+
+def applies(task: Task, mode: Mode) -> bool:
+    """Say whether the task has an arrangement for every pattern of the mode."""
+    return all(task.arrangements_of(pattern) for phase in PHASES for pattern in mode.patterns(phase))
+
+
+def data_beside(task: Task, declared_in: Path) -> Path | None:
+    """Return the folder of data that lies beside a task's declaration, if it has such."""
+    return (declared_in.parent / task.data).resolve() if task.data else None

@@ -1,0 +1,1 @@
+"""Sentence encoders: texts in, unit vectors out. They know no dataset, episode or learner."""

@@ -1,0 +1,146 @@
+"""The one wrapper around a sentence encoder that everything above works with.
+
+Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of an embedding.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize
+from torch import Tensor, nn
+
+from metasearch.config import MaxLength, Role
+from metasearch.errors import EncoderError
+
+Features = Mapping[str, Tensor]
+"""Token ids, attention mask and what else the model's tokenizer gives, each `(B, T)`."""
+
+_PROMPTS: dict[Role, str] = {"question": "query", "candidate": "document"}
+
+
+class Embedder(nn.Module):
+    """The trainable part of an encoder as one differentiable module: features in, unit vectors out."""
+
+    def __init__(self, model: SentenceTransformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, features: Features) -> Tensor:
+        """Return unit vectors `(B, D)`."""
+        # The modules of sentence-transformers write into the mapping they are given.
+        embeddings: Tensor = self.model(dict(features))["sentence_embedding"]
+        return embeddings
+
+
+class Encoder:
+    """A sentence-transformers model with task lengths, prepared for training.
+
+    Weights are float32, vectors are L2-normalised (a `Normalize` module is added where the model has none), and the
+    model's own prompts for queries and documents are put before questions and candidates.
+
+    Args:
+        model: the model; its first module must be a transformer with a tokenizer.
+        name: what results are labelled with.
+        max_length: longest inputs in tokens; cut further to what the model can take.
+
+    Raises:
+        EncoderError: the model has no transformer and tokenizer to train.
+    """
+
+    def __init__(self, model: SentenceTransformer, name: str, max_length: MaxLength | None = None) -> None:
+        if not hasattr(model[0], "auto_model"):
+            raise EncoderError(f"{name}: its first module is {type(model[0]).__name__}, not a transformer to train")
+        if not any(isinstance(module, Normalize) for module in model):
+            model.append(Normalize())
+        self.name = name
+        self.model = model
+        self.embedder = Embedder(model)
+        self.max_length = max_length or MaxLength()
+        self._tokenizer = model.tokenizer
+        # Padding by hand is what this class is for; the advice against it would be printed once per process.
+        self._tokenizer.deprecation_warnings["Asking-to-pad-a-fast-tokenizer"] = True
+        self._tokens: dict[tuple[Role, str], dict[str, list[int]]] = {}
+        self.embedder.eval()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.embedder.parameters()).device
+
+    @property
+    def parameter_count(self) -> int:
+        """Number of weights, shared ones counted once."""
+        return sum(parameter.numel() for parameter in self.embedder.parameters())
+
+    def to(self, device: str | torch.device) -> "Encoder":
+        """Move the weights; returns itself."""
+        self.embedder.to(device)
+        return self
+
+    def limit(self, role: Role) -> int:
+        """Return the longest input in tokens for a role: the task's, or the model's where that is shorter."""
+        wanted: int = getattr(self.max_length, role)
+        return min(wanted, _positions(self.model))
+
+    def features(self, texts: Sequence[str], role: Role) -> dict[str, Tensor]:
+        """Return texts as padded tensors `(B, T)` on the weights' device, T the longest of them.
+
+        Each distinct text is tokenised once in the life of the encoder.
+        """
+        rows = self._tokenised(texts, role)
+        columns = {key: [row[key] for row in rows] for key in rows[0]}
+        padded = self._tokenizer.pad(columns, return_tensors="pt")
+        return {key: value.to(self.device) for key, value in padded.items()}
+
+    def encode(self, texts: Sequence[str], role: Role, batch_size: int = 64) -> NDArray[np.float32]:
+        """Return unit vectors `(len(texts), D)` of the present weights, without gradients and without dropout.
+
+        Each distinct text is encoded once, in batches of texts of similar length.
+        """
+        distinct = list(dict.fromkeys(texts))
+        lengths = [len(row["input_ids"]) for row in self._tokenised(distinct, role)]
+        order = sorted(range(len(distinct)), key=lambda i: -lengths[i])
+        vectors: dict[str, NDArray[np.float32]] = {}
+        training = self.embedder.training
+        self.embedder.eval()
+        with torch.no_grad():
+            for start in range(0, len(order), batch_size):
+                batch = [distinct[i] for i in order[start : start + batch_size]]
+                rows = self.embedder(self.features(batch, role)).float().cpu().numpy()
+                vectors.update(zip(batch, rows, strict=True))
+        self.embedder.train(training)
+        return np.stack([vectors[text] for text in texts])
+
+    def save(self, folder: Path) -> None:
+        """Write the model so that plain `SentenceTransformer(folder)` loads it and encodes as this encoder does.
+
+        The model's own limit is raised to the longest input of the task, within what it can take.
+        """
+        own = self.model.max_seq_length or 0
+        longest = max(self.max_length.question, self.max_length.candidate, self.max_length.text)
+        self.model.max_seq_length = min(max(own, longest), _positions(self.model))
+        self.model.save_pretrained(str(folder), create_model_card=False)
+
+    def _tokenised(self, texts: Sequence[str], role: Role) -> list[dict[str, list[int]]]:
+        new = [text for text in dict.fromkeys(texts) if (role, text) not in self._tokens]
+        if new:
+            prompt = self.model.prompts.get(_PROMPTS.get(role, ""), "") or ""
+            limit = self.limit(role)
+            encoded = self._tokenizer([prompt + text for text in new], truncation=True, max_length=limit)
+            for i, text in enumerate(new):
+                self._tokens[role, text] = {key: values[i] for key, values in encoded.items()}
+        return [self._tokens[role, text] for text in texts]
+
+
+def _positions(model: SentenceTransformer) -> int:
+    """Longest input in tokens that the model's position embeddings and tokenizer allow."""
+    config = model[0].auto_model.config
+    positions = getattr(config, "max_position_embeddings", None) or 10**9
+    # The RoBERTa family counts positions from the padding index on.
+    if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet"):
+        positions -= (config.pad_token_id or 0) + 1
+    return int(min(positions, model.tokenizer.model_max_length))

@@ -1,0 +1,61 @@
+"""A small untrained encoder made from a seed, for the embedded benchmark and for tests; needs no download.
+
+One BERT layer over a byte-fallback BPE vocabulary of the embedded benchmark's languages. Fresh token vectors already
+make texts that share words look alike; what a learner adds on top is visible within a minute.
+"""
+
+import tempfile
+from importlib.resources import as_file, files
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+from metasearch.config import MaxLength
+from metasearch.encoders._checkpoint import quiet
+from metasearch.encoders.base import Encoder
+
+DIMENSIONS = 256
+POSITIONS = 512
+_POSITION_STD = 0.002
+
+
+def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
+    """Return a fresh encoder; the same seed gives the same weights.
+
+    Args:
+        max_length: longest inputs in tokens.
+        seed: of the weights.
+    """
+    quiet()
+    with as_file(files("metasearch.encoders") / "tiny_tokenizer.json") as path:
+        tokenizer = PreTrainedTokenizerFast(
+            tokenizer_file=str(path),
+            model_max_length=POSITIONS,
+            unk_token="[UNK]",
+            pad_token="[PAD]",
+            cls_token="[CLS]",
+            sep_token="[SEP]",
+            mask_token="[MASK]",
+        )
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=DIMENSIONS,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        intermediate_size=2 * DIMENSIONS,
+        max_position_embeddings=POSITIONS,
+    )
+    with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder:
+        torch.manual_seed(seed)
+        bert = BertModel(config, add_pooling_layer=False)
+        # Untrained positions and a common segment vector would only blur which words two texts share.
+        torch.nn.init.normal_(bert.embeddings.position_embeddings.weight, std=_POSITION_STD)
+        torch.nn.init.zeros_(bert.embeddings.token_type_embeddings.weight)
+        bert.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        transformer = Transformer(folder, max_seq_length=POSITIONS)
+    pooling = Pooling(DIMENSIONS, pooling_mode="mean")
+    model = SentenceTransformer(modules=[transformer, pooling, Normalize()], device="cpu")
+    return Encoder(model, "tiny", max_length)

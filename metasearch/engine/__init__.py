@@ -1,0 +1,1 @@
+"""The one training loop. It knows no learner and no task by name."""

@@ -1,0 +1,30 @@
+"""Turns Ctrl-C and SIGTERM into a flag that the loop looks at between steps."""
+
+import signal
+import threading
+from types import FrameType
+from typing import Self
+
+
+class Interrupt:
+    """While entered, the first signal sets `requested`; a second one raises `KeyboardInterrupt` at once."""
+
+    _signals = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._previous: dict[int, object] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._previous = {number: signal.signal(number, self._on_signal) for number in self._signals}
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True

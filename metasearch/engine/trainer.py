@@ -1,0 +1,200 @@
+"""The training loop.
+
+dev()                                            # the baseline, step 0
+for step in schedule:                            # meta-train, meta-valid, meta-train, ...
+episodes = phase.episodes.batch(step)
+loss = learner.outer_loss(episodes)          # every learner's whole difference
+stop with an error unless loss and gradients are finite
+optimizer.step();  learner.after_step()
+every eval_every steps, and at the end:
+dev() → best so far?  → checkpoint  → out of patience?
+weights = best
+"""
+
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from metasearch.config import Budget, Outer
+from metasearch.engine import optimizer as outer
+from metasearch.engine.checkpoint import Checkpoint, CheckpointStore
+from metasearch.engine.early_stopping import EarlyStopping
+from metasearch.engine.interrupt import Interrupt
+from metasearch.engine.schedule import Schedule
+from metasearch.errors import NonFiniteError
+from metasearch.learners.base import Learner
+from metasearch.seeding import seed_of
+
+Reason = Literal["finished", "patience", "interrupted"]
+
+
+class Listener(Protocol):
+    """Hears what happens in the loop; progress bars and logs are listeners."""
+
+    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
+        """Hear of an outer step, counted from 1."""
+
+    def on_dev(self, step: int, score: float, best: bool) -> None:
+        """Hear of a dev score; step 0 is the untrained encoder."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How training ended.
+
+    Attributes:
+        steps: outer steps taken.
+        reason: why it ended.
+        baseline: dev score before the first step.
+        best_score: dev score of the weights that were kept; None when no step was taken.
+        best_step: the outer step they are from.
+    """
+
+    steps: int
+    reason: Reason
+    baseline: float
+    best_score: float | None
+    best_step: int
+
+
+@dataclass
+class Trainer:
+    """Runs a learner through a schedule.
+
+    Args:
+        learner: what turns episodes into a loss.
+        schedule: which episodes when.
+        settings: of the outer optimiser.
+        budget: evaluation interval and patience.
+        dev: returns the dev score of the present weights; higher is better.
+        listener: hears of steps and scores.
+        store: where checkpoints go; None keeps them in memory only.
+        seed: of the run; step i draws its dropout from (seed, i).
+        precision: `bf16` runs forward passes in bfloat16 where that is safe (torch autocast).
+        dropout: whether the encoder's dropout is on in training.
+    """
+
+    learner: Learner
+    schedule: Schedule
+    settings: Outer
+    budget: Budget
+    dev: Callable[[], float]
+    listener: Listener
+    store: CheckpointStore | None = None
+    seed: int = 0
+    precision: Literal["fp32", "bf16"] = "fp32"
+    dropout: bool = False
+    _best: dict[str, Tensor] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.parameters = dict(self.learner.named_parameters())
+        self.optimizer = outer.build(self.parameters, self.settings)
+        self.stopping = EarlyStopping(self.budget.patience)
+        self.step = 0
+        self.baseline = math.nan
+
+    def fit(self, resume: bool = False) -> Outcome:
+        """Train, and leave the weights with the best dev score in the encoder.
+
+        Args:
+            resume: go on from the store's checkpoint; without one, start from the beginning.
+
+        Raises:
+            NonFiniteError: a loss or a gradient is not finite; the weights are those before that step.
+            RunFolderError: a checkpoint is damaged or cannot be written.
+        """
+        if not (resume and self._restore()):
+            self.baseline = self.dev()
+            self.listener.on_dev(0, self.baseline, False)
+        with Interrupt() as interrupt:
+            reason = self._loop(interrupt)
+        if reason != "interrupted" or self._best:
+            self._put(self._best)
+        return Outcome(self.step, reason, self.baseline, self.stopping.best_score, self.stopping.best_step)
+
+    def _loop(self, interrupt: Interrupt) -> Reason:
+        while self.step < self.schedule.total:
+            if self.stopping.should_stop(self.step):
+                return "patience"
+            if interrupt.requested:
+                self._checkpoint()
+                return "interrupted"
+            self._outer_step()
+            every = self.budget.eval_every
+            if self.step == self.schedule.total or (every and self.step % every == 0):
+                self._evaluate()
+        return "finished"
+
+    def _outer_step(self) -> None:
+        phase, position = self.schedule.at(self.step)
+        episodes = phase.episodes.batch(position, self.budget.meta_batch)
+        torch.manual_seed(seed_of(self.seed, "step", self.step))
+        self.learner.encoder.embedder.train(self.dropout)
+        self.optimizer.zero_grad(set_to_none=True)
+        with self._autocast():
+            loss = self.learner.outer_loss(episodes)
+        self._require_finite(loss.total, f"{phase.name} loss", loss.terms)
+        torch.autograd.backward(loss.total)
+        norm = _norm([p.grad for p in self.parameters.values() if p.grad is not None])
+        self._require_finite(norm, f"{phase.name} gradient norm", loss.terms)
+        self.optimizer.step()
+        self.learner.after_step()
+        self.step += 1
+        terms = {"loss": loss.total.item(), **loss.terms, "grad": norm.item()}
+        self.listener.on_step(self.step, self.schedule.total, phase.name, terms)
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        if self.precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self.learner.encoder.device.type, dtype=torch.bfloat16)
+
+    def _evaluate(self) -> None:
+        score = self.dev()
+        best = self.stopping.update(self.step, score)
+        if best:
+            self._best = {name: p.detach().cpu().clone() for name, p in self.parameters.items()}
+        self.listener.on_dev(self.step, score, best)
+        self._checkpoint()
+
+    def _require_finite(self, value: Tensor, what: str, terms: dict[str, float]) -> None:
+        if not torch.isfinite(value):
+            parts = ", ".join(f"{name} {term:.4g}" for name, term in terms.items())
+            raise NonFiniteError(
+                f"the {what} at outer step {self.step + 1} is {value.item()} ({parts}); the step was not taken. "
+                "Try a smaller rate: --set outer.lr=..., --set options.inner_lr=..."
+            )
+
+    def _checkpoint(self) -> None:
+        if self.store is None:
+            return
+        state = {"step": self.step, "baseline": self.baseline, "stopping": asdict(self.stopping)}
+        weights = {name: parameter.detach() for name, parameter in self.parameters.items()}
+        optimizer = outer.state(self.optimizer, self.parameters)
+        self.store.save(Checkpoint(weights, optimizer, self._best, state))
+
+    def _restore(self) -> bool:
+        checkpoint = self.store.load() if self.store else None
+        if checkpoint is None:
+            return False
+        self._put(checkpoint.weights)
+        outer.restore(self.optimizer, self.parameters, checkpoint.optimizer)
+        self._best = dict(checkpoint.best)
+        self.step = checkpoint.state["step"]
+        self.baseline = checkpoint.state["baseline"]
+        self.stopping = EarlyStopping(**checkpoint.state["stopping"])
+        return True
+
+    def _put(self, weights: Any) -> None:
+        with torch.no_grad():
+            for name, value in weights.items():
+                self.parameters[name].copy_(value)
+
+
+def _norm(tensors: list[Tensor]) -> Tensor:
+    norm: Tensor = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(tensor) for tensor in tensors]))
+    return norm

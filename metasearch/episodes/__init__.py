@@ -1,0 +1,1 @@
+"""Episodes: labelled sets drawn along one arrangement, each a pure function of (seed, phase, index). No torch here."""

@@ -1,0 +1,68 @@
+"""Draws whole episodes."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from metasearch.config import Episodes
+from metasearch.data.arrangement import Arrangement, Variant
+from metasearch.data.task import Phase
+from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.seeding import stream
+
+
+class SetSampler(Protocol):
+    """Draws one labelled set; `TripletSampler` and `PairSampler` are the two there are."""
+
+    def check(self, variant: Variant, count: int, where: str) -> None:
+        """Raise `DataError` when a set of this variant and size cannot be drawn."""
+
+    def draw(self, variant: Variant, count: int, rng: np.random.Generator, like: LabelledSet | None) -> LabelledSet:
+        """Draw a set; a query set gets the support set as `like`."""
+
+
+class EpisodeSampler:
+    """Draws episode i of a phase, from (seed, phase, i) and, for graded negatives, the encoder's present weights.
+
+    Arrangements take turns, so that each has the same number of episodes (MAML-Align paper, Table 4). The first set
+    has k examples, each further one q; no set depends on how many were drawn before.
+
+    Args:
+        sets: draws the sets, from the split that belongs to the phase.
+        arrangements: to take turns.
+        settings: gives k and q.
+        phase: whose episodes these are.
+        seed: of the run.
+
+    Raises:
+        DataError: the data is too small for k, q or the number of negatives.
+    """
+
+    def __init__(
+        self, sets: SetSampler, arrangements: Sequence[Arrangement], settings: Episodes, phase: Phase, seed: int
+    ) -> None:
+        self.sets = sets
+        self.arrangements = tuple(arrangements)
+        self.settings = settings
+        self.phase = phase
+        self.seed = seed
+        for arrangement in self.arrangements:
+            for i, variant in enumerate(arrangement.variants):
+                sets.check(variant, self._size(i), f"{phase}, episodes.{'q' if i else 'k'}={self._size(i)}")
+
+    def episode(self, index: int) -> Episode:
+        """Return episode `index`."""
+        arrangement = self.arrangements[index % len(self.arrangements)]
+        rng = stream(self.seed, self.phase, index)
+        drawn: list[LabelledSet] = []
+        for i, variant in enumerate(arrangement.variants):
+            drawn.append(self.sets.draw(variant, self._size(i), rng, like=drawn[0] if drawn else None))
+        return Episode(arrangement, tuple(drawn))
+
+    def batch(self, step: int, size: int) -> list[Episode]:
+        """Return the meta-batch of an outer step: episodes `step * size` to `step * size + size - 1`."""
+        return [self.episode(step * size + i) for i in range(size)]
+
+    def _size(self, position: int) -> int:
+        return self.settings.q if position else self.settings.k

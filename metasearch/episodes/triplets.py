@@ -1,0 +1,164 @@
+"""Draws sets of triplets for retrieval tasks (MAML-Align paper, section 4.2 and appendix C)."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.config import Episodes, Loss
+from metasearch.data.arrangement import Variant
+from metasearch.data.records import Candidate, Question, RetrievalData
+from metasearch.episodes.episode import Embed, LabelledSet, Triplet
+from metasearch.episodes.negatives import choose, distances
+from metasearch.errors import ConfigError, DataError
+
+
+class TripletSampler:
+    """Draws triplets from the questions of one split.
+
+    A set of `count` triplets is made of as few questions as give that many: each question is paired with its answer
+    in every candidate language, and each of these pairs with `n_neg` negatives. Triplets are ordered so that a cut
+    at `count` keeps questions and languages balanced. A negative is the answer to another question, in a language
+    drawn evenly from the candidate languages, and never answers the question itself.
+
+    Args:
+        data: the split to draw from.
+        settings: how to draw.
+        loss: its margin separates the classes of negatives.
+        embed: vectors on the current encoder; drawing needs it unless queries and negatives are both `random`. With
+            `similar` queries all questions are embedded here, once: similarity stays that of the starting encoder.
+    """
+
+    def __init__(self, data: RetrievalData, settings: Episodes, loss: Loss, embed: Embed | None = None) -> None:
+        self.data = data
+        self.settings = settings
+        self.margin = loss.margin
+        self.embed = embed
+        self._askable_of: dict[Variant, tuple[Question, ...]] = {}
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+        if settings.queries == "similar" and embed is not None:
+            for language, questions in data.questions_by_language.items():
+                self._vectors[language] = embed([question.text for question in questions], "question")
+
+    def check(self, variant: Variant, count: int, where: str) -> None:
+        """Raise `DataError` when a set of this variant and size cannot be drawn."""
+        need = self._questions_for(variant, count)
+        have = len(self._askable(variant))
+        if have < need:
+            raise DataError(
+                f"{where}: {count} triplets of {variant} need {need} questions with answers in "
+                f"{', '.join(variant.candidates)}; there are {have}. Lower it with --set, or use more data"
+            )
+        for language in variant.candidates:
+            others = len(self._answers.get(language, ())) - 1
+            if others < self.settings.n_neg:
+                raise DataError(
+                    f"{where}: {self.settings.n_neg} negatives in {language} need as many answers to other "
+                    f"questions; there are {others}. Lower episodes.n_neg with --set, or use more data"
+                )
+
+    def draw(self, variant: Variant, count: int, rng: np.random.Generator, like: LabelledSet | None) -> LabelledSet:
+        """Draw a set.
+
+        Args:
+            variant: its languages.
+            count: how many triplets.
+            rng: stream of the draw.
+            like: the support set whose questions a `similar` query set resembles; None for a support set.
+        """
+        if self.embed is None and (self.settings.queries, self.settings.negatives) != ("random", "random"):
+            raise ConfigError("similar queries and graded negatives can be drawn with an encoder only")
+        number = self._questions_for(variant, count)
+        askable = self._askable(variant)
+        if like is not None and self.settings.queries == "similar":
+            questions = self._similar(like, variant, number, rng)
+        else:
+            questions = [askable[i] for i in rng.choice(len(askable), size=number, replace=False)]
+        rows = [
+            (question, positive, self._negatives(question, positive, variant, rng))
+            for question in questions
+            for positive in self._positives(question, variant, rng)
+        ]
+        triplets = [Triplet(q, p, negatives[j]) for j in range(self.settings.n_neg) for q, p, negatives in rows]
+        return LabelledSet(variant, tuple(triplets[:count]))
+
+    def _questions_for(self, variant: Variant, count: int) -> int:
+        return -(-count // (self.settings.n_neg * len(variant.candidates)))
+
+    @cached_property
+    def _answers(self) -> dict[str, tuple[Candidate, ...]]:
+        """Answer sentences of each language."""
+        table: dict[str, list[Candidate]] = {}
+        for candidate in self.data.candidates:
+            if candidate.answers:
+                table.setdefault(candidate.language, []).append(candidate)
+        return {language: tuple(found) for language, found in table.items()}
+
+    def _askable(self, variant: Variant) -> Sequence[Question]:
+        """Questions in the query language that have an answer in every candidate language."""
+        if variant not in self._askable_of:
+            self._askable_of[variant] = tuple(
+                question
+                for question in self.data.questions_by_language.get(variant.query, ())
+                if set(variant.candidates) <= self.data.answers.get(question.id, {}).keys()
+            )
+        return self._askable_of[variant]
+
+    def _positives(self, question: Question, variant: Variant, rng: np.random.Generator) -> list[Candidate]:
+        by_language = self.data.answers[question.id]
+        return [by_language[code][int(rng.integers(len(by_language[code])))] for code in variant.candidates]
+
+    def _negatives(
+        self, question: Question, positive: Candidate, variant: Variant, rng: np.random.Generator
+    ) -> list[Candidate]:
+        if self.settings.negatives == "random" or self.embed is None:
+            return self._random_negatives(question, variant, self.settings.n_neg, rng)
+        size = max(self.settings.negative_pool, self.settings.n_neg)
+        pool = self._random_negatives(question, variant, size, rng)
+        anchor = self.embed([question.text], "question")[0]
+        vectors = self.embed([positive.text, *(candidate.text for candidate in pool)], "candidate")
+        away = distances(anchor, vectors)
+        chosen = choose(self.settings.negatives, float(away[0]), away[1:], self.margin, self.settings.n_neg, rng)
+        return [pool[i] for i in chosen]
+
+    def _random_negatives(
+        self, question: Question, variant: Variant, count: int, rng: np.random.Generator
+    ) -> list[Candidate]:
+        """Draw distinct negatives, fewer than `count` only when there are no more."""
+        found: dict[str, Candidate] = {}
+        total = sum(len(self._answers[code]) for code in variant.candidates)
+        for _ in range(20 * count):
+            if len(found) == min(count, total):
+                break
+            answers = self._answers[variant.candidates[int(rng.integers(len(variant.candidates)))]]
+            candidate = answers[int(rng.integers(len(answers)))]
+            if question.id not in candidate.answers:
+                found.setdefault(candidate.id, candidate)
+        return list(found.values())
+
+    def _similar(self, like: LabelledSet, variant: Variant, number: int, rng: np.random.Generator) -> list[Question]:
+        """Draw each question from the nearest to one of the support's, in the query's language.
+
+        The support question itself is not drawn again in its own language; in another language its translation
+        counts as its nearest question, as in the authors' code.
+        """
+        anchors = list(dict.fromkeys(t.question for t in like.examples if isinstance(t, Triplet)))
+        chosen: list[Question] = []
+        for i in range(number):
+            anchor = anchors[i % len(anchors)]
+            rest = [question for question in self._ranked(anchor, variant) if question not in chosen]
+            near = rest[: self.settings.similar_top]
+            chosen.append(near[int(rng.integers(len(near)))])
+        return chosen
+
+    def _ranked(self, anchor: Question, variant: Variant) -> list[Question]:
+        """Askable questions by closeness to `anchor`: its translation first, itself last."""
+        questions = self.data.questions_by_language[variant.query]
+        row = self.data.questions_by_language[anchor.language].index(anchor)
+        closeness = self._vectors[variant.query] @ self._vectors[anchor.language][row]
+        askable = set(self._askable(variant))
+        order = [questions[j] for j in np.argsort(-closeness, kind="stable") if questions[j] in askable]
+        same = [question for question in order if question.id == anchor.id]
+        others = [question for question in order if question.id != anchor.id]
+        return [*others, *same] if anchor.language == variant.query else [*same, *others]

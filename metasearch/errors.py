@@ -1,0 +1,70 @@
+"""Errors a user can act on, and the exit code of each.
+
+Everything metasearch raises on purpose derives from `MetasearchError`; the command line prints its message as one
+line and ends with its `exit_code`. Any other exception is a bug and ends with code 1.
+
+| code | class | meaning |
+|---|---|---|
+| 0 | | done |
+| 1 | | a bug in metasearch |
+| 2 | `ConfigError` | a name, flag, task, mode or recipe is wrong (click uses 2 for usage, too) |
+| 3 | `DataError` | data is missing, damaged or too small |
+| 4 | `NonFiniteError` | a loss, gradient or score is NaN or infinite |
+| 5 | `RunFolderError` | a run folder exists, cannot be written, or its checkpoint is damaged |
+| 6 | `EncoderError` | an encoder cannot be loaded or used |
+| 130 | `Interrupted` | Ctrl-C; what was reached is saved |
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class MetasearchError(Exception):
+    """Base of all errors that a user can act on; `exit_code` is what the command line ends with."""
+
+    exit_code = 1
+
+
+class ConfigError(MetasearchError):
+    """A name, flag or declaration is wrong."""
+
+    exit_code = 2
+
+
+class DataError(MetasearchError):
+    """Data is missing, damaged or too small for what was asked."""
+
+    exit_code = 3
+
+
+class NonFiniteError(MetasearchError):
+    """A loss, gradient or score is NaN or infinite."""
+
+    exit_code = 4
+
+
+class RunFolderError(MetasearchError):
+    """A run folder exists already, cannot be written, or holds a damaged checkpoint."""
+
+    exit_code = 5
+
+
+class EncoderError(MetasearchError):
+    """An encoder cannot be found, loaded or used."""
+
+    exit_code = 6
+
+
+class Interrupted(MetasearchError):
+    """The user stopped the run; what was reached is saved."""
+
+    exit_code = 130
+
+
+def nearest(name: str, choices: Iterable[str]) -> str:
+    """Return a hint for a wrong name: `" Did you mean 'maml'?"`, or the list of choices when none is near."""
+    known = sorted(choices)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if close:
+        return f" Did you mean '{close[0]}'? Known: {', '.join(known)}."
+    return f" Known: {', '.join(known) or 'none'}."

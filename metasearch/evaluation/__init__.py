@@ -1,0 +1,1 @@
+"""Measures an encoder on a task's data, and writes tables of it."""

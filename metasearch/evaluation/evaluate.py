@@ -1,0 +1,24 @@
+"""Measures an encoder on data of either kind."""
+
+from collections.abc import Sequence
+
+from metasearch.data.records import Data, RetrievalData
+from metasearch.encoders.base import Encoder
+from metasearch.evaluation.retrieval import evaluate_retrieval
+from metasearch.evaluation.scores import Evaluation, Pool
+from metasearch.evaluation.similarity import evaluate_similarity
+from metasearch.metrics import Measure
+
+
+def evaluate(
+    encoder: Encoder, data: Data, measures: Sequence[Measure], pools: Sequence[Pool] = ("multilingual",)
+) -> Evaluation:
+    """Return all scores; `pools` matters to retrieval only.
+
+    Raises:
+        DataError: a measure is undefined on the data.
+        NonFiniteError: the encoder gives vectors that are not finite.
+    """
+    if isinstance(data, RetrievalData):
+        return evaluate_retrieval(encoder, data, measures, pools)
+    return evaluate_similarity(encoder, data, measures)

@@ -1,0 +1,70 @@
+"""Tables of scores in Markdown, ready to paste."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from metasearch.evaluation.scores import MEAN
+
+Row = Mapping[str, Any]
+
+
+def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str:
+    """Return tables of learners by languages, one for each measure, values times 100.
+
+    Args:
+        rows: scores with `learner`, `split`, `measure`, `pool`, `language` and `value`.
+        split: `dev`, `test`, ...
+        pool: which pool; the first that stands in the rows by default.
+    """
+    chosen = [row for row in rows if row["split"] == split]
+    pool = pool or (chosen[0]["pool"] if chosen else None)
+    chosen = [row for row in chosen if row["pool"] == pool]
+    parts = []
+    for measure in _distinct(row["measure"] for row in chosen):
+        cells = {(row["learner"], row["language"]): row["value"] for row in chosen if row["measure"] == measure}
+        languages = _distinct(language for _, language in cells if language != MEAN)
+        learners = _distinct(learner for learner, _ in cells)
+        lines = [[learner, *(_shown(cells.get((learner, c))) for c in (*languages, MEAN))] for learner in learners]
+        parts.append(markdown([f"{measure} ({split})", *languages, MEAN], lines))
+    return "\n\n".join(parts)
+
+
+def matrix(rows: Sequence[Row], measure: str) -> str:
+    """Return the matrix of question languages by candidate languages, values times 100, diagonal monolingual."""
+    cells = {
+        (row["language"], row["candidates"]): row["value"]
+        for row in rows
+        if row["measure"] == measure and row["pool"] in ("bilingual", "monolingual") and row["language"] != MEAN
+    }
+    languages = sorted({asked for asked, _ in cells})
+    lines = [[asked, *(_shown(cells.get((asked, found))) for found in languages)] for asked in languages]
+    return markdown([f"{measure}: question \\ candidates", *languages], lines)
+
+
+def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Return a Markdown table, padded so that it reads well as it is.
+
+    Args:
+        header: of each column.
+        lines: cells of each line.
+        left: how many columns are set left; the others are set right.
+    """
+    table = [list(header), *map(list, lines)]
+    widths = [max(3, *(len(line[i]) for line in table)) for i in range(len(header))]
+    rule = ["-" * width if i < left else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
+    padded = [
+        [
+            cell.ljust(width) if i < left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        for line in (table[0], rule, *table[1:])
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in padded)
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.2f}"
+
+
+def _distinct(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))

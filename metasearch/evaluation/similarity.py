@@ -1,0 +1,39 @@
+"""Correlates cosine similarity with gold on each language pair (SemEval-2017 task 1; MAML-Align paper, section 5)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from metasearch.data.records import SimilarityData
+from metasearch.encoders.base import Encoder
+from metasearch.errors import DataError
+from metasearch.evaluation.scores import Evaluation, Score
+from metasearch.metrics import Measure, correlation
+
+
+def evaluate_similarity(encoder: Encoder, data: SimilarityData, measures: Sequence[Measure]) -> Evaluation:
+    """Return the scores of every language pair.
+
+    Args:
+        encoder: gives the vectors.
+        data: scored pairs.
+        measures: `pearson` and `spearman`.
+
+    Raises:
+        DataError: the scores of a language pair are constant, or there are no pairs.
+        NonFiniteError: the encoder gives vectors that are not finite.
+    """
+    if not data.pairs:
+        raise DataError("there are no pairs to evaluate on")
+    first = encoder.encode([pair.text1 for pair in data.pairs], "text")
+    second = encoder.encode([pair.text2 for pair in data.pairs], "text")
+    cosines = np.einsum("nd,nd->n", first, second, dtype=np.float64)
+    gold = np.array([pair.score for pair in data.pairs])
+    names = np.array([pair.pair for pair in data.pairs])
+    scores = []
+    for name in dict.fromkeys(names):
+        member = names == name
+        for measure in measures:
+            value = getattr(correlation, measure.metric)(cosines[member], gold[member])
+            scores.append(Score(str(measure), "pairs", str(name), "", value, int(member.sum())))
+    return Evaluation(tuple(scores), {})

@@ -1,0 +1,253 @@
+"""What the commands do: train into a run folder, go on with one, evaluate an encoder, validate a task."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from metasearch import run
+from metasearch.catalog import Benchmark, check_sizes, load_benchmark, load_recipe, samplers
+from metasearch.config import RunConfig
+from metasearch.data.folds import hold_out
+from metasearch.data.library import Library
+from metasearch.data.task import applies
+from metasearch.encoders.base import Encoder
+from metasearch.engine.run_folder import RunFolder, versions
+from metasearch.engine.trainer import Listener, Outcome
+from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation.report import by_language, markdown
+from metasearch.evaluation.scores import MEAN, Pool
+
+ZERO_SHOT = "zero-shot"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a finished run gives back.
+
+    Attributes:
+        folder: of the run.
+        rows: all scores, as in `results.jsonl`.
+        report: the Markdown of `report.md`.
+    """
+
+    folder: Path
+    rows: list[Row]
+    report: str
+
+
+def train(config: RunConfig, folder: Path, listener: Listener | None = None) -> RunResult:
+    """Train in a new run folder, and score the result against zero-shot on dev and test.
+
+    Every name, option and size is checked before weights are loaded and before the folder is made.
+
+    Raises:
+        MetasearchError: of every kind that `metasearch.errors` lists; what was written before it stays.
+    """
+    benchmark = _benchmark(config)
+    run.check_fit(config.recipe, benchmark, config.precision)
+    check_sizes(benchmark, config.recipe)
+    encoder = _encoder(config, benchmark)
+    return _go(RunFolder.create(folder, config, benchmark.data.fingerprint), config, benchmark, encoder, listener)
+
+
+def resume(folder: Path, listener: Listener | None = None) -> RunResult:
+    """Go on with a run where its last checkpoint left it; a finished run is only read.
+
+    Raises:
+        RunFolderError: the folder is no run, or its checkpoint is damaged.
+        DataError: the data is not what the run began with.
+    """
+    files, config, fingerprint = RunFolder.open(folder)
+    if files.finished:
+        return RunResult(folder, files.results(), files.report.read_text(encoding="utf-8"))
+    benchmark = _benchmark(config)
+    if benchmark.data.fingerprint != fingerprint:
+        raise DataError(f"{folder}: the data has changed since the run began; it cannot go on with other data")
+    return _go(files, config, benchmark, _encoder(config, benchmark), listener)
+
+
+def evaluate_encoder(
+    name: str, benchmark: Benchmark, split: str, pools: Sequence[Pool], device: str = "auto", trust: bool = False
+) -> list[Row]:
+    """Return the scores of an encoder, as it is, on a part of a benchmark.
+
+    Args:
+        name: of the encoder; a run's `model` folder is one.
+        benchmark: gives data, lengths and measures.
+        split: `train`, `dev`, `test` or `all`.
+        pools: what to rank, for retrieval.
+        device: where to run.
+        trust: run code that comes with the checkpoint.
+    """
+    encoder = run.load_encoder(name, benchmark.task.max_length, device, trust_remote_code=trust)
+    found = evaluate(encoder, benchmark.part(split), benchmark.measures, pools)
+    facts = {"task": benchmark.task.task, "encoder": name, "learner": name, "fold": benchmark.fold, "split": split}
+    stamp = {"data": benchmark.data.fingerprint, "versions": versions()}
+    return [{**facts, **row, **stamp} for row in found.rows()]
+
+
+def side_by_side(folder: Path, results: Sequence[RunResult]) -> tuple[str, list[Row]]:
+    """Write one report of several runs below a folder; return it and all scores, zero-shot once."""
+    rows = [row for i, result in enumerate(results) for row in result.rows if i == 0 or row["learner"] != ZERO_SHOT]
+    parts = ["# Learners side by side", by_language(rows, "test"), by_language(rows, "dev")]
+    report = "\n\n".join(parts) + "\n"
+    (folder / "report.md").write_text(report, encoding="utf-8")
+    return report, rows
+
+
+def append_rows(path: Path, rows: Sequence[Row]) -> None:
+    """Append scores to a JSON-lines file, making its folder; `RunFolderError` when it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def validate(task: str, data: str | None = None, include: Sequence[str] = ()) -> Iterator[str]:
+    """Check a task from its declaration to an embedded episode; yield a line for each thing that holds.
+
+    Raises:
+        MetasearchError: the first thing that does not hold.
+    """
+    library = Library(include)
+    declared = library.task(task)
+    yield f"declaration: {library.path('task', task)}"
+    benchmark = load_benchmark(task, data=data, include=include)
+    yield f"data: {benchmark.data.describe()} (fingerprint {benchmark.data.fingerprint})"
+    folds = range(declared.folds.k if declared.folds.method == "kfold" else 1)
+    sizes = [len(load_benchmark(task, fold=fold, data=data, include=include).split.test.groups) for fold in folds]
+    yield f"folds: {len(sizes)}, with {', '.join(map(str, sizes))} articles or rows in test"
+    modes = [mode for mode in library.modes() if applies(declared, mode)]
+    if not modes:
+        raise ConfigError(f"task '{task}' has no arrangement for any mode; see `metasearch ls modes`")
+    encoder = run.load_encoder("tiny", declared.max_length, device="cpu")
+    for mode in modes:
+        recipe = load_recipe("maml-align-tiny" if mode.links == 3 else "maml-tiny", include=include)
+        placed = load_benchmark(task, mode.mode, data=data, include=include)
+        learner = run.make_learner(recipe, encoder)
+        losses = [
+            learner.outer_loss([sampler.episode(i)]).total.item()
+            for phase, sampler in samplers(placed, recipe, seed=0).items()
+            for i in range(len(placed.arrangements[phase]))
+        ]
+        span = f"{min(losses):.3f} to {max(losses):.3f}"
+        yield f"mode {mode.mode}: {len(losses)} episodes drawn and embedded, loss {span}"
+
+
+def _benchmark(config: RunConfig) -> Benchmark:
+    return load_benchmark(config.task, config.mode, config.fold, config.data, config.include)
+
+
+def _encoder(config: RunConfig, benchmark: Benchmark) -> Encoder:
+    return run.load_encoder(
+        config.encoder, benchmark.task.max_length, config.device, config.seed, config.trust_remote_code
+    )
+
+
+def _go(
+    files: RunFolder, config: RunConfig, benchmark: Benchmark, encoder: Encoder, listener: Listener | None
+) -> RunResult:
+    """Score zero-shot, train, save, score again and report; what a run has already is not done again."""
+    recipe = config.recipe
+    began = time.monotonic()
+    _score(files, config, benchmark, encoder, ZERO_SHOT, step=0)
+    outcome = run.fit(
+        run.make_learner(recipe, encoder),
+        benchmark,
+        recipe,
+        seed=config.seed,
+        max_steps=config.max_steps,
+        precision=config.precision,
+        listener=_Logged(files, listener or run.Silent()),
+        store=files.checkpoints,
+        resume=True,
+    )
+    encoder.save(files.model)
+    if outcome.reason == "interrupted":
+        raise Interrupted(
+            f"stopped after outer step {outcome.steps}; model and checkpoint are saved. "
+            f"Go on with: metasearch train --resume {files.path}"
+        )
+    _score(files, config, benchmark, encoder, recipe.learner, outcome.best_step)
+    report = _report(files, config, benchmark, outcome, time.monotonic() - began)
+    files.report.write_text(report, encoding="utf-8")
+    files.checkpoints.remove()
+    return RunResult(files.path, files.results(), report)
+
+
+def _score(files: RunFolder, config: RunConfig, benchmark: Benchmark, encoder: Encoder, label: str, step: int) -> None:
+    """Append the scores on dev and test to the results, unless they stand there."""
+    _, scored = hold_out(benchmark.split.dev, config.recipe.budget.dev_holdout)
+    known = {(row["learner"], row["split"]) for row in files.results()}
+    for split, data in (("dev", scored), ("test", benchmark.split.test)):
+        if (label, split) not in known:
+            facts = {
+                "task": config.task,
+                "mode": config.mode,
+                "encoder": config.encoder,
+                "learner": label,
+                "recipe": config.recipe.recipe,
+                "fold": config.fold,
+                "seed": config.seed,
+                "step": step,
+                "split": split,
+            }
+            stamp = {"data": benchmark.data.fingerprint, "versions": versions()}
+            files.add_results({**facts, **row, **stamp} for row in evaluate(encoder, data, benchmark.measures).rows())
+
+
+def _report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: Outcome, seconds: float) -> str:
+    recipe, rows = config.recipe, files.results()
+    monitor = benchmark.task.monitor
+    means = [row for row in rows if (row["measure"], row["language"]) == (monitor, MEAN)]
+    scores = {(row["learner"], row["split"]): row["value"] for row in means}
+    verdicts = []
+    for split in ("dev", "test"):
+        before, after = 100 * scores[ZERO_SHOT, split], 100 * scores[recipe.learner, split]
+        verdicts.append(f"- {split}: {monitor} {before:.2f} → {after:.2f} ({after - before:+.2f})")
+    ended = {"patience": "no better dev score for the recipe's patience", "finished": "all steps done"}[outcome.reason]
+    facts = [
+        ["encoder", config.encoder],
+        ["learner", f"{recipe.learner} (recipe {recipe.recipe})"],
+        ["mode", config.mode],
+        ["fold, seed", f"{config.fold}, {config.seed}"],
+        ["outer steps", f"{outcome.steps}, weights of step {outcome.best_step} kept ({ended})"],
+        ["time", f"{seconds:.0f} s in this session, evaluation included"],
+        ["data", f"{benchmark.data.describe()}, fingerprint {benchmark.data.fingerprint}"],
+        ["versions", ", ".join(f"{name} {value}" for name, value in versions().items())],
+    ]
+    return (
+        "\n\n".join(
+            [
+                f"# {recipe.learner} on {config.task}",
+                "\n".join(verdicts),
+                by_language(rows, "test"),
+                by_language(rows, "dev"),
+                markdown(["run", ""], facts, left=2),
+            ]
+        )
+        + "\n"
+    )
+
+
+class _Logged:
+    """Writes every event to the run's log, then passes it on."""
+
+    def __init__(self, files: RunFolder, listener: Listener) -> None:
+        self.files = files
+        self.listener = listener
+
+    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
+        self.files.log({"step": step, "phase": phase, **terms})
+        self.listener.on_step(step, total, phase, terms)
+
+    def on_dev(self, step: int, score: float, best: bool) -> None:
+        self.files.log({"step": step, "dev": score, "best": best})
+        self.listener.on_dev(step, score, best)

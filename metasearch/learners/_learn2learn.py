@@ -1,0 +1,76 @@
+"""The inner loop on learn2learn, and the only door to it.
+
+`import learn2learn` loads gym, torchvision and text packages that its algorithms do not need, so a bare package with
+its path is put in its place first. A clone is learn2learn's; the gradient is taken here, because `MAML.adapt` hides
+the error when it cannot be taken, frees a first-order graph that MAML-Align still needs, and `MetaSGD.adapt` knows no
+unused parameters and unties shared ones.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+def _algorithms() -> tuple[Any, Any]:
+    if "learn2learn" not in sys.modules:
+        spec = importlib.util.find_spec("learn2learn")
+        if spec is None or spec.submodule_search_locations is None:
+            raise ImportError("learn2learn is not installed; see README, Installation")
+        bare = ModuleType("learn2learn")
+        bare.__path__ = list(spec.submodule_search_locations)
+        bare.__spec__ = spec
+        sys.modules["learn2learn"] = bare
+    from learn2learn.algorithms.maml import MAML
+    from learn2learn.utils import update_module
+
+    return MAML, update_module
+
+
+_MAML, _update_module = _algorithms()
+
+
+class FastModel:
+    """A copy of a module whose weights move with each inner step, differentiable back to the module's own weights.
+
+    Args:
+        module: the module to copy.
+        first_order: treat inner gradients as constants (FOMAML).
+    """
+
+    def __init__(self, module: nn.Module, first_order: bool) -> None:
+        self.first_order = first_order
+        self._clone = _MAML(module, lr=0.0, first_order=first_order).clone()
+
+    def __call__(self, *args: Any) -> Tensor:
+        """Run the module with the fast weights."""
+        output: Tensor = self._clone(*args)
+        return output
+
+    def parameters(self) -> list[Tensor]:
+        """Return the fast weights, in the order of the module's parameters."""
+        return list(self._clone.module.parameters())
+
+    def adapt(self, loss: Tensor, lr: float | Sequence[Tensor], retain_graph: bool = False) -> None:
+        """Take one step of gradient descent on the fast weights; weights that the loss does not reach stay.
+
+        Args:
+            loss: a scalar that this model computed.
+            lr: one rate, or a tensor of rates for each parameter.
+            retain_graph: keep the loss differentiable afterwards; always so in second order.
+        """
+        module = self._clone.module
+        weights = [weight for weight in module.parameters() if weight.requires_grad]
+        rates: Sequence[float | Tensor] = lr if isinstance(lr, Sequence) else [lr] * len(weights)
+        second_order = not self.first_order
+        gradients = torch.autograd.grad(
+            loss, weights, retain_graph=retain_graph or second_order, create_graph=second_order, allow_unused=True
+        )
+        for weight, rate, gradient in zip(weights, rates, gradients, strict=True):
+            if gradient is not None:
+                weight.update = -rate * gradient
+        self._clone.module = _update_module(module)

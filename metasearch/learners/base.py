@@ -1,0 +1,105 @@
+"""What a learner is.
+
+A learner turns a meta-batch of episodes into one outer loss. It never reads files, prints, evaluates, or calls
+`backward()` or `optimizer.step()`: the engine does that, once for all learners. Its module names the class `LEARNER`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from metasearch.config import Declared, Loss
+from metasearch.encoders.base import Encoder
+from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.learners._learn2learn import FastModel
+from metasearch.learners._sets import Forward, Prepared, prepare, set_loss
+
+
+@dataclass(frozen=True)
+class OuterLoss:
+    """What a learner returns for a meta-batch.
+
+    Attributes:
+        total: scalar whose gradient is the outer gradient.
+        terms: its named parts, for logs.
+    """
+
+    total: Tensor
+    terms: dict[str, float] = field(default_factory=dict)
+
+
+class Learner(ABC):
+    """Base of all learners.
+
+    Args:
+        encoder: what is trained.
+        loss: settings of the loss of a set.
+        options: the learner's own hyper-parameters, an instance of its `Options`.
+    """
+
+    Options: ClassVar[type[Declared]]
+    links: ClassVar[tuple[int, ...]] = (2, 3)
+    """Numbers of sets that an episode of this learner may have."""
+
+    def __init__(self, encoder: Encoder, loss: Loss, options: Any) -> None:
+        self.encoder = encoder
+        self.settings = loss
+        self.options = options
+
+    @abstractmethod
+    def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the loss of a meta-batch, differentiable in the learner's parameters."""
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Yield what the outer optimiser updates; by default the encoder's trainable weights."""
+        return ((n, p) for n, p in self.encoder.embedder.named_parameters() if p.requires_grad)
+
+    def after_step(self) -> None:  # noqa: B027  (most learners have nothing to do here)
+        """Do what follows an outer step; nothing by default."""
+
+    @property
+    def second_order(self) -> bool:
+        """Whether the outer gradient is taken through inner gradients."""
+        return not getattr(self.options, "first_order", True)
+
+    def attention(self) -> AbstractContextManager[Any]:
+        """Return the context that forward passes need.
+
+        Fused attention kernels have no second derivative, so in second order the plain one runs.
+        """
+        return sdpa_kernel(SDPBackend.MATH) if self.second_order else nullcontext()
+
+    def prepare(self, examples: LabelledSet) -> Prepared:
+        """Return a set as tensors, ready for any copy of the encoder."""
+        return prepare(self.encoder, examples)
+
+    def loss(self, forward: Forward, examples: Prepared) -> Tensor:
+        """Return the scalar loss of a set."""
+        return set_loss(forward, examples, self.settings)
+
+    def adapted(
+        self, support: Prepared, steps: int, lr: float | Sequence[Tensor], start: nn.Module | None = None
+    ) -> FastModel:
+        """Return fast weights after some inner steps on a support set (MAML-Align paper, Algorithm 2).
+
+        Args:
+            support: the set.
+            steps: how many inner steps.
+            lr: their rate, or one for each trainable weight.
+            start: the module they start from; the encoder's by default.
+        """
+        fast = FastModel(start or self.encoder.embedder, first_order=not self.second_order)
+        for _ in range(steps):
+            fast.adapt(self.loss(fast, support), lr)
+        return fast
+
+
+def reduce(losses: Sequence[Tensor], how: str) -> Tensor:
+    """Return the sum or the mean of scalars."""
+    total = sum(losses[1:], start=losses[0])
+    return total / len(losses) if how == "mean" else total

@@ -1,0 +1,54 @@
+"""MAML: adapt on the support set, and let the loss on the query set teach the initial weights.
+
+MAML-Align paper, Algorithms 1 and 2, after Finn et al. (2017). An episode of three sets X→Y→Z counts as the two
+transfers X→Y and Y→Z.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from torch import Tensor
+
+from metasearch.config import Declared, Positive, Rate
+from metasearch.episodes.episode import Episode
+from metasearch.learners.base import Learner, OuterLoss, reduce
+
+
+class MAML(Learner):
+    """Model-agnostic meta-learning, first- or second-order."""
+
+    class Options(Declared):
+        """Hyper-parameters of MAML.
+
+        Attributes:
+            inner_lr: α, the rate of the inner steps (plain gradient descent on all weights).
+            inner_steps: n, inner steps on the support set.
+            first_order: ignore how the inner gradients depend on the initial weights (FOMAML).
+            reduction: of the query losses over the transfers of a meta-batch.
+        """
+
+        inner_lr: Rate = 1e-3
+        inner_steps: Positive = 5
+        first_order: bool = True
+        reduction: Literal["mean", "sum"] = "mean"
+
+    options: Options
+
+    @property
+    def inner_lr(self) -> float | Sequence[Tensor]:
+        """The rate of the inner steps, or one for each trainable weight."""
+        return self.options.inner_lr
+
+    def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the mean (or sum) over transfers of the query loss at the adapted weights."""
+        losses = []
+        with self.attention():
+            for episode in episodes:
+                for support, query in episode.transfers():
+                    fast = self.adapted(self.prepare(support), self.options.inner_steps, self.inner_lr)
+                    losses.append(self.loss(fast, self.prepare(query)))
+        total = reduce(losses, self.options.reduction)
+        return OuterLoss(total, {"task": total.item()})
+
+
+LEARNER = MAML

@@ -1,0 +1,37 @@
+"""Meta-SGD: MAML that also learns the rate of each weight's inner steps (Li et al., 2017)."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import nn
+
+from metasearch.config import Loss
+from metasearch.encoders.base import Encoder
+from metasearch.learners.maml import MAML
+
+
+class MetaSGD(MAML):
+    """MAML with a learned rate for every weight, starting from `inner_lr`."""
+
+    class Options(MAML.Options):
+        """Those of MAML; `inner_lr` is where the rates start."""
+
+    def __init__(self, encoder: Encoder, loss: Loss, options: Options) -> None:
+        super().__init__(encoder, loss, options)
+        self.rates = {
+            name: nn.Parameter(torch.full_like(parameter, options.inner_lr))
+            for name, parameter in super().named_parameters()
+        }
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Yield the encoder's weights, then a rate for each."""
+        yield from super().named_parameters()
+        yield from ((f"rate.{name}", rate) for name, rate in self.rates.items())
+
+    @property
+    def inner_lr(self) -> Sequence[nn.Parameter]:
+        """The rates, in the order of the encoder's trainable weights."""
+        return list(self.rates.values())
+
+
+LEARNER = MetaSGD

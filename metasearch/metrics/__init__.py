@@ -1,0 +1,41 @@
+"""Measures by name, such as `map@20`: a metric and a cut-off. Importing this package imports no metric and no torch."""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from metasearch.errors import ConfigError, nearest
+
+RETRIEVAL = ("map",)
+SIMILARITY = ("pearson", "spearman")
+
+
+@dataclass(frozen=True, order=True)
+class Measure:
+    """A metric and, for rankings, how deep it looks.
+
+    Attributes:
+        metric: `map`, `pearson` or `spearman`.
+        k: cut-off, or None for the whole ranking.
+    """
+
+    metric: str
+    k: int | None = None
+
+    @classmethod
+    def parse(cls, text: str, kind: str) -> Self:
+        """Read `map@20` for a retrieval task or `pearson` for a similarity task.
+
+        Raises:
+            ConfigError: no such metric for this kind of task, or a cut-off that is no positive number.
+        """
+        known = RETRIEVAL if kind == "retrieval" else SIMILARITY
+        match = re.fullmatch(r"([a-z]+)(?:@([1-9][0-9]*))?", text)
+        if match is None or match[1] not in known:
+            raise ConfigError(f"unknown {kind} measure '{text}'.{nearest(text, [*known, 'map@20'][: len(known) + 1])}")
+        if match[2] and kind != "retrieval":
+            raise ConfigError(f"measure '{text}': only rankings have a cut-off; write '{match[1]}'")
+        return cls(match[1], int(match[2]) if match[2] else None)
+
+    def __str__(self) -> str:
+        return self.metric if self.k is None else f"{self.metric}@{self.k}"
