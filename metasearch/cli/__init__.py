@@ -69,7 +69,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="metasearch")
 def main() -> None:
-    r"""Teach multilingual sentence encoders to search across languages from a handful of labels.
+    """Teach multilingual sentence encoders to search across languages from a handful of labels.
 
     \b
     First steps:

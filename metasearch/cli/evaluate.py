@@ -46,7 +46,7 @@ def command(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    r"""Score an encoder on a task: mAP@20 and mAP of retrieval, Pearson and Spearman of similarity.
+    """Score an encoder on a task: mAP@20 and mAP of retrieval, Pearson and Spearman of similarity.
 
     \b
     Examples:

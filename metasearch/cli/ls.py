@@ -15,7 +15,7 @@ KINDS = ("tasks", "modes", "recipes", "learners", "encoders")
 @click.argument("kind", type=click.Choice(KINDS), required=False)
 @_options.include
 def command(kind: str | None, include: Sequence[str]) -> None:
-    r"""List tasks, transfer modes, recipes, learners and built-in encoders.
+    """List tasks, transfer modes, recipes, learners and built-in encoders.
 
     \b
     Example:

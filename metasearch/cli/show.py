@@ -27,7 +27,7 @@ def command(
     data: str | None,
     include: Sequence[str],
 ) -> None:
-    r"""Print a task, mode or recipe by NAME.
+    """Print a task, mode or recipe by NAME.
 
     \b
     Examples:

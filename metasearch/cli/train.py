@@ -29,7 +29,7 @@ from metasearch.errors import ConfigError
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run as it was configured.")
 @_options.as_json
 def command(resume: Path | None, output: Path | None, as_json: bool, **flags: Any) -> None:
-    r"""Meta-train an encoder on a task, and report its scores against zero-shot.
+    """Meta-train an encoder on a task, and report its scores against zero-shot.
 
     \b
     Examples:

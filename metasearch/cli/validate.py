@@ -11,7 +11,7 @@ from metasearch.cli import _options
 @click.argument("task")
 @_options.together(_options.data, _options.include)
 def command(task: str, data: str | None, include: Sequence[str]) -> None:
-    r"""Load TASK, resolve its names, read its data, cut its folds, and draw and embed an episode of every mode.
+    """Load TASK, resolve its names, read its data, cut its folds, and draw and embed an episode of every mode.
 
     \b
     Example:
