@@ -1,22 +1,20 @@
-"""What the commands do: train into a run folder, go on with one, evaluate an encoder, validate a task."""
+"""What the commands do: train into a run folder, go on with one, evaluate an encoder."""
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from metasearch import run
-from metasearch.catalog import Benchmark, check_sizes, load_benchmark, load_recipe, samplers
+from metasearch.catalog import Benchmark, check_sizes, load_benchmark
 from metasearch.config import RunConfig
 from metasearch.data.folds import hold_out
-from metasearch.data.library import Library
-from metasearch.data.task import applies
 from metasearch.encoders.base import Encoder
 from metasearch.engine.run_folder import RunFolder, versions
 from metasearch.engine.trainer import Listener, Outcome
-from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
+from metasearch.errors import DataError, Interrupted, RunFolderError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.report import by_language, markdown
 from metasearch.evaluation.scores import MEAN, Pool
@@ -48,6 +46,7 @@ def train(config: RunConfig, folder: Path, listener: Listener | None = None) -> 
     Raises:
         MetasearchError: of every kind that `metasearch.errors` lists; what was written before it stays.
     """
+    config = config.model_copy(update={"recipe": run.resolved(config.recipe)})
     benchmark = _benchmark(config)
     run.check_fit(config.recipe, benchmark, config.precision)
     check_sizes(benchmark, config.recipe)
@@ -110,37 +109,6 @@ def append_rows(path: Path, rows: Sequence[Row]) -> None:
         raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def validate(task: str, data: str | None = None, include: Sequence[str] = ()) -> Iterator[str]:
-    """Check a task from its declaration to an embedded episode; yield a line for each thing that holds.
-
-    Raises:
-        MetasearchError: the first thing that does not hold.
-    """
-    library = Library(include)
-    declared = library.task(task)
-    yield f"declaration: {library.path('task', task)}"
-    benchmark = load_benchmark(task, data=data, include=include)
-    yield f"data: {benchmark.data.describe()} (fingerprint {benchmark.data.fingerprint})"
-    folds = range(declared.folds.k if declared.folds.method == "kfold" else 1)
-    sizes = [len(load_benchmark(task, fold=fold, data=data, include=include).split.test.groups) for fold in folds]
-    yield f"folds: {len(sizes)}, with {', '.join(map(str, sizes))} articles or rows in test"
-    modes = [mode for mode in library.modes() if applies(declared, mode)]
-    if not modes:
-        raise ConfigError(f"task '{task}' has no arrangement for any mode; see `metasearch ls modes`")
-    encoder = run.load_encoder("tiny", declared.max_length, device="cpu")
-    for mode in modes:
-        recipe = load_recipe("maml-align-tiny" if mode.links == 3 else "maml-tiny", include=include)
-        placed = load_benchmark(task, mode.mode, data=data, include=include)
-        learner = run.make_learner(recipe, encoder)
-        losses = [
-            learner.outer_loss([sampler.episode(i)]).total.item()
-            for phase, sampler in samplers(placed, recipe, seed=0).items()
-            for i in range(len(placed.arrangements[phase]))
-        ]
-        span = f"{min(losses):.3f} to {max(losses):.3f}"
-        yield f"mode {mode.mode}: {len(losses)} episodes drawn and embedded, loss {span}"
-
-
 def _benchmark(config: RunConfig) -> Benchmark:
     return load_benchmark(config.task, config.mode, config.fold, config.data, config.include)
 
@@ -169,7 +137,7 @@ def _go(
         store=files.checkpoints,
         resume=True,
     )
-    encoder.save(files.model)
+    files.save_model(encoder)
     if outcome.reason == "interrupted":
         raise Interrupted(
             f"stopped after outer step {outcome.steps}; model and checkpoint are saved. "
@@ -219,7 +187,7 @@ def _report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: 
         ["mode", config.mode],
         ["fold, seed", f"{config.fold}, {config.seed}"],
         ["outer steps", f"{outcome.steps}, weights of step {outcome.best_step} kept ({ended})"],
-        ["time", f"{seconds:.0f} s in this session, evaluation included"],
+        ["time", f"{seconds:.0f} s since the start or the last resume, evaluation included"],
         ["data", f"{benchmark.data.describe()}, fingerprint {benchmark.data.fingerprint}"],
         ["versions", ", ".join(f"{name} {value}" for name, value in versions().items())],
     ]

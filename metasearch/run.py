@@ -73,6 +73,11 @@ def learner_options(recipe: Recipe) -> Any:
     return taskfile.check(recipe.options, learner_class(recipe).Options, f"recipe '{recipe.recipe}': options")
 
 
+def resolved(recipe: Recipe) -> Recipe:
+    """Return the recipe with all options of its learner in it, defaults and types included."""
+    return recipe.model_copy(update={"options": learner_options(recipe).model_dump()})
+
+
 def fit(
     learner: Learner,
     benchmark: Benchmark,

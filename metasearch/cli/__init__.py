@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from metasearch import __version__
-from metasearch.errors import MetasearchError, nearest
+from metasearch.errors import Interrupted, MetasearchError, nearest
 
 
 class _Failure(click.ClickException):
@@ -57,6 +57,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except (click.exceptions.Exit, click.ClickException, click.Abort):
             raise
+        except KeyboardInterrupt:
+            raise _Failure("interrupted", Interrupted.exit_code) from None
         except Exception as error:
             if "--debug" in sys.argv:
                 traceback.print_exc()

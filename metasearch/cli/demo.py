@@ -11,7 +11,7 @@ LEARNERS = (("fine-tune", "trans"), ("maml", "trans"), ("maml-align", "mono-bi-m
 """Each learner with the mode that it does best in, in Table 1 of the MAML-Align paper."""
 
 
-@click.command("demo")
+@click.command("demo", short_help="The learners side by side, on embedded data.")
 @click.option("--task", type=click.Choice(["demo", "demo-sts"]), default="demo", show_default=True, help="Which one.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the runs.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each learner at most.")

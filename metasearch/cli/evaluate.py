@@ -11,7 +11,7 @@ from metasearch.cli import _options
 POOLS = ("multilingual", "bilingual", "monolingual")
 
 
-@click.command("evaluate")
+@click.command("evaluate", short_help="Score an encoder as it is.")
 @click.option("--task", default="demo", show_default=True, help="What to evaluate on; see `metasearch ls tasks`.")
 @click.option("--encoder", help="Built-in name, local folder (such as RUN/model) or hub name; by default the task's.")
 @click.option(

@@ -11,7 +11,7 @@ from metasearch.data.library import Library
 KINDS = ("tasks", "modes", "recipes", "learners", "encoders")
 
 
-@click.command("ls")
+@click.command("ls", short_help="What there is: tasks, modes, recipes, learners.")
 @click.argument("kind", type=click.Choice(KINDS), required=False)
 @_options.include
 def command(kind: str | None, include: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from metasearch.data.library import Library
 from metasearch.errors import ConfigError, nearest
 
 
-@click.command("show")
+@click.command("show", short_help="A task and one episode of it, a mode or a recipe.")
 @click.argument("name")
 @click.option("--mode", help="Transfer mode: print its arrangements for the task, and draw one episode.")
 @click.option("--episode", type=click.IntRange(min=0), default=0, show_default=True, help="Which episode to draw.")

@@ -12,7 +12,7 @@ from metasearch.cli import _options
 from metasearch.errors import ConfigError
 
 
-@click.command("train")
+@click.command("train", short_help="Meta-train an encoder; report against zero-shot.")
 @click.option("--mode", help="Transfer mode, such as mono-bi-multi; see `metasearch ls modes`.")
 @click.option("--task", default="demo", show_default=True, help="What to train on; see `metasearch ls tasks`.")
 @click.option("--encoder", help="Built-in name, local folder or hub name; by default the task's.")

@@ -7,7 +7,7 @@ import click
 from metasearch.cli import _options
 
 
-@click.command("validate")
+@click.command("validate", short_help="Check a task, from its file to an episode.")
 @click.argument("task")
 @_options.together(_options.data, _options.include)
 def command(task: str, data: str | None, include: Sequence[str]) -> None:
@@ -17,7 +17,7 @@ def command(task: str, data: str | None, include: Sequence[str]) -> None:
     Example:
       metasearch validate demo
     """
-    from metasearch import jobs
+    from metasearch.validation import validate
 
-    for line in jobs.validate(task, data, include):
+    for line in validate(task, data, include):
         click.echo(f"ok  {line}")

@@ -19,6 +19,7 @@ from typing import Any
 from metasearch import __version__
 from metasearch.config import Declared, RunConfig
 from metasearch.data import taskfile
+from metasearch.encoders.base import Encoder
 from metasearch.engine.checkpoint import CheckpointStore
 from metasearch.errors import RunFolderError
 
@@ -70,6 +71,13 @@ class RunFolder:
     def finished(self) -> bool:
         """Whether the run came to its end."""
         return self.report.is_file()
+
+    def save_model(self, encoder: Encoder) -> None:
+        """Write the encoder to `model/`; `RunFolderError` when there is no room for it."""
+        try:
+            encoder.save(self.model)
+        except Exception as error:  # safetensors raises its own error type for a full disk
+            raise RunFolderError(f"{self.model} cannot be written: {error}") from error
 
     def log(self, event: Mapping[str, Any]) -> None:
         """Append an event to `log.jsonl`."""
