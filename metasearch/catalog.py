@@ -105,7 +105,7 @@ def choose_recipe(
     library = Library(include)
     chosen = library.mode(mode)
     if learner is not None:
-        registry.summary("learners", learner)
+        registry.require("learners", learner)
     elif recipe is None:
         learner = "maml-align" if chosen.links == 3 else "maml"
     name = recipe or library.recipe_for(str(learner), encoder)

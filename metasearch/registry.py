@@ -31,10 +31,15 @@ def load(kind: str, name: str) -> ModuleType:
     Raises:
         ConfigError: no plug-in has that name; the message names the nearest one.
     """
-    if name not in names(kind):
-        raise ConfigError(f"unknown {kind.removesuffix('s')} '{name}'.{nearest(name, names(kind))}")
+    require(kind, name)
     dotted = KINDS[kind].replace("/", ".")
     return import_module(f"metasearch.{dotted}.{name.replace('-', '_')}")
+
+
+def require(kind: str, name: str) -> None:
+    """Raise `ConfigError` naming the nearest plug-in unless there is one of that name."""
+    if name not in names(kind):
+        raise ConfigError(f"unknown {kind.removesuffix('s')} '{name}'.{nearest(name, names(kind))}")
 
 
 def summary(kind: str, name: str) -> str:

@@ -43,7 +43,11 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
         )
     except Exception as error:  # the libraries below raise anything from OSError to bare Exception
         raise EncoderError(_why(name, folder.exists(), error)) from error
-    return Encoder(model, name, max_length)
+    encoder = Encoder(model, name, max_length)
+    # transformers makes up a tokenizer of special tokens alone when a folder has none.
+    if len(model.tokenizer) <= len(model.tokenizer.all_special_tokens):
+        raise EncoderError(f"encoder '{name}': its tokenizer has no words; are the tokenizer's files missing?")
+    return encoder
 
 
 def quiet() -> None:

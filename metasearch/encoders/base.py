@@ -19,6 +19,7 @@ from metasearch.errors import EncoderError
 Features = Mapping[str, Tensor]
 """Token ids, attention mask and what else the model's tokenizer gives, each `(B, T)`."""
 
+_ROBERTA_FAMILY = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet")
 _PROMPTS: dict[Role, str] = {"question": "query", "candidate": "document"}
 
 
@@ -101,6 +102,8 @@ class Encoder:
 
         Each distinct text is encoded once, in batches of texts of similar length.
         """
+        if not texts:
+            return np.zeros((0, self.model.get_embedding_dimension()), np.float32)
         distinct = list(dict.fromkeys(texts))
         lengths = [len(row["input_ids"]) for row in self._tokenised(distinct, role)]
         order = sorted(range(len(distinct)), key=lambda i: -lengths[i])
@@ -118,7 +121,8 @@ class Encoder:
     def save(self, folder: Path) -> None:
         """Write the model so that plain `SentenceTransformer(folder)` loads it and encodes as this encoder does.
 
-        The model's own limit is raised to the longest input of the task, within what it can take.
+        The model's own limit is raised to the longest input of the task, within what it can take; texts longer than
+        the limit of their role are cut later there than here.
         """
         own = self.model.max_seq_length or 0
         longest = max(self.max_length.question, self.max_length.candidate, self.max_length.text)
@@ -137,10 +141,15 @@ class Encoder:
 
 
 def _positions(model: SentenceTransformer) -> int:
-    """Longest input in tokens that the model's position embeddings and tokenizer allow."""
+    """Longest input in tokens that the model can take.
+
+    That is what its position embeddings allow. The length it was published with, which sentence-transformers copies to
+    the tokenizer, is often shorter than a task's, and is asked only where there are no position embeddings.
+    """
     config = model[0].auto_model.config
-    positions = getattr(config, "max_position_embeddings", None) or 10**9
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions is None:
+        return int(model.tokenizer.model_max_length)
     # The RoBERTa family counts positions from the padding index on.
-    if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet"):
-        positions -= (config.pad_token_id or 0) + 1
-    return int(min(positions, model.tokenizer.model_max_length))
+    offset = (config.pad_token_id or 0) + 1 if config.model_type in _ROBERTA_FAMILY else 0
+    return int(positions - offset)

@@ -51,7 +51,8 @@ class TripletSampler:
                 f"{', '.join(variant.candidates)}; there are {have}. Lower it with --set, or use more data"
             )
         for language in variant.candidates:
-            others = len(self._answers.get(language, ())) - 1
+            own = max(len(self.data.answers[question.id][language]) for question in self._askable(variant))
+            others = len(self._answers[language]) - own
             if others < self.settings.n_neg:
                 raise DataError(
                     f"{where}: {self.settings.n_neg} negatives in {language} need as many answers to other "
@@ -126,16 +127,15 @@ class TripletSampler:
         self, question: Question, variant: Variant, count: int, rng: np.random.Generator
     ) -> list[Candidate]:
         """Draw distinct negatives, fewer than `count` only when there are no more."""
-        found: dict[str, Candidate] = {}
-        total = sum(len(self._answers[code]) for code in variant.candidates)
-        for _ in range(20 * count):
-            if len(found) == min(count, total):
-                break
-            answers = self._answers[variant.candidates[int(rng.integers(len(variant.candidates)))]]
-            candidate = answers[int(rng.integers(len(answers)))]
-            if question.id not in candidate.answers:
-                found.setdefault(candidate.id, candidate)
-        return list(found.values())
+        left = {
+            code: [answer for answer in self._answers[code] if question.id not in answer.answers]
+            for code in variant.candidates
+        }
+        found: list[Candidate] = []
+        while len(found) < count and (codes := [code for code in variant.candidates if left[code]]):
+            answers = left[codes[int(rng.integers(len(codes)))]]
+            found.append(answers.pop(int(rng.integers(len(answers)))))
+        return found
 
     def _similar(self, like: LabelledSet, variant: Variant, number: int, rng: np.random.Generator) -> list[Question]:
         """Draw each question from the nearest to one of the support's, in the query's language.
@@ -148,12 +148,14 @@ class TripletSampler:
         for i in range(number):
             anchor = anchors[i % len(anchors)]
             rest = [question for question in self._ranked(anchor, variant) if question not in chosen]
+            if anchor.language == variant.query:
+                rest = [question for question in rest if question.id != anchor.id] or rest
             near = rest[: self.settings.similar_top]
             chosen.append(near[int(rng.integers(len(near)))])
         return chosen
 
     def _ranked(self, anchor: Question, variant: Variant) -> list[Question]:
-        """Askable questions by closeness to `anchor`: its translation first, itself last."""
+        """Askable questions by closeness to `anchor`; its translation first, or itself last."""
         questions = self.data.questions_by_language[variant.query]
         row = self.data.questions_by_language[anchor.language].index(anchor)
         closeness = self._vectors[variant.query] @ self._vectors[anchor.language][row]

@@ -4,7 +4,7 @@
 - bilingual, monolingual: the candidates of one language; a matrix of question language by candidate language, whose
   diagonal is monolingual.
 
-Each distinct text is encoded once, whatever the number of pools.
+Texts are encoded once, whatever the number of pools.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from metasearch.data.records import Question, RetrievalData
 from metasearch.encoders.base import Encoder
-from metasearch.errors import DataError
+from metasearch.errors import DataError, NonFiniteError
 from metasearch.evaluation.scores import Evaluation, Pool, Score
 from metasearch.metrics import Measure
 from metasearch.metrics.average_precision import average_precision, ranks
@@ -87,5 +87,9 @@ def _ranks(
     for question, row in zip(questions, scores, strict=True):
         if question.id not in relevant:
             raise DataError(f"question '{question.id}' ({question.language}) has no relevant candidate in the pool")
+        if not np.isfinite(row).all():
+            raise NonFiniteError(
+                f"the encoder's scores for question '{question.id}' ({question.language}) are not finite"
+            )
         found.append(ranks(row, relevant[question.id]))
     return found

@@ -6,7 +6,7 @@ import numpy as np
 
 from metasearch.data.records import SimilarityData
 from metasearch.encoders.base import Encoder
-from metasearch.errors import DataError
+from metasearch.errors import DataError, MetasearchError
 from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.metrics import Measure, correlation
 
@@ -34,6 +34,9 @@ def evaluate_similarity(encoder: Encoder, data: SimilarityData, measures: Sequen
     for name in dict.fromkeys(names):
         member = names == name
         for measure in measures:
-            value = getattr(correlation, measure.metric)(cosines[member], gold[member])
+            try:
+                value = getattr(correlation, measure.metric)(cosines[member], gold[member])
+            except MetasearchError as error:
+                raise type(error)(f"pairs {name}: {error}") from None
             scores.append(Score(str(measure), "pairs", str(name), "", value, int(member.sum())))
     return Evaluation(tuple(scores), {})

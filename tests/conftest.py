@@ -1,0 +1,30 @@
+"""Fixtures that several test files share."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Return the folder of the published data sets: `METASEARCH_DATA`, or `shared/data` beside the repository."""
+    folder = Path(os.environ.get("METASEARCH_DATA") or BESIDE)
+    if not folder.is_dir():
+        pytest.skip(f"the published data sets are not here: set METASEARCH_DATA, or put them in {BESIDE}")
+    return folder
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes a YAML file and returns its path."""
+
+    def written(text: str | bytes, name: str = "small") -> Path:
+        path = tmp_path / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return written

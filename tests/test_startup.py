@@ -1,0 +1,38 @@
+"""Commands that only look things up load no torch."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("torch", "transformers", "sentence_transformers", "learn2learn", "scipy", "sklearn")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--help"],
+        ["train", "--help"],
+        ["ls"],
+        ["show", "demo"],
+        ["show", "demo", "--mode", "mono-bi-multi"],
+        ["show", "demo-sts", "--mode", "mono-bi"],
+        ["show", "maml-align"],
+    ],
+)
+def test_looking_things_up_imports_no_torch(args):
+    code = (
+        "import sys\n"
+        "from metasearch.cli import main\n"
+        f"try: main({args!r})\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        f"print('HEAVY', [name for name in {HEAVY!r} if name in sys.modules])\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_importing_the_package_imports_no_torch():
+    code = f"import sys, metasearch; assert metasearch.__all__; print([n for n in {HEAVY!r} if n in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,131 @@
+"""Strict YAML: what a declaration says is what is read, and every problem is reported with file and line."""
+
+import pytest
+
+from _declarations import RECIPE, TASK, line_of, problems
+from metasearch.config import Recipe
+from metasearch.data import taskfile
+from metasearch.data.task import Mode, Task
+
+
+@pytest.mark.parametrize(("written", "value"), [("1e-3", 1 / 1000), ("5e-05", 5 / 100_000), ("2", 2.0), ("'0.5'", 0.5)])
+def test_a_number_in_any_notation_is_a_number(write, written, value):
+    assert taskfile.read(write(RECIPE.replace("1e-3", written)), Recipe).outer.lr == value
+
+
+def test_the_language_no_stays_no(write):
+    task = taskfile.read(write(TASK), Task)
+    assert task.languages == ["no", "de"]
+    assert str(task.arrangements["mono -> bi"][0]) == "no_no -> no_de"
+
+
+@pytest.mark.parametrize("text", ["no", "on", "012", "1e3", "12:30:45", "2024-01-01", "0x1F", "'null'", "~x", "τέλος"])
+def test_a_text_stays_as_it_is_written(write, text):
+    read = taskfile.read(write(RECIPE.replace("for a test", text)), Recipe)
+    assert read.description == text.strip("'")
+
+
+def test_a_key_that_stands_twice_is_refused_where_it_stands_again(write):
+    path = write(RECIPE + "learner: reptile\n")
+    assert problems(path) == [f"{path}:7: learner: the key stands twice"]
+
+
+def test_a_key_below_another_that_stands_twice_is_refused_with_its_path(write):
+    path = write(RECIPE + "  eps: 1\n  lr: 2\n")
+    assert problems(path) == [f"{path}:8: outer.lr: the key stands twice"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "nearest"),
+    [
+        ("learner:", "leaner:", "leaner", "learner"),
+        ("k: 2", "n_negs: 2", "episodes.n_negs", "n_neg"),
+        ("  lr:", "  weight_decai: 0\n  lr:", "outer.weight_decai", "weight_decay"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_its_line_and_the_nearest_right_name(write, old, new, key, nearest):
+    path = write(RECIPE.replace(old, new))
+    place = line_of(path, key.split(".")[-1])
+    assert any(p.startswith(f"{place}: {key}: unknown key. Did you mean '{nearest}'?") for p in problems(path))
+
+
+def test_an_unknown_key_unlike_any_other_is_refused_with_all_right_names(write):
+    path = write(RECIPE.replace("k: 2", "zzz: 2"))
+    names = "k, n_neg, negative_pool, negatives, q, queries, similar_top"
+    assert problems(path) == [f"{path}:4: episodes.zzz: unknown key. Known: {names}."]
+
+
+def test_a_missing_key_is_named_with_the_file(write):
+    path = write(RECIPE.replace("learner: maml\n", ""))
+    (problem,) = problems(path)
+    assert problem.startswith(str(path))
+    assert problem.endswith(": learner: this key is missing")
+
+
+def test_a_missing_key_below_another_is_named_with_the_line_of_that_one(write):
+    path = write(RECIPE.replace("  lr: 1e-3", "  eps: 1"))
+    assert problems(path) == [f"{path}:5: outer.lr: this key is missing"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "start"),
+    [
+        ("k: 2", "k: two", "episodes.k: input should be a valid integer"),
+        ("k: 2", "k: 0", "episodes.k: input should be greater than or equal to 1"),
+        ("lr: 1e-3", "lr: nan", "outer.lr: input should be a finite number"),
+        ("lr: 1e-3", "lr: -1", "outer.lr: input should be greater than 0"),
+        ("{k: 2, q: 3}", "[2, 3]", "episodes: input should be"),
+    ],
+)
+def test_a_wrong_value_is_named_with_line_key_and_what_is_right(write, old, new, start):
+    path = write(RECIPE.replace(old, new))
+    (problem,) = problems(path)
+    assert problem.startswith(f"{line_of(path, new)}: {start}")
+    assert "(got '" in problem
+
+
+def test_a_wrong_arrangement_in_a_list_is_named_by_its_own_line(write):
+    path = write(TASK.replace("[no_no -> no_de]", "\n    - no_no -> no_de\n    - no_no -> +"))
+    assert problems(path, Task) == [
+        f"{path}:13: arrangements.mono -> bi.1: '+' is not a language variant; write el_ar or el_{{ar,el}}"
+        " (got 'no_no -> +')"
+    ]
+
+
+def test_all_problems_of_a_file_are_reported_at_once(write):
+    path = write(RECIPE.replace("learner:", "leaner:").replace("k: 2", "k: two").replace("1e-3", "fast"))
+    found = problems(path)
+    assert len(found) == 4
+    for place in (f"{path}:3: leaner", f"{path}:4: episodes.k", f"{path}:6: outer.lr", "learner: this key is missing"):
+        assert any(place in problem for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("monitor: map", "monitor: map@7", "monitor 'map@7' is not among the measures map"),
+        ("[no, de]", "[no, de, no]", "languages: a language stands twice"),
+        ("no_no -> no_de", "no_no -> de_de", "'no_no -> de_de' is mono -> mono, listed under 'mono -> bi'"),
+        ("no_no -> no_de", "no_no -> no_sv", "'no_no -> no_sv' uses sv, not a language of the task"),
+        ("mono -> bi", "mono -> tri", "'tri' in 'mono -> tri' is none of mono, bi, multi"),
+    ],
+)
+def test_keys_that_contradict_each_other_are_refused_with_the_line_of_one(write, old, new, problem):
+    path = write(TASK.replace(old, new))
+    (found,) = problems(path, Task)
+    assert problem in found
+    assert found.startswith(line_of(path, new))
+
+
+def test_a_pattern_written_in_two_ways_is_refused_instead_of_dropped(write):
+    path = write(TASK + "  mono->bi: [de_de -> de_no]\n")
+    (found,) = problems(path, Task)
+    assert "mono -> bi" in found
+    assert "twice" in found
+
+
+def test_a_mode_whose_patterns_differ_in_length_is_refused(write):
+    path = write("mode: m\ndescription: d\nmeta_train: [mono -> bi]\nmeta_valid: [mono -> bi -> multi]\n")
+    (found,) = problems(path, Mode)
+    assert found.startswith(str(path))
+    assert found.endswith("all patterns of a mode must have the same number of links")
