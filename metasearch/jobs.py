@@ -136,6 +136,7 @@ def _go(
         listener=_Logged(files, listener or run.Silent()),
         store=files.checkpoints,
         resume=True,
+        baseline=_means(files, benchmark)[ZERO_SHOT, "dev"],
     )
     files.save_model(encoder)
     if outcome.reason == "interrupted":
@@ -171,11 +172,16 @@ def _score(files: RunFolder, config: RunConfig, benchmark: Benchmark, encoder: E
             files.add_results({**facts, **row, **stamp} for row in evaluate(encoder, data, benchmark.measures).rows())
 
 
+def _means(files: RunFolder, benchmark: Benchmark) -> dict[tuple[str, str], float]:
+    """Return the mean of the task's monitor by learner and split."""
+    wanted = (benchmark.task.monitor, MEAN)
+    rows = [row for row in files.results() if (row["measure"], row["language"]) == wanted]
+    return {(row["learner"], row["split"]): row["value"] for row in rows}
+
+
 def _report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: Outcome, seconds: float) -> str:
     recipe, rows = config.recipe, files.results()
-    monitor = benchmark.task.monitor
-    means = [row for row in rows if (row["measure"], row["language"]) == (monitor, MEAN)]
-    scores = {(row["learner"], row["split"]): row["value"] for row in means}
+    monitor, scores = benchmark.task.monitor, _means(files, benchmark)
     verdicts = []
     for split in ("dev", "test"):
         before, after = 100 * scores[ZERO_SHOT, split], 100 * scores[recipe.learner, split]

@@ -89,6 +89,7 @@ def fit(
     listener: Listener | None = None,
     store: CheckpointStore | None = None,
     resume: bool = False,
+    baseline: float | None = None,
 ) -> Outcome:
     """Meta-train and meta-valid a learner on a benchmark; its encoder ends with the weights of the best dev score.
 
@@ -102,6 +103,7 @@ def fit(
         listener: hears of steps and scores.
         store: where checkpoints go.
         resume: go on from the store's checkpoint.
+        baseline: dev score before the first step, where it is known already.
 
     Raises:
         ConfigError: learner, mode and precision do not fit together.
@@ -128,6 +130,7 @@ def fit(
         seed=seed,
         precision="bf16" if precision == "bf16" else "fp32",
         dropout=recipe.dropout,
+        baseline=baseline,
     )
     return trainer.fit(resume)
 

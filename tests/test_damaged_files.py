@@ -147,7 +147,7 @@ def test_files_of_different_length_are_refused_with_their_rows(tmp_path):
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
-        ("el.json", swap("53\n", "99\n")),
+        ("el.json", swap("52\n", "99\n")),
         ("el.json", swap("       0,", "       -5,")),
         ("el.json", swap("Ποια γεννά τα αυγά;", " ")),
         ("el.json", swap('"context": "Ο Νείλος ρέει προς τον βορρά. Εκβάλλει στη Μεσόγειο."', '"context": ""')),

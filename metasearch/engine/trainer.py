@@ -11,7 +11,6 @@ dev() → best so far?  → checkpoint  → out of patience?
 weights = best
 """
 
-import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -57,7 +56,7 @@ class Outcome:
 
     steps: int
     reason: Reason
-    baseline: float
+    baseline: float | None
     best_score: float | None
     best_step: int
 
@@ -77,6 +76,7 @@ class Trainer:
         seed: of the run; step i draws its dropout from (seed, i).
         precision: `bf16` runs forward passes in bfloat16 where that is safe (torch autocast).
         dropout: whether the encoder's dropout is on in training.
+        baseline: dev score before the first step, where it is known already.
     """
 
     learner: Learner
@@ -89,6 +89,7 @@ class Trainer:
     seed: int = 0
     precision: Literal["fp32", "bf16"] = "fp32"
     dropout: bool = False
+    baseline: float | None = None
     _best: dict[str, Tensor] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -96,7 +97,6 @@ class Trainer:
         self.optimizer = outer.build(self.parameters, self.settings)
         self.stopping = EarlyStopping(self.budget.patience)
         self.step = 0
-        self.baseline = math.nan
 
     def fit(self, resume: bool = False) -> Outcome:
         """Train, and leave the weights with the best dev score in the encoder.
@@ -109,7 +109,7 @@ class Trainer:
             RunFolderError: a checkpoint is damaged or cannot be written.
         """
         if not (resume and self._restore()):
-            self.baseline = self.dev()
+            self.baseline = self.dev() if self.baseline is None else self.baseline
             self.listener.on_dev(0, self.baseline, False)
         with Interrupt() as interrupt:
             reason = self._loop(interrupt)

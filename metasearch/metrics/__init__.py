@@ -32,9 +32,8 @@ class Measure:
         known = RETRIEVAL if kind == "retrieval" else SIMILARITY
         match = re.fullmatch(r"([a-z]+)(?:@([1-9][0-9]*))?", text)
         if match is None or match[1] not in known:
-            raise ConfigError(
-                f"unknown {kind} measure '{text}'.{nearest(text, [*known, *(['map@20'] if kind == 'retrieval' else [])])}"
-            )
+            choices = [*known, "map@20"] if kind == "retrieval" else known
+            raise ConfigError(f"unknown {kind} measure '{text}'.{nearest(text, choices)}")
         if match[2] and kind != "retrieval":
             raise ConfigError(f"measure '{text}': only rankings have a cut-off; write '{match[1]}'")
         return cls(match[1], int(match[2]) if match[2] else None)
