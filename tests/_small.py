@@ -8,7 +8,6 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -19,15 +18,6 @@ from metasearch.episodes.episode import Episode, LabelledSet, Triplet
 
 VOCABULARY, TOKENS, HIDDEN = 13, 4, 5
 UNUSED = ("pooler.weight", "pooler.bias")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Keep torch from busily waiting for cores that others use; for the file that imports this."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 class SmallNet(nn.Module):

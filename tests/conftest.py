@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+# Two busy-waiting threads on cores that something else uses, too, make these small tensors a hundred times slower.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from _small import one_thread  # noqa: F401  (a fixture)
 from metasearch.catalog import load_benchmark, load_recipe, samplers
 from metasearch.run import load_encoder, make_learner
 

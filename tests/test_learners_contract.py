@@ -5,7 +5,6 @@ from functools import cache
 import pytest
 import torch
 
-from _small import one_thread  # noqa: F401  (a fixture)
 from metasearch import registry
 from metasearch.catalog import choose_recipe, load_benchmark, samplers
 from metasearch.data.library import Library

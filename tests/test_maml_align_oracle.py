@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from _reference import Reference, assert_same, distance, gradients, learned, weights_of
-from _small import UNUSED, SmallEncoder, episode, one_thread  # noqa: F401  (a fixture)
+from _small import UNUSED, SmallEncoder, episode
 from metasearch.config import Loss
 from metasearch.learners.maml_align import MAMLAlign
 

@@ -1,0 +1,164 @@
+"""The direction of imports, the doors to third parties, and how long a file and a function may be."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import metasearch
+
+ROOT = Path(metasearch.__file__).parent
+MODULES = sorted(ROOT.rglob("*.py"))
+
+BASE = ("errors", "registry", "seeding", "config")
+# Each layer and those that it may import, beside itself; the lowest layer stands first.
+_DATA = {*BASE, "data", "metrics"}
+_MODEL = {*_DATA, "losses", "encoders", "episodes"}
+_JOB = {*_MODEL, "learners", "engine", "evaluation", "catalog"}
+MAY_IMPORT = {
+    **{module: set(BASE) for module in BASE},
+    "data": set(BASE),
+    "metrics": set(BASE),
+    "losses": set(BASE),
+    "encoders": set(BASE),
+    "episodes": _DATA,
+    "learners": _MODEL,
+    "engine": {*_MODEL, "learners"},
+    "evaluation": {*_MODEL, "learners"},
+    "catalog": {*_DATA, "episodes"},
+    "run": _JOB,
+    "jobs": {*_JOB, "run"},
+    "validation": {*_JOB, "run"},
+    "cli": {*_JOB, "run", "jobs", "validation"},
+    "__main__": {"cli"},
+    # The package names what it offers and imports it when it is used.
+    "__init__": {"errors", "config", "encoders", "evaluation", "catalog", "run"},
+}
+LIGHT = (*BASE, "data", "metrics", "episodes", "catalog", "__init__")
+HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}
+DOORS = {"learn2learn": "learners/_learn2learn.py", "yaml": "data/taskfile.py", "click": "cli/"}
+
+
+def name_of(path):
+    """Return a module's path within the package."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def layer_of(path):
+    """Return the layer of a module: its folder, or its own name at the top."""
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def absolute(node, package):
+    """Return the dotted module that `from ... import` names, with a relative one resolved."""
+    if not node.level:
+        return node.module
+    return ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
+
+
+def imports_of(source, package):
+    """Return every module that a source imports, at any depth and under any condition, as (dotted name, line)."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            origin = absolute(node, package)
+            parts = [f"{origin}.{alias.name}" for alias in node.names] if origin == "metasearch" else [origin]
+            found += [(part, node.lineno) for part in parts]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
+            found += [(part.value, node.lineno) for part in node.args if isinstance(part, ast.Constant)]
+    return found
+
+
+def imports(path):
+    """Return every module that a file imports, as `imports_of` does."""
+    return imports_of(path.read_text(encoding="utf-8"), ("metasearch", *path.relative_to(ROOT).parent.parts))
+
+
+def layers_imported(path):
+    """Return the layers of metasearch that a file imports, as (layer, line)."""
+    dotted = [(name.split("."), line) for name, line in imports(path)]
+    found = [(parts[1] if len(parts) > 1 else "__init__", line) for parts, line in dotted if parts[0] == "metasearch"]
+    return [(layer, line) for layer, line in found if layer != "__version__"]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import torch.nn as nn", "torch.nn"),
+        ("from torch import Tensor", "torch"),
+        ("def f():\n    from metasearch.run import fit", "metasearch.run"),
+        ("if TYPE_CHECKING:\n    from metasearch import run", "metasearch.run"),
+        ("from ..learners.base import Learner", "metasearch.learners.base"),
+        ("from .. import jobs", "metasearch.jobs"),
+        ("importlib.import_module('torch')", "torch"),
+    ],
+)
+def test_an_import_is_seen_however_it_is_written(source, expected):
+    assert [name for name, _ in imports_of(source, ("metasearch", "engine"))] == [expected]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_imports_its_own_layer_and_those_below(path):
+    allowed = {*MAY_IMPORT[layer_of(path)], layer_of(path)}
+    assert [f"{name_of(path)}:{line}: {layer}" for layer, line in layers_imported(path) if layer not in allowed] == []
+
+
+def test_every_layer_is_there_and_the_order_has_no_circle():
+    assert {layer_of(path) for path in MODULES} == set(MAY_IMPORT)
+    order = list(MAY_IMPORT)[len(BASE) : -1]
+    for place, layer in enumerate(order):
+        assert MAY_IMPORT[layer] <= {*BASE, *order[:place]}, layer
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if layer_of(path) in LIGHT], ids=name_of)
+def test_a_light_layer_imports_no_torch_at_any_depth(path):
+    assert [f"{name_of(path)}:{line}: {name}" for name, line in imports(path) if name.split(".")[0] in HEAVY] == []
+
+
+def test_importing_every_light_module_loads_no_torch():
+    light = [path for path in MODULES if layer_of(path) in LIGHT]
+    dotted = [".".join(("metasearch", *path.relative_to(ROOT).with_suffix("").parts)) for path in light]
+    code = (
+        "import importlib, sys\n"
+        f"for name in {dotted!r}: importlib.import_module(name.removesuffix('.__init__'))\n"
+        f"print(sorted({HEAVY!r} & set(sys.modules)))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(("package", "door"), DOORS.items())
+def test_a_third_party_has_one_door(package, door):
+    through = {name_of(path) for path in MODULES for name, _ in imports(path) if name.split(".")[0] == package}
+    assert {name for name in through if not name.startswith(door)} == set()
+    assert through
+
+
+def test_the_engine_names_no_learner_and_no_task():
+    """Plug-ins are chosen in `run`; a method that the engine knows by name could not be added from outside."""
+    plugins = {path.stem for path in (ROOT / "learners").glob("*.py") if path.stem not in ("base", "__init__")}
+    for path in (ROOT / "engine").glob("*.py"):
+        for name, line in imports(path):
+            assert name.split(".")[-1] not in plugins, f"{name_of(path)}:{line}: {name}"
+
+
+def functions(path):
+    """Return every function of a file with its number of lines, its docstring apart."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = node.body[0] if ast.get_docstring(node) is not None else None
+            documented = docstring.end_lineno - docstring.lineno + 1 if docstring else 0
+            yield node, node.end_lineno - node.lineno + 1 - documented
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_file_has_at_most_250_lines(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 250
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_function_has_at_most_40_lines_beside_its_docstring(path):
+    assert [f"{name_of(path)}:{node.lineno}: {node.name}: {n}" for node, n in functions(path) if n > 40] == []
