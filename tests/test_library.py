@@ -137,9 +137,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_right_one(kind, wrong, righ
 
 def test_a_folder_of_the_users_own_adds_a_task_a_mode_and_a_recipe(write, tmp_path):
     write(TASK, "fjord")
-    write(
-        "mode: to-norwegian\ndescription: d\nmeta_train: [mono -> bi]\nmeta_valid: [mono -> bi]\n", "modes/to-norwegian"
-    )
+    write("mode: north\ndescription: d\nmeta_train: [mono -> bi]\nmeta_valid: [mono -> bi]\n", "modes/north")
     write(RECIPE, "recipes/small")
     library = Library([tmp_path])
     assert library.task("fjord").languages == ["no", "de"]

@@ -101,20 +101,20 @@ def test_all_problems_of_a_file_are_reported_at_once(write):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "problem"),
+    ("key", "old", "new", "problem"),
     [
-        ("monitor: map", "monitor: map@7", "monitor 'map@7' is not among the measures map"),
-        ("[no, de]", "[no, de, no]", "languages: a language stands twice"),
-        ("no_no -> no_de", "no_no -> de_de", "'no_no -> de_de' is mono -> mono, listed under 'mono -> bi'"),
-        ("no_no -> no_de", "no_no -> no_sv", "'no_no -> no_sv' uses sv, not a language of the task"),
-        ("mono -> bi", "mono -> tri", "'tri' in 'mono -> tri' is none of mono, bi, multi"),
+        ("monitor", "monitor: map", "monitor: map@7", "'map@7' is not among the measures map"),
+        ("languages", "[no, de]", "[no, de, no]", "a language stands twice"),
+        ("arrangements", "no_no -> no_de", "no_no -> de_de", "is mono -> mono, listed under 'mono -> bi'"),
+        ("arrangements", "no_no -> no_de", "no_no -> no_sv", "'no_no -> no_sv' uses sv, not a language of the task"),
+        ("arrangements", "mono -> bi", "mono -> tri", "'tri' in 'mono -> tri' is none of mono, bi, multi"),
     ],
 )
-def test_keys_that_contradict_each_other_are_refused_with_the_line_of_one(write, old, new, problem):
+def test_a_value_that_contradicts_another_key_is_refused_with_its_own_line(write, key, old, new, problem):
     path = write(TASK.replace(old, new))
     (found,) = problems(path, Task)
+    assert found.startswith(f"{line_of(path, new)}: {key}")
     assert problem in found
-    assert found.startswith(line_of(path, new))
 
 
 def test_a_pattern_written_in_two_ways_is_refused_instead_of_dropped(write):

@@ -46,9 +46,13 @@ def hold_out(dev: Data, share: float) -> tuple[Data, Data]:
         dev: of one fold.
         share: of the groups, for the dev score. 0 uses all of dev for both, as the paper does.
     """
-    count = round(share * len(dev.groups))
-    if count == 0:
+    if share == 0:
         return dev, dev
+    if len(dev.groups) < 2:
+        raise DataError(
+            f"budget.dev_holdout={share}: dev has {len(dev.groups)} articles or rows; two are needed to part it"
+        )
+    count = min(max(round(share * len(dev.groups)), 1), len(dev.groups) - 1)
     return dev.select(dev.groups[:-count]), dev.select(dev.groups[-count:])
 
 
@@ -66,6 +70,8 @@ def _kfold(groups: tuple[str, ...], folds: Folds, fold: int) -> Groups:
     test = [order[i] for i in np.array_split(np.arange(len(order)), folds.k)[fold]]
     rest = [group for group in order if group not in set(test)]
     cut = len(rest) - len(test)
+    if cut < 1:
+        raise DataError(f"{folds.k} folds of {len(order)} articles or rows leave none to train on")
     return tuple(rest[:cut]), tuple(rest[cut:]), tuple(test)
 
 

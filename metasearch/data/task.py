@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from metasearch.config import Declared, MaxLength
+from metasearch.config import Contradiction, Declared, MaxLength
 from metasearch.data.arrangement import Arrangement, Pattern
 from metasearch.errors import ConfigError
 
@@ -69,27 +69,39 @@ class Task(Declared):
     @model_validator(mode="after")
     def _consistent(self) -> "Task":
         if self.monitor not in self.measures:
-            raise ValueError(f"monitor '{self.monitor}' is not among the measures {', '.join(self.measures)}")
+            raise Contradiction(
+                f"'{self.monitor}' is not among the measures {', '.join(self.measures)}", "monitor"
+            )
         if len(set(self.languages)) < len(self.languages):
-            raise ValueError("languages: a language stands twice")
+            raise Contradiction("a language stands twice", "languages")
+        patterns: dict[Pattern, str] = {}
         for written, arrangements in self.arrangements.items():
-            pattern = Pattern.parse(written)
-            for arrangement in arrangements:
-                if arrangement.pattern != pattern:
-                    raise ValueError(
-                        f"arrangements: '{arrangement}' is {arrangement.pattern}, listed under '{written}'"
-                    )
-                unknown = sorted(arrangement.languages - set(self.languages))
-                if unknown:
-                    raise ValueError(
-                        f"arrangements: '{arrangement}' uses {', '.join(unknown)}, not a language of the task"
-                    )
+            pattern = _pattern(written)
+            if pattern in patterns:
+                raise Contradiction(f"the pattern '{pattern}' stands twice", "arrangements", written)
+            patterns[pattern] = written
+            for i, arrangement in enumerate(arrangements):
+                self._check(arrangement, pattern, ("arrangements", written, i))
         return self
+
+    def _check(self, arrangement: Arrangement, pattern: Pattern, at: tuple[str | int, ...]) -> None:
+        if arrangement.pattern != pattern:
+            raise Contradiction(f"'{arrangement}' is {arrangement.pattern}, listed under '{pattern}'", *at)
+        unknown = sorted(arrangement.languages - set(self.languages))
+        if unknown:
+            raise Contradiction(f"'{arrangement}' uses {', '.join(unknown)}, not a language of the task", *at)
 
     def arrangements_of(self, pattern: Pattern) -> list[Arrangement]:
         """Return the arrangements that realise a pattern; empty when the task has none."""
         by_pattern = {str(Pattern.parse(key)): value for key, value in self.arrangements.items()}
         return by_pattern.get(str(pattern), [])
+
+
+def _pattern(written: str) -> Pattern:
+    try:
+        return Pattern.parse(written)
+    except ValueError as error:
+        raise Contradiction(str(error), "arrangements", written) from None
 
 
 class Mode(Declared):

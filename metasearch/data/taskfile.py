@@ -15,7 +15,9 @@ from pydantic import BaseModel, ValidationError
 from metasearch.errors import ConfigError, nearest
 
 Tree = dict[str, Any]
-Lines = dict[tuple[str | int, ...], int]
+At = tuple[str | int, ...]
+Places = dict[At, str]
+"""Key path → `file:line`."""
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -32,25 +34,25 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
     Raises:
         ConfigError: with every problem of the file, one a line.
     """
-    tree, lines = _parse(path)
+    tree, places = _parse(path)
     if "include" in tree:
-        base_path = path.with_name(f"{tree.pop('include')}.yaml")
-        if not base_path.is_file():
-            siblings = [p.stem for p in path.parent.glob("*.yaml") if p != path]
-            raise ConfigError(f"{path}: include: no file {base_path.name}.{nearest(base_path.stem, siblings)}")
-        base, base_lines = _parse(base_path)
+        name = str(tree.pop("include"))
+        siblings = {p.stem: p for p in path.parent.glob("*.yaml")}
+        if name not in siblings:
+            raise ConfigError(f"{path}: include: no file {name}.yaml.{nearest(name, siblings)}")
+        base, base_places = _parse(siblings[name])
         if "include" in base:
-            raise ConfigError(f"{path}: include: {base_path.name} includes another file; one level is allowed")
-        tree, lines = merge(base, tree), {**base_lines, **lines}
-    return check(merge(tree, overrides or {}), model, str(path), lines)
+            raise ConfigError(f"{path}: include: {name}.yaml includes another file; one level is allowed")
+        tree, places = merge(base, tree), {**base_places, **places}
+    return check(merge(tree, overrides or {}), model, str(path), places)
 
 
-def check(tree: Mapping[str, Any], model: type[Model], where: str, lines: Lines | None = None) -> Model:
+def check(tree: Mapping[str, Any], model: type[Model], where: str, places: Places | None = None) -> Model:
     """Turn a tree of strings into a model; `ConfigError` lists every problem of it."""
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        problems = [_problem(item, model, where, lines or {}) for item in error.errors()]
+        problems = [_problem(item, model, where, places or {}) for item in error.errors()]
         raise ConfigError("\n".join(problems)) from None
 
 
@@ -68,55 +70,61 @@ def dump(tree: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(tree), sort_keys=False, allow_unicode=True, width=110)
 
 
-def _parse(path: Path) -> tuple[Tree, Lines]:
+def _parse(path: Path) -> tuple[Tree, Places]:
+    text = ""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         node = yaml.compose(text, Loader=yaml.BaseLoader)
+        if not isinstance(node, yaml.MappingNode):
+            raise ConfigError(f"{path}:1: expected keys and values, such as 'task: {path.stem}'")
+        places: Places = {}
+        return _mapping(node, (), places, path), places
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{path}:{line}: not YAML: {error.problem}") from None
-    if not isinstance(node, yaml.MappingNode):
-        raise ConfigError(f"{path}:1: expected keys and values, such as 'task: {path.stem}'")
-    lines: Lines = {}
-    return _mapping(node, (), lines, path), lines
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise ConfigError(f"{path}:{line}: not YAML: {error.reason}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}:1: not readable: it nests too deep, or within itself") from None
 
 
-def _value(node: yaml.Node, at: tuple[str | int, ...], lines: Lines, path: Path) -> Any:
-    lines[at] = node.start_mark.line + 1
+def _value(node: yaml.Node, at: At, places: Places, path: Path) -> Any:
+    places[at] = f"{path}:{node.start_mark.line + 1}"
     if isinstance(node, yaml.MappingNode):
-        return _mapping(node, at, lines, path)
+        return _mapping(node, at, places, path)
     if isinstance(node, yaml.SequenceNode):
-        return [_value(item, (*at, i), lines, path) for i, item in enumerate(node.value)]
+        return [_value(item, (*at, i), places, path) for i, item in enumerate(node.value)]
     plain = isinstance(node, yaml.ScalarNode) and node.style is None
     return None if plain and node.value in ("", "null", "~") else node.value
 
 
-def _mapping(node: yaml.MappingNode, at: tuple[str | int, ...], lines: Lines, path: Path) -> Tree:
+def _mapping(node: yaml.MappingNode, at: At, places: Places, path: Path) -> Tree:
     tree: Tree = {}
     for key_node, value_node in node.value:
         key = str(key_node.value)
+        place = f"{path}:{key_node.start_mark.line + 1}"
         if key in tree:
-            line = key_node.start_mark.line + 1
-            raise ConfigError(f"{path}:{line}: {_dotted((*at, key))}: the key stands twice")
-        tree[key] = _value(value_node, (*at, key), lines, path)
-        lines[(*at, key)] = key_node.start_mark.line + 1
+            raise ConfigError(f"{place}: {_dotted((*at, key))}: the key stands twice")
+        tree[key] = _value(value_node, (*at, key), places, path)
+        places[(*at, key)] = place
     return tree
 
 
-def _problem(item: Any, model: type[BaseModel], where: str, lines: Lines) -> str:
-    at = tuple(part for part in item["loc"])
-    line = next((lines[at[:n]] for n in range(len(at), 0, -1) if at[:n] in lines), None)
-    place = f"{where}:{line}" if line else where
+def _problem(item: Any, model: type[BaseModel], where: str, places: Places) -> str:
+    contradiction = item.get("ctx", {}).get("error")
+    at = (*item["loc"], *getattr(contradiction, "at", ()))
+    place = next((places[at[:n]] for n in range(len(at), 0, -1) if at[:n] in places), where)
     if item["type"] == "extra_forbidden":
         return f"{place}: {_dotted(at)}: unknown key.{nearest(str(at[-1]), _keys(model, at[:-1]))}"
     if item["type"] == "missing":
         return f"{place}: {_dotted(at)}: this key is missing"
     message = item["msg"].removeprefix("Value error, ")
-    shown = "" if isinstance(item["input"], Mapping) else f" (got '{item['input']}')"
+    shown = "" if isinstance(item["input"], Mapping | BaseModel) or not item["loc"] else f" (got '{item['input']}')"
     prefix = f"{_dotted(at)}: " if at else ""
-    return f"{place}: {prefix}{message[:1].lower()}{message[1:]}{shown if at else ''}"
+    return f"{place}: {prefix}{message[:1].lower()}{message[1:]}{shown}"
 
 
 def _keys(model: type[BaseModel], at: tuple[str | int, ...]) -> list[str]:

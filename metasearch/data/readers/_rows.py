@@ -117,9 +117,13 @@ class _Corpus:
     def __init__(self) -> None:
         self.questions: list[Question] = []
         self.candidates: dict[tuple[str, ...], Candidate] = {}
+        self.paragraphs: set[tuple[str, str]] = set()
 
     def add_paragraph(self, row: _Paragraph, where: str, language: str, number: str) -> None:
         paragraph = row.paragraph or number
+        if (language, paragraph) in self.paragraphs:
+            raise DataError(f"{where}: paragraph: the name '{paragraph}' stands twice")
+        self.paragraphs.add((language, paragraph))
         group = row.article or paragraph
         answered: list[list[str]] = [[] for _ in row.sentences]
         for i, asked in enumerate(row.questions):

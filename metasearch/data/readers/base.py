@@ -1,9 +1,12 @@
 """The contract of a reader, and what all readers share: opening text, and turning scores and pairs into records."""
 
+import csv
+import io
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from metasearch.data.records import Data
 from metasearch.data.task import Task
@@ -31,6 +34,31 @@ def text_of(path: Path) -> str:
         raise DataError(f"{path}: not UTF-8 at byte {error.start}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def json_of(text: str, path: Path, line: int = 1) -> Any:
+    """Return what a JSON text says; `DataError` names file and line where it is no JSON.
+
+    Args:
+        text: the JSON.
+        path: of the file.
+        line: of the file on which the text begins.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}:{line + error.lineno - 1}: not JSON: {error.msg} at column {error.colno}") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}:{line}: not readable JSON: {error}") from None
+
+
+def csv_of(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and columns of each row; `DataError` names file and line where it is no CSV."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        yield from ((reader.line_num, row) for row in reader)
+    except csv.Error as error:
+        raise DataError(f"{path}:{reader.line_num or 1}: not CSV: {error}") from None
 
 
 def lines_of(path: Path) -> list[str]:

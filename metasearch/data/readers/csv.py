@@ -3,13 +3,11 @@
 Columns are `question,answer[,context][,id][,article]`, or `text1,text2,score[,group]`.
 """
 
-import csv
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
 from metasearch.data.readers import _rows
-from metasearch.data.readers.base import text_of
+from metasearch.data.readers.base import csv_of, text_of
 from metasearch.data.records import Data
 from metasearch.data.task import Task
 from metasearch.errors import DataError
@@ -26,16 +24,11 @@ def read(folder: Path, task: Task) -> Data:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, _rows.Row]]:
-    reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
     header: list[str] | None = None
-    try:
-        for row in reader:
-            if header is None:
-                header = [name.strip() for name in row]
-            elif row and len(row) != len(header):
-                raise DataError(f"{path}:{reader.line_num}: expected {len(header)} columns, got {len(row)}")
-            elif row:
-                filled = {name: value for name, value in zip(header, row, strict=True) if value.strip()}
-                yield reader.line_num, filled
-    except csv.Error as error:
-        raise DataError(f"{path}:{reader.line_num}: not CSV: {error}") from None
+    for line, row in csv_of(text_of(path), path):
+        if header is None:
+            header = [name.strip() for name in row]
+        elif row and len(row) != len(header):
+            raise DataError(f"{path}:{line}: expected {len(header)} columns, got {len(row)}")
+        elif row:
+            yield line, {name: value for name, value in zip(header, row, strict=True) if value.strip()}

@@ -3,12 +3,11 @@
 The fields are those of `metasearch.data.readers._rows`; the embedded benchmark is an example.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from metasearch.data.readers import _rows
-from metasearch.data.readers.base import lines_of
+from metasearch.data.readers.base import json_of, lines_of
 from metasearch.data.records import Data
 from metasearch.data.task import Task
 from metasearch.errors import DataError
@@ -28,10 +27,7 @@ def _lines(path: Path) -> Iterator[tuple[int, _rows.Row]]:
     for number, line in enumerate(lines_of(path), 1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataError(f"{path}:{number}: not JSON: {error.msg} at column {error.colno}") from None
+        row = json_of(line, path, number)
         if not isinstance(row, dict):
             raise DataError(f"{path}:{number}: expected an object in braces, got {line[:40]}")
         yield number, row

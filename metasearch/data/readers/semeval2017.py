@@ -40,7 +40,7 @@ def read(folder: Path, task: Task) -> SimilarityData:
         suffix, languages = _track(task, pair)
         inputs, scores = folder / f"STS.input.{suffix}.txt", folder / f"STS.gs.{suffix}.txt"
         lines, golds = lines_of(inputs), lines_of(scores)
-        if len(lines) != len(golds) and not (pair == _HALF_SCORED and len(lines) > len(golds)):
+        if len(lines) != len(golds) and not (pair == _HALF_SCORED and len(lines) == 2 * len(golds)):
             raise DataError(
                 f"{scores}: expected {len(lines)} scores, one for each line of {inputs.name}; got {len(golds)}"
             )

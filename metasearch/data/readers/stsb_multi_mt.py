@@ -3,11 +3,9 @@
 A pair in two languages takes its first sentence from one file and its second from the same row of the other.
 """
 
-import csv
-import io
 from pathlib import Path
 
-from metasearch.data.readers.base import gold, nonempty, pair_languages, text_of
+from metasearch.data.readers.base import csv_of, gold, nonempty, pair_languages, text_of
 from metasearch.data.records import ScoredPair, SimilarityData
 from metasearch.data.task import Task
 from metasearch.errors import DataError
@@ -46,9 +44,7 @@ def _name(language: str, split: str) -> str:
 
 def _rows(path: Path) -> list[Row]:
     rows: list[Row] = []
-    reader = csv.reader(io.StringIO(text_of(path), newline=""))
-    for row in reader:
-        line = reader.line_num
+    for line, row in csv_of(text_of(path), path):
         if len(row) != 3:
             raise DataError(f"{path}:{line}: expected sentence, sentence, score; got {len(row)} columns")
         first, second = (nonempty(text, "a sentence", path, line) for text in row[:2])

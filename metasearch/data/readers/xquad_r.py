@@ -5,12 +5,12 @@ no separator and line breaks removed. A question is answered by the sentence in 
 section 3; the spans of `sentence_breaks` are used because `sentences` differs from the text in one Turkish paragraph).
 """
 
-import json
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, StringConstraints, ValidationError
 
-from metasearch.data.readers.base import text_of, unique
+from metasearch.data.readers.base import json_of, text_of, unique
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.data.task import Task
 from metasearch.errors import DataError
@@ -22,12 +22,12 @@ class _Answer(BaseModel):
 
 class _Question(BaseModel):
     id: str
-    question: str
+    question: Annotated[str, StringConstraints(pattern=r"\S")]
     answers: list[_Answer]
 
 
 class _Paragraph(BaseModel):
-    context: str
+    context: Annotated[str, StringConstraints(pattern=r"\S")]
     sentence_breaks: list[tuple[int, int]]
     qas: list[_Question]
 
@@ -83,6 +83,10 @@ def _language(path: Path, language: str) -> tuple[list[Question], list[Candidate
 
 def _answers(paragraph: _Paragraph, where: str) -> list[list[str]]:
     """Return for each sentence the ids of the questions whose answer begins in it."""
+    for i, (start, end) in enumerate(paragraph.sentence_breaks):
+        if not 0 <= start < end <= len(paragraph.context):
+            length = len(paragraph.context)
+            raise DataError(f"{where}.sentence_breaks[{i}]: expected a span within 0 to {length}, got {start} to {end}")
     answers: list[list[str]] = [[] for _ in paragraph.sentence_breaks]
     for j, question in enumerate(paragraph.qas):
         if len(question.answers) != 1:
@@ -99,9 +103,7 @@ def _answers(paragraph: _Paragraph, where: str) -> list[list[str]]:
 
 def _load(path: Path) -> _File:
     try:
-        found = _File.model_validate(json.loads(text_of(path)))
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
+        found = _File.model_validate(json_of(text_of(path), path))
     except ValidationError as error:
         first = error.errors()[0]
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
