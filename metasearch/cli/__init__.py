@@ -27,6 +27,21 @@ class _Failure(click.ClickException):
         click.echo(f"metasearch: error: {self.message}", err=True)
 
 
+class _Echo(logging.Handler):
+    """Writes log messages to stderr, each warning once: a sampler may have the same to say a thousand times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[tuple[str, str]] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record; `click.echo` finds the stderr of the moment, which a progress bar may have replaced."""
+        key = (record.name, str(record.msg))
+        if key not in self._said:
+            self._said.add(key)
+            click.echo(f"metasearch: {record.getMessage()}", err=True)
+
+
 class Commands(click.Group):
     """A group whose commands are the files beside this one, imported when they are run."""
 
@@ -80,9 +95,7 @@ def main() -> None:
       metasearch train --mode mono-bi-multi         meta-train the built-in encoder on the embedded benchmark
       metasearch demo                               the learners side by side
     """
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("metasearch: %(message)s"))
     logger = logging.getLogger("metasearch")
-    logger.handlers = [handler]
+    logger.handlers = [_Echo()]
     logger.setLevel(logging.INFO)
     logger.propagate = False

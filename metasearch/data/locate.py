@@ -52,7 +52,11 @@ def _folders(root: Path) -> Iterator[Path]:
     level = [root]
     for _ in range(_DEPTH + 1):
         yield from level
-        level = sorted(d for folder in level for d in folder.iterdir() if d.is_dir() and not d.name.startswith("."))
+        level = sorted(below for folder in level if os.access(folder, os.R_OK | os.X_OK) for below in _below(folder))
+
+
+def _below(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
 
 
 def _advice(task: Task, expected: Sequence[str]) -> str:

@@ -69,9 +69,7 @@ class Task(Declared):
     @model_validator(mode="after")
     def _consistent(self) -> "Task":
         if self.monitor not in self.measures:
-            raise Contradiction(
-                f"'{self.monitor}' is not among the measures {', '.join(self.measures)}", "monitor"
-            )
+            raise Contradiction(f"'{self.monitor}' is not among the measures {', '.join(self.measures)}", "monitor")
         if len(set(self.languages)) < len(self.languages):
             raise Contradiction("a language stands twice", "languages")
         patterns: dict[Pattern, str] = {}

@@ -5,7 +5,7 @@ number, the language `no` is not `False`, and an unknown or repeated key is an e
 reported at once, each with its line, key path, value and, where there is one, the nearest right choice.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,7 +29,7 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
     Args:
         path: the file. `include: NAME` in it names a sibling whose keys it overrides (mappings are merged).
         model: what the keys must look like.
-        overrides: values that win over the file's, nested as the file is.
+        overrides: values that win over the file's, nested as the file is; problems name them `--set`.
 
     Raises:
         ConfigError: with every problem of the file, one a line.
@@ -44,6 +44,7 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
         if "include" in base:
             raise ConfigError(f"{path}: include: {name}.yaml includes another file; one level is allowed")
         tree, places = merge(base, tree), {**base_places, **places}
+    places |= dict.fromkeys(_keys_of(overrides or {}), "--set")
     return check(merge(tree, overrides or {}), model, str(path), places)
 
 
@@ -63,6 +64,14 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
         both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
         merged[key] = merge(merged[key], value) if both else value
     return merged
+
+
+def _keys_of(tree: Mapping[str, Any], at: At = ()) -> Iterator[At]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _keys_of(value, (*at, key))
+        else:
+            yield (*at, key)
 
 
 def dump(tree: Mapping[str, Any]) -> str:

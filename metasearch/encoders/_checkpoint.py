@@ -1,11 +1,13 @@
 """Opens any sentence-transformers or transformers checkpoint, by hub name or local folder."""
 
+from difflib import get_close_matches
 from pathlib import Path
 
 import torch
 from sentence_transformers import SentenceTransformer
 from transformers.utils import logging as transformers_logging
 
+from metasearch import registry
 from metasearch.config import MaxLength
 from metasearch.encoders.base import Encoder
 from metasearch.errors import EncoderError
@@ -31,6 +33,8 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
         _check_folder(folder)
     elif name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise EncoderError(f"encoder '{name}': no such folder")
+    elif close := get_close_matches(name, registry.names("encoders"), cutoff=0.8):
+        raise EncoderError(f"unknown encoder '{name}'. Did you mean '{close[0]}'? See `metasearch ls encoders`")
     quiet()
     try:
         model = SentenceTransformer(
