@@ -93,7 +93,8 @@ class Budget(Declared):
         meta_valid: episodes in the meta-valid phase of an epoch; both phases update the weights.
         meta_batch: episodes in one outer step.
         epochs: passes over both phases, at most.
-        eval_every: outer steps between two evaluations on dev; 0 evaluates once, at the end.
+        eval_every: outer steps between two evaluations on dev, each followed by a checkpoint; 0 evaluates once, at
+            the end.
         patience: outer steps without a better dev score after which training stops; 0 never stops.
         dev_holdout: share of the dev groups kept out of meta-valid episodes and used alone for the dev score.
     """

@@ -146,8 +146,7 @@ def _go(
         )
     _score(files, config, benchmark, encoder, recipe.learner, outcome.best_step)
     report = _report(files, config, benchmark, outcome, time.monotonic() - began)
-    files.report.write_text(report, encoding="utf-8")
-    files.checkpoints.remove()
+    files.finish(report)
     return RunResult(files.path, files.results(), report)
 
 

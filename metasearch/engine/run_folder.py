@@ -1,11 +1,13 @@
 """The files of a run: what was asked, what happened, what came out.
 
-config.yaml      the resolved configuration; `--resume` reads it
-log.jsonl        one line an outer step or dev score
-results.jsonl    one line a score, with versions, seed and data fingerprint
-report.md        the table against zero-shot
-model/           loads with plain SentenceTransformer
-checkpoint/      only while a run is not finished
+    config.yaml      the resolved configuration; `--resume` reads it
+    log.jsonl        one line an outer step or dev score
+    results.jsonl    one line a score, with versions, seed and data fingerprint
+    report.md        the table against zero-shot; written last
+    model/           loads with plain SentenceTransformer
+    checkpoint/      only while a run is not finished
+
+Results and report appear whole or not at all.
 """
 
 import json
@@ -38,6 +40,7 @@ class RunFolder:
         self.path = path
         self.model = path / "model"
         self.report = path / "report.md"
+        self._results = path / "results.jsonl"
         self.checkpoints = CheckpointStore(path)
 
     @classmethod
@@ -81,36 +84,45 @@ class RunFolder:
 
     def log(self, event: Mapping[str, Any]) -> None:
         """Append an event to `log.jsonl`."""
-        self._append("log.jsonl", [event])
+        try:
+            with (self.path / "log.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(event) + "\n")
+        except OSError as error:
+            raise RunFolderError(f"{self.path / 'log.jsonl'} cannot be written: {error.strerror}") from None
 
     def add_results(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Append scores to `results.jsonl`."""
-        self._append("results.jsonl", rows)
+        """Add scores to `results.jsonl`, all of them or none."""
+        before = self._results.read_text(encoding="utf-8") if self._results.is_file() else ""
+        self._replace(self._results, before + "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
     def results(self) -> list[dict[str, Any]]:
-        """Return all scores; a last line that was cut off by a crash is left out."""
-        path = self.path / "results.jsonl"
-        if not path.is_file():
-            return []
-        rows = []
-        lines = path.read_text(encoding="utf-8").split("\n")
-        for number, line in enumerate(lines, 1):
+        """Return all scores; `RunFolderError` names the line that is damaged."""
+        rows: list[dict[str, Any]] = []
+        if not self._results.is_file():
+            return rows
+        for number, line in enumerate(self._results.read_text(encoding="utf-8").splitlines(), 1):
             try:
-                rows += [json.loads(line)] if line else []
+                rows.append(json.loads(line))
             except json.JSONDecodeError as error:
-                if number < len(lines):
-                    raise RunFolderError(f"{path}:{number}: not JSON: {error.msg}") from None
+                raise RunFolderError(f"{self._results}:{number}: not JSON: {error.msg}") from None
         return rows
 
-    def _append(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    def finish(self, report: str) -> None:
+        """Write the report, by which a run counts as finished, and drop the checkpoint."""
+        self._replace(self.report, report)
+        self.checkpoints.remove()
+
+    def _replace(self, path: Path, text: str) -> None:
+        new = path.with_name(f"{path.name}.new")
         try:
-            with (self.path / name).open("a", encoding="utf-8") as file:
+            with new.open("w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
+            new.replace(path)
         except OSError as error:
-            raise RunFolderError(f"{self.path / name} cannot be written: {error.strerror}") from None
+            new.unlink(missing_ok=True)
+            raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def versions() -> dict[str, str]:

@@ -1,14 +1,16 @@
-"""The training loop.
+"""The training loop, whole.
 
-dev()                                            # the baseline, step 0
-for step in schedule:                            # meta-train, meta-valid, meta-train, ...
-episodes = phase.episodes.batch(step)
-loss = learner.outer_loss(episodes)          # every learner's whole difference
-stop with an error unless loss and gradients are finite
-optimizer.step();  learner.after_step()
-every eval_every steps, and at the end:
-dev() → best so far?  → checkpoint  → out of patience?
-weights = best
+    dev()                                          # the baseline, step 0
+    for step in schedule:                          # meta-train, meta-valid, meta-train, ...
+        episodes = phase.episodes.batch(step)
+        loss = learner.outer_loss(episodes)        # every learner's whole difference
+        stop with an error unless loss and gradients are finite
+        optimizer.step();  learner.after_step()
+        every eval_every steps, and at the end:
+            dev() → best so far?  → checkpoint  → out of patience?
+    weights = best
+
+Nothing else in the package steps an optimiser.
 """
 
 from collections.abc import Callable

@@ -1,0 +1,79 @@
+"""The files of a run: whole or not there."""
+
+import json
+import resource
+import signal
+
+import pytest
+
+from metasearch.catalog import load_recipe
+from metasearch.config import RunConfig
+from metasearch.engine.run_folder import RunFolder, versions
+from metasearch.errors import ConfigError, RunFolderError
+
+CONFIG = RunConfig(task="demo", mode="trans", encoder="tiny", recipe=load_recipe("maml-tiny"), fold=3, max_steps=7)
+
+
+def test_the_configuration_is_read_back_as_it_was_written(tmp_path):
+    RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    files, config, fingerprint = RunFolder.open(tmp_path / "run")
+    assert (config, fingerprint, files.finished) == (CONFIG, "abc", False)
+
+
+def test_a_configuration_that_was_edited_wrongly_is_named_with_its_line(tmp_path):
+    RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    path = tmp_path / "run" / "config.yaml"
+    text = path.read_text().replace("fold: 3", "fold: three")
+    path.write_text(text)
+    line = text.splitlines().index("  fold: three") + 1
+    with pytest.raises(ConfigError, match=f"config.yaml:{line}: config.fold: .*got 'three'"):
+        RunFolder.open(tmp_path / "run")
+
+
+def test_results_are_added_and_read_back_with_every_script(tmp_path):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    assert files.results() == []
+    rows = [{"language": "el", "value": 0.1}, {"language": "θάλασσα", "value": 0.2}]
+    for row in rows:
+        files.add_results([row])
+    assert files.results() == rows
+    assert "θάλασσα" in (tmp_path / "run" / "results.jsonl").read_text()
+
+
+def test_a_damaged_line_of_the_results_is_named(tmp_path):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    files.add_results([{"a": 1}, {"b": 2}])
+    path = tmp_path / "run" / "results.jsonl"
+    path.write_text(path.read_text()[:-4])
+    with pytest.raises(RunFolderError, match=r"results.jsonl:2: not JSON"):
+        files.results()
+
+
+def test_a_full_disk_keeps_the_results_that_were_there(tmp_path):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    files.add_results([{"a": 1}])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+        with pytest.raises(RunFolderError, match=r"results.jsonl cannot be written"):
+            files.add_results({"n": i} for i in range(1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert files.results() == [{"a": 1}]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["config.yaml", "results.jsonl"]
+
+
+def test_a_run_is_finished_when_its_report_is_written_and_needs_no_checkpoint_then(tmp_path):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    (tmp_path / "run" / "checkpoint").mkdir()
+    files.finish("# done\n")
+    assert files.finished
+    assert not (tmp_path / "run" / "checkpoint").exists()
+
+
+def test_versions_are_json_and_name_what_a_result_depends_on():
+    assert {"metasearch", "python", "torch", "transformers", "sentence-transformers", "learn2learn", "numpy"} == set(
+        json.loads(json.dumps(versions()))
+    )
