@@ -47,7 +47,12 @@ class Benchmark:
 
 
 def load_benchmark(
-    task: str, mode: str | None = None, fold: int = 0, data: str | None = None, include: Sequence[str] = ()
+    task: str,
+    mode: str | None = None,
+    fold: int = 0,
+    data: str | None = None,
+    include: Sequence[str] = (),
+    fold_seed: int | None = None,
 ) -> Benchmark:
     """Resolve a task by name and read its data.
 
@@ -57,6 +62,7 @@ def load_benchmark(
         fold: which fold to hold out.
         data: folder of the files; by default beside the task, or `METASEARCH_DATA`.
         include: folders with further tasks, modes and recipes.
+        fold_seed: shuffle articles or rows with this seed before cutting folds, instead of the task's protocol.
 
     Raises:
         ConfigError: a name is unknown, the mode does not apply, or the fold is out of range.
@@ -64,6 +70,9 @@ def load_benchmark(
     """
     library = Library(include)
     declared = library.task(task)
+    if fold_seed is not None:
+        folds = declared.folds.model_copy(update={"shuffle": True, "seed": fold_seed})
+        declared = declared.model_copy(update={"folds": folds})
     chosen = library.mode(mode) if mode else None
     arrangements = resolve(declared, chosen, library.modes()) if chosen else {}
     measures = tuple(Measure.parse(name, declared.kind) for name in declared.measures)

@@ -135,6 +135,7 @@ class RunConfig(Declared):
     Attributes:
         recipe: all hyper-parameters, resolved.
         fold: which fold is held out.
+        fold_seed: shuffle articles or rows with this seed before cutting folds; None keeps the task's protocol.
         max_steps: outer steps at most; when it is less than an epoch, both phases shrink in proportion.
         data: folder of the data files, or None to look in `METASEARCH_DATA`.
         include: folders with further tasks, modes and recipes.
@@ -145,6 +146,7 @@ class RunConfig(Declared):
     encoder: str
     recipe: Recipe
     fold: Count = 0
+    fold_seed: int | None = None
     seed: int = 0
     max_steps: Positive | None = None
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"

@@ -110,7 +110,7 @@ def append_rows(path: Path, rows: Sequence[Row]) -> None:
 
 
 def _benchmark(config: RunConfig) -> Benchmark:
-    return load_benchmark(config.task, config.mode, config.fold, config.data, config.include)
+    return load_benchmark(config.task, config.mode, config.fold, config.data, config.include, config.fold_seed)
 
 
 def _encoder(config: RunConfig, benchmark: Benchmark) -> Encoder:
@@ -163,12 +163,17 @@ def _score(files: RunFolder, config: RunConfig, benchmark: Benchmark, encoder: E
                 "learner": label,
                 "recipe": config.recipe.recipe,
                 "fold": config.fold,
+                "fold_seed": config.fold_seed,
                 "seed": config.seed,
                 "step": step,
                 "split": split,
             }
             stamp = {"data": benchmark.data.fingerprint, "versions": versions()}
             files.add_results({**facts, **row, **stamp} for row in evaluate(encoder, data, benchmark.measures).rows())
+
+
+def _shuffled(config: RunConfig) -> str:
+    return "" if config.fold_seed is None else f" (articles or rows shuffled with seed {config.fold_seed})"
 
 
 def _means(files: RunFolder, benchmark: Benchmark) -> dict[tuple[str, str], float]:
@@ -190,7 +195,7 @@ def _report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: 
         ["encoder", config.encoder],
         ["learner", f"{recipe.learner} (recipe {recipe.recipe})"],
         ["mode", config.mode],
-        ["fold, seed", f"{config.fold}, {config.seed}"],
+        ["fold, seed", f"{config.fold}{_shuffled(config)}, {config.seed}"],
         ["outer steps", f"{outcome.steps}, weights of step {outcome.best_step} kept ({ended})"],
         ["time", f"{seconds:.0f} s since the start or the last resume, evaluation included"],
         ["data", f"{benchmark.data.describe()}, fingerprint {benchmark.data.fingerprint}"],

@@ -108,6 +108,13 @@ def test_evaluate_prints_the_language_matrix(tmp_path):
     heads = [line for line in result.stdout.splitlines() if "question \\ candidates" in line]
     assert [[cell.strip() for cell in head.split("|")[2:-1]] for head in heads] == [CODES, CODES]
     rows = [json.loads(line) for line in out.read_text().splitlines()]
+    inside = [row["value"] for row in rows if row["language"] == row["candidates"] and row["measure"] == "map@20"]
+    across = [row["value"] for row in rows if row["pool"] == "bilingual" and row["measure"] == "map@20"][:-1]
+    assert (len(inside), len(across)) == (7, 7 * 6)
+    means = next(line for line in result.stdout.splitlines() if line.startswith("| map@20 |"))
+    assert [float(cell) for cell in means.split("|")[2:-1]] == [
+        pytest.approx(100 * sum(values) / len(values), abs=0.005) for values in (across, inside)
+    ]
     pairs = {(row["language"], row["candidates"]) for row in rows if row["language"] != "mean"}
     assert pairs == {(asked, found) for asked in CODES for found in CODES}
 
@@ -122,6 +129,14 @@ def test_show_prints_the_arrangement_and_an_episode_with_each_script_intact():
     assert blocks == [["X", "el_el"], ["Y", "el_ar"], ["Z", "el_{ar,el,hi}"]]
     for first, last in (("α", "ω"), ("ا", "ي"), ("क", "ह")):
         assert any(first <= character <= last for character in shown)
+
+
+def test_folds_can_be_shuffled_by_a_seed_of_their_own():
+    scores = [
+        metasearch("evaluate", "--json", *flags).stdout for flags in ([], *[["--fold-seed", s] for s in (1, 1, 2)])
+    ]
+    assert scores[1] == scores[2]
+    assert len(set(scores)) == 3
 
 
 @pytest.mark.parametrize("kind", ["tasks", "modes", "recipes", "learners", "encoders"])

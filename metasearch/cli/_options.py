@@ -14,6 +14,9 @@ data = click.option(
     "--data", metavar="DIR", help="Folder of the task's files or a parent of it; by default METASEARCH_DATA."
 )
 fold = click.option("--fold", type=click.IntRange(min=0), default=0, show_default=True, help="Fold to hold out.")
+fold_seed = click.option(
+    "--fold-seed", type=int, metavar="SEED", help="Shuffle articles or rows before cutting folds; not in the papers."
+)
 device = click.option(
     "--device",
     type=click.Choice(["auto", "cpu", "cuda", "mps"]),

@@ -30,7 +30,7 @@ POOLS = ("multilingual", "bilingual", "monolingual")
     show_default=True,
     help="What to rank, for retrieval; repeatable. bilingual and monolingual make the language matrix.",
 )
-@_options.together(_options.fold, _options.device, _options.data, _options.include, _options.trust)
+@_options.together(_options.fold, _options.fold_seed, _options.device, _options.data, _options.include, _options.trust)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="JSON-lines file to append the scores to.")
 @_options.as_json
 def command(
@@ -39,6 +39,7 @@ def command(
     split: str,
     pools: Sequence[str],
     fold: int,
+    fold_seed: int | None,
     device: str,
     data: str | None,
     include: Sequence[str],
@@ -55,9 +56,9 @@ def command(
     """
     from metasearch import jobs
     from metasearch.catalog import load_benchmark
-    from metasearch.evaluation.report import by_language, matrix
+    from metasearch.evaluation.report import by_language, matrix, pool_means
 
-    benchmark = load_benchmark(task, None, fold, data, include)
+    benchmark = load_benchmark(task, None, fold, data, include, fold_seed)
     chosen = encoder or benchmark.task.encoder
     rows = jobs.evaluate_encoder(chosen, benchmark, split, pools, device, trust_remote_code)  # type: ignore[arg-type]
     if output is not None:
@@ -66,7 +67,11 @@ def command(
         click.echo(json.dumps({"results": rows}, ensure_ascii=False))
         return
     shown = dict.fromkeys(row["pool"] for row in rows)
-    tables = [by_language(rows, split, pool) for pool in shown if pool != "bilingual"]
-    if "bilingual" in shown:
+    # The diagonal of the matrix is the monolingual table.
+    matrix_pools = {"bilingual", "monolingual"} if "bilingual" in shown else set()
+    tables = [by_language(rows, split, pool) for pool in shown if pool not in matrix_pools]
+    if matrix_pools:
         tables += [matrix(rows, str(measure)) for measure in benchmark.measures]
+    if len(shown) > 1:
+        tables.append(pool_means(rows))
     click.echo("\n\n".join(tables))

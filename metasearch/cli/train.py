@@ -19,7 +19,7 @@ from metasearch.errors import ConfigError
 @click.option("--learner", help="By default maml-align for a mode of three links, maml for one of two.")
 @click.option("--recipe", help="Hyper-parameters by name; by default the learner's.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
-@_options.fold
+@_options.together(_options.fold, _options.fold_seed)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of episodes, dropout and the tiny encoder.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps at most; both phases shrink.")
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over meta-train and meta-valid, at most.")

@@ -19,13 +19,14 @@ def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str
     chosen = [row for row in rows if row["split"] == split]
     pool = pool or (chosen[0]["pool"] if chosen else None)
     chosen = [row for row in chosen if row["pool"] == pool]
+    label = f"{split}, {pool}" if pool in ("bilingual", "monolingual") else split
     parts = []
     for measure in _distinct(row["measure"] for row in chosen):
         cells = {(row["learner"], row["language"]): row["value"] for row in chosen if row["measure"] == measure}
         languages = _distinct(language for _, language in cells if language != MEAN)
         learners = _distinct(learner for learner, _ in cells)
         lines = [[learner, *(_shown(cells.get((learner, c))) for c in (*languages, MEAN))] for learner in learners]
-        parts.append(markdown([f"{measure} ({split})", *languages, MEAN], lines))
+        parts.append(markdown([f"{measure} ({label})", *languages, MEAN], lines))
     return "\n\n".join(parts)
 
 
@@ -39,6 +40,14 @@ def matrix(rows: Sequence[Row], measure: str) -> str:
     languages = sorted({asked for asked, _ in cells})
     lines = [[asked, *(_shown(cells.get((asked, found))) for found in languages)] for asked in languages]
     return markdown([f"{measure}: question \\ candidates", *languages], lines)
+
+
+def pool_means(rows: Sequence[Row]) -> str:
+    """Return the mean over languages, or language pairs, of each measure in each pool, values times 100."""
+    cells = {(row["measure"], row["pool"]): row["value"] for row in rows if row["language"] == MEAN}
+    pools = _distinct(pool for _, pool in cells)
+    lines = [[m, *(_shown(cells.get((m, pool))) for pool in pools)] for m in _distinct(m for m, _ in cells)]
+    return markdown(["mean", *pools], lines)
 
 
 def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int = 1) -> str:
