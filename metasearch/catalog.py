@@ -80,6 +80,9 @@ def load_benchmark(
     path = library.path("task", task)
     folder = locate(declared, path, reader.files(declared), data)
     records: Data = reader.read(folder, declared)
+    given = "retrieval" if isinstance(records, RetrievalData) else "similarity"
+    if given != declared.kind:
+        raise ConfigError(f"{path}: kind: '{declared.kind}', but reader '{declared.reader}' gives {given} data")
     require_languages(records, declared.languages, str(folder))
     return Benchmark(declared, chosen, arrangements, records, split(records, declared.folds, fold), measures, fold)
 

@@ -12,9 +12,9 @@ from metasearch.catalog import Benchmark, check_sizes, load_benchmark
 from metasearch.config import RunConfig
 from metasearch.data.folds import hold_out
 from metasearch.encoders.base import Encoder
-from metasearch.engine.run_folder import RunFolder, versions
+from metasearch.engine.run_folder import Logged, RunFolder, versions
 from metasearch.engine.trainer import Listener, Outcome
-from metasearch.errors import DataError, Interrupted, RunFolderError
+from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.report import by_language, markdown
 from metasearch.evaluation.scores import MEAN, Pool
@@ -51,23 +51,32 @@ def train(config: RunConfig, folder: Path, listener: Listener | None = None) -> 
     run.check_fit(config.recipe, benchmark, config.precision)
     check_sizes(benchmark, config.recipe)
     encoder = _encoder(config, benchmark)
-    return _go(RunFolder.create(folder, config, benchmark.data.fingerprint), config, benchmark, encoder, listener)
+    files = RunFolder.create(folder, config, benchmark.data.fingerprint)
+    return _resumable(files, config, benchmark, encoder, listener)
 
 
-def resume(folder: Path, listener: Listener | None = None) -> RunResult:
+def resume(folder: Path, listener: Listener | None = None, trust_remote_code: bool = False) -> RunResult:
     """Go on with a run where its last checkpoint left it; a finished run is only read.
 
+    Args:
+        folder: of the run.
+        listener: hears of steps and scores.
+        trust_remote_code: run code that comes with the encoder; must be said again where the run began with it.
+
     Raises:
+        ConfigError: the run's encoder comes with code that is not trusted.
         RunFolderError: the folder is no run, or its checkpoint is damaged.
         DataError: the data is not what the run began with.
     """
     files, config, fingerprint = RunFolder.open(folder)
     if files.finished:
         return RunResult(folder, files.results(), files.report.read_text(encoding="utf-8"))
+    if config.trust_remote_code and not trust_remote_code:
+        raise ConfigError(f"{folder}: the run began with --trust-remote-code; say it again to go on")
     benchmark = _benchmark(config)
     if benchmark.data.fingerprint != fingerprint:
         raise DataError(f"{folder}: the data has changed since the run began; it cannot go on with other data")
-    return _go(files, config, benchmark, _encoder(config, benchmark), listener)
+    return _resumable(files, config, benchmark, _encoder(config, benchmark), listener)
 
 
 def evaluate_encoder(
@@ -119,6 +128,16 @@ def _encoder(config: RunConfig, benchmark: Benchmark) -> Encoder:
     )
 
 
+def _resumable(
+    files: RunFolder, config: RunConfig, benchmark: Benchmark, encoder: Encoder, listener: Listener | None
+) -> RunResult:
+    """Run; wherever it is stopped, say how to go on."""
+    try:
+        return _go(files, config, benchmark, encoder, listener)
+    except KeyboardInterrupt:
+        raise Interrupted(f"stopped. Go on with: metasearch train --resume {files.path}") from None
+
+
 def _go(
     files: RunFolder, config: RunConfig, benchmark: Benchmark, encoder: Encoder, listener: Listener | None
 ) -> RunResult:
@@ -133,7 +152,7 @@ def _go(
         seed=config.seed,
         max_steps=config.max_steps,
         precision=config.precision,
-        listener=_Logged(files, listener or run.Silent()),
+        listener=Logged(files, listener or run.Silent()),
         store=files.checkpoints,
         resume=True,
         baseline=_means(files, benchmark)[ZERO_SHOT, "dev"],
@@ -153,7 +172,7 @@ def _go(
 def _score(files: RunFolder, config: RunConfig, benchmark: Benchmark, encoder: Encoder, label: str, step: int) -> None:
     """Append the scores on dev and test to the results, unless they stand there."""
     _, scored = hold_out(benchmark.split.dev, config.recipe.budget.dev_holdout)
-    known = {(row["learner"], row["split"]) for row in files.results()}
+    known = _complete(files, benchmark)
     for split, data in (("dev", scored), ("test", benchmark.split.test)):
         if (label, split) not in known:
             facts = {
@@ -174,6 +193,13 @@ def _score(files: RunFolder, config: RunConfig, benchmark: Benchmark, encoder: E
 
 def _shuffled(config: RunConfig) -> str:
     return "" if config.fold_seed is None else f" (articles or rows shuffled with seed {config.fold_seed})"
+
+
+def _complete(files: RunFolder, benchmark: Benchmark) -> set[tuple[str, str]]:
+    """Return learner and split of which the mean of every measure stands in the results."""
+    found = {(row["learner"], row["split"], row["measure"]) for row in files.results() if row["language"] == MEAN}
+    wanted = {str(measure) for measure in benchmark.measures}
+    return {(learner, split) for learner, split, _ in found if all((learner, split, m) in found for m in wanted)}
 
 
 def _means(files: RunFolder, benchmark: Benchmark) -> dict[tuple[str, str], float]:
@@ -213,19 +239,3 @@ def _report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: 
         )
         + "\n"
     )
-
-
-class _Logged:
-    """Writes every event to the run's log, then passes it on."""
-
-    def __init__(self, files: RunFolder, listener: Listener) -> None:
-        self.files = files
-        self.listener = listener
-
-    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
-        self.files.log({"step": step, "phase": phase, **terms})
-        self.listener.on_step(step, total, phase, terms)
-
-    def on_dev(self, step: int, score: float, best: bool) -> None:
-        self.files.log({"step": step, "dev": score, "best": best})
-        self.listener.on_dev(step, score, best)

@@ -18,7 +18,7 @@ from metasearch.encoders.base import Encoder
 from metasearch.engine.checkpoint import CheckpointStore
 from metasearch.engine.schedule import schedule
 from metasearch.engine.trainer import Listener, Outcome, Trainer
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, nearest
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.learners.base import Learner
 
@@ -144,6 +144,8 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
     if mode.links not in learner.links:
         wanted = " or ".join(map(str, learner.links))
         raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links; '{mode.mode}' has {mode.links}")
+    if precision not in ("fp32", "bf16"):
+        raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
     if precision == "bf16" and not getattr(options, "first_order", True):
         raise ConfigError("--precision bf16 works in first order only; use fp32, or --set options.first_order=true")
 

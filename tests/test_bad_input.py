@@ -64,7 +64,10 @@ def test_missing_data_says_where_to_get_it_its_licence_and_the_folder(monkeypatc
     [
         (lambda lines: [*lines[:3], lines[3][:50], *lines[4:]], "el.jsonl:4: not JSON"),
         (lambda lines: [], "el.jsonl: the file is empty"),
-        (lambda lines: [lines[0].replace('"answer"', '"anser"'), *lines[1:]], "el.jsonl:1: questions.0.answer"),
+        (
+            lambda lines: [lines[0].replace('"answer"', '"anser"'), *lines[1:]],
+            "el.jsonl:1: questions.0.anser: unknown field",
+        ),
         (
             lambda lines: [lines[0].replace('"answer": 1', '"answer": 9'), *lines[1:]],
             "expected a sentence number 0 to 4, got 9",

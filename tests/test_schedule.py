@@ -48,10 +48,15 @@ def test_early_stopping_counts_outer_steps_since_the_best_score():
     stopping = EarlyStopping(patience=50)
     assert [stopping.update(step, score) for step, score in [(25, 0.5), (50, 0.6), (75, 0.6)]] == [True, True, False]
     assert (stopping.best_step, stopping.best_score) == (50, 0.6)
-    assert [stopping.should_stop(step) for step in (99, 100)] == [False, True]
+    assert not stopping.exhausted
+    stopping.update(99, 0.1)
+    assert not stopping.exhausted
+    stopping.update(100, 0.6)
+    assert stopping.exhausted
 
 
 def test_patience_of_zero_never_stops():
     stopping = EarlyStopping(patience=0)
     stopping.update(1, 0.1)
-    assert not stopping.should_stop(10**6)
+    stopping.update(10**6, 0.0)
+    assert not stopping.exhausted

@@ -4,6 +4,7 @@ Exit codes are those of `metasearch.errors`.
 """
 
 import logging
+import signal
 import sys
 import traceback
 from importlib import import_module
@@ -68,9 +69,10 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; errors become one line and an exit code."""
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
         try:
             return super().invoke(ctx)
-        except (click.exceptions.Exit, click.ClickException, click.Abort):
+        except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
             raise
         except KeyboardInterrupt:
             raise _Failure("interrupted", Interrupted.exit_code) from None

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from metasearch.cli import _options
+from metasearch.errors import RunFolderError
 
 LEARNERS = (("fine-tune", "trans"), ("maml", "trans"), ("maml-align", "mono-bi-multi"))
 """Each learner with the mode that it does best in, in Table 1 of the MAML-Align paper."""
@@ -25,6 +26,8 @@ def command(task: str, seed: int, max_steps: int | None, device: str, output: Pa
     from metasearch.cli.train import configure, fresh_folder
 
     folder = output or fresh_folder(task)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RunFolderError(f"{folder} exists already; choose another folder with -o")
     results = []
     for learner, mode in LEARNERS:
         chosen = "mono-bi" if task == "demo-sts" and mode == "trans" else mode

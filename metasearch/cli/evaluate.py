@@ -3,10 +3,12 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from metasearch.cli import _options
+from metasearch.errors import ConfigError
 
 POOLS = ("multilingual", "bilingual", "monolingual")
 
@@ -56,22 +58,29 @@ def command(
     """
     from metasearch import jobs
     from metasearch.catalog import load_benchmark
-    from metasearch.evaluation.report import by_language, matrix, pool_means
 
     benchmark = load_benchmark(task, None, fold, data, include, fold_seed)
+    if benchmark.task.kind == "similarity" and tuple(pools) != POOLS[:1]:
+        raise ConfigError(f"--pool is for retrieval; task '{task}' scores pairs")
     chosen = encoder or benchmark.task.encoder
     rows = jobs.evaluate_encoder(chosen, benchmark, split, pools, device, trust_remote_code)  # type: ignore[arg-type]
-    if output is not None:
-        jobs.append_rows(output, rows)
     if as_json:
         click.echo(json.dumps({"results": rows}, ensure_ascii=False))
-        return
+    else:
+        click.echo(_tables(rows, split, [str(measure) for measure in benchmark.measures]))
+    if output is not None:
+        jobs.append_rows(output, rows)
+
+
+def _tables(rows: Sequence[dict[str, Any]], split: str, measures: Sequence[str]) -> str:
+    from metasearch.evaluation.report import by_language, matrix, pool_means
+
     shown = dict.fromkeys(row["pool"] for row in rows)
     # The diagonal of the matrix is the monolingual table.
     matrix_pools = {"bilingual", "monolingual"} if "bilingual" in shown else set()
     tables = [by_language(rows, split, pool) for pool in shown if pool not in matrix_pools]
     if matrix_pools:
-        tables += [matrix(rows, str(measure)) for measure in benchmark.measures]
-    if len(shown) > 1:
+        tables += [matrix(rows, measure) for measure in measures]
+    if matrix_pools or len(shown) > 1:
         tables.append(pool_means(rows))
-    click.echo("\n\n".join(tables))
+    return "\n\n".join(tables)

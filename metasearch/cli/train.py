@@ -1,13 +1,16 @@
 """`metasearch train`: meta-train an encoder, and score it against zero-shot."""
 
 import json
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
+from metasearch import registry
 from metasearch.cli import _options
 from metasearch.errors import ConfigError
 
@@ -41,8 +44,9 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
     from metasearch.cli._progress import Shown
 
     if resume is not None:
+        _refuse_others()
         with Shown(resume.name) as shown:
-            result = jobs.resume(resume, shown)
+            result = jobs.resume(resume, shown, flags["trust_remote_code"])
     else:
         config = configure(**flags)
         folder = output or fresh_folder(config.task, config.recipe.learner)
@@ -52,6 +56,16 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
         click.echo(json.dumps({"run": str(result.folder), "results": result.rows}, ensure_ascii=False))
     else:
         click.echo(f"{result.report}\nrun: {result.folder}")
+
+
+def _refuse_others() -> None:
+    """Raise `ConfigError` for flags beside `--resume`, which goes on as the run was configured."""
+    context = click.get_current_context()
+    said = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    others = sorted(set(said) - {"resume", "as_json", "trust_remote_code"})
+    if others:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+        raise ConfigError(f"--resume goes on with a run as it was configured; leave out {flags}")
 
 
 def configure(
@@ -69,6 +83,7 @@ def configure(
     from metasearch.catalog import choose_recipe
     from metasearch.config import RunConfig
     from metasearch.data.library import Library
+    from metasearch.data.locate import VARIABLE
 
     library = Library(include)
     if mode is None:
@@ -77,10 +92,11 @@ def configure(
     changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
     chosen = choose_recipe(mode, encoder, learner, recipe, changes, include)
     # A folder is kept as it was found, so that a resumed run finds it from elsewhere.
-    here = str(Path(encoder).resolve()) if Path(encoder).is_dir() else encoder
-    places = {"include": [str(Path(folder).resolve()) for folder in include]}
-    if rest.get("data"):
-        places["data"] = str(Path(rest["data"]).resolve())  # type: ignore[assignment]
+    local = encoder not in registry.names("encoders") and Path(encoder).is_dir()
+    here = str(Path(encoder).resolve()) if local else encoder
+    places: dict[str, Any] = {"include": [str(Path(folder).resolve()) for folder in include]}
+    data = rest.get("data") or (None if library.task(task).data else os.environ.get(VARIABLE))
+    places["data"] = str(Path(data).resolve()) if data else None
     return RunConfig.model_validate({**rest, "task": task, "mode": mode, "encoder": here, "recipe": chosen, **places})
 
 

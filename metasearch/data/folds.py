@@ -68,7 +68,8 @@ def _kfold(groups: tuple[str, ...], folds: Folds, fold: int) -> Groups:
     if folds.shuffle:
         stream(folds.seed, "folds").shuffle(order)
     test = [order[i] for i in np.array_split(np.arange(len(order)), folds.k)[fold]]
-    rest = [group for group in order if group not in set(test)]
+    held = set(test)
+    rest = [group for group in order if group not in held]
     cut = len(rest) - len(test)
     if cut < 1:
         raise DataError(f"{folds.k} folds of {len(order)} articles or rows leave none to train on")

@@ -33,7 +33,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
         _check_folder(folder)
     elif name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise EncoderError(f"encoder '{name}': no such folder")
-    elif close := get_close_matches(name, registry.names("encoders"), cutoff=0.8):
+    elif close := get_close_matches(name, registry.names("encoders"), cutoff=0.7):
         raise EncoderError(f"unknown encoder '{name}'. Did you mean '{close[0]}'? See `metasearch ls encoders`")
     quiet()
     try:

@@ -76,10 +76,8 @@ class CheckpointStore:
         Raises:
             RunFolderError: it is damaged; the message names the file.
         """
-        for folder in (self.folder, self._previous):
-            if (folder / "state.json").is_file():
-                return _read(folder)
-        return None
+        folder = next((folder for folder in (self.folder, self._previous) if folder.is_dir()), None)
+        return None if folder is None else _read(folder)
 
     def remove(self) -> None:
         """Delete the checkpoint; nothing happens when there is none."""
@@ -106,7 +104,9 @@ def _read(folder: Path) -> Checkpoint:
                 raise ValueError("its content is not what was written")
             tensors[name] = load_file(path)
     except Exception as error:  # whatever is wrong with it, the file is damaged
-        raise RunFolderError(f"{path}: the checkpoint is damaged: {error}") from error
+        raise RunFolderError(
+            f"{path}: the checkpoint is damaged: {error}. To begin again without it, delete {folder}"
+        ) from error
     return Checkpoint(**tensors, state=state)
 
 

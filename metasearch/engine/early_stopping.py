@@ -14,19 +14,23 @@ class EarlyStopping:
         patience: in outer steps; 0 never stops.
         best_score: None until the first update.
         best_step: outer step of the best score.
+        last_step: outer step of the last score.
     """
 
     patience: int
     best_score: float | None = None
     best_step: int = 0
+    last_step: int = 0
 
     def update(self, step: int, score: float) -> bool:
         """Take note of a score; return whether it is the best so far (of equal scores the first)."""
+        self.last_step = step
         better = self.best_score is None or score > self.best_score
         if better:
             self.best_score, self.best_step = score, step
         return better
 
-    def should_stop(self, step: int) -> bool:
-        """Say whether patience has run out."""
-        return 0 < self.patience <= step - self.best_step and self.best_score is not None
+    @property
+    def exhausted(self) -> bool:
+        """Whether patience had run out when the last score was taken."""
+        return 0 < self.patience <= self.last_step - self.best_step

@@ -1,9 +1,12 @@
 """Turns Ctrl-C and SIGTERM into a flag that the loop looks at between steps."""
 
+import logging
 import signal
 import threading
 from types import FrameType
 from typing import Self
+
+log = logging.getLogger(__name__)
 
 
 class Interrupt:
@@ -28,3 +31,4 @@ class Interrupt:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
+        log.warning("stopping after this step; a second time stops at once")

@@ -23,6 +23,7 @@ from metasearch.config import Declared, RunConfig
 from metasearch.data import taskfile
 from metasearch.encoders.base import Encoder
 from metasearch.engine.checkpoint import CheckpointStore
+from metasearch.engine.trainer import Listener
 from metasearch.errors import RunFolderError
 
 _LIBRARIES = ("torch", "transformers", "sentence-transformers", "learn2learn", "numpy")
@@ -50,11 +51,12 @@ class RunFolder:
         Raises:
             RunFolderError: it exists and is not empty, or cannot be written.
         """
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise RunFolderError(
-                f"{path} exists already; choose another folder with -o, or go on with: metasearch train --resume {path}"
-            )
         try:
+            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+                raise RunFolderError(
+                    f"{path} exists already; choose another folder with -o, "
+                    f"or go on with: metasearch train --resume {path}"
+                )
             path.mkdir(parents=True, exist_ok=True)
             tree = {"data_fingerprint": fingerprint, "config": config.model_dump(mode="json")}
             (path / "config.yaml").write_text(taskfile.dump(tree), encoding="utf-8")
@@ -100,11 +102,13 @@ class RunFolder:
         rows: list[dict[str, Any]] = []
         if not self._results.is_file():
             return rows
-        for number, line in enumerate(self._results.read_text(encoding="utf-8").splitlines(), 1):
+        for number, line in enumerate(self._results.read_text(encoding="utf-8").removesuffix("\n").split("\n"), 1):
             try:
                 rows.append(json.loads(line))
             except json.JSONDecodeError as error:
-                raise RunFolderError(f"{self._results}:{number}: not JSON: {error.msg}") from None
+                raise RunFolderError(
+                    f"{self._results}:{number}: not JSON: {error.msg}. Delete the file to score again"
+                ) from None
         return rows
 
     def finish(self, report: str) -> None:
@@ -123,6 +127,24 @@ class RunFolder:
         except OSError as error:
             new.unlink(missing_ok=True)
             raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
+
+
+class Logged:
+    """A listener that writes every event to the run's log, then passes it on."""
+
+    def __init__(self, files: RunFolder, listener: Listener) -> None:
+        self.files = files
+        self.listener = listener
+
+    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
+        """Log a step."""
+        self.files.log({"step": step, "phase": phase, **terms})
+        self.listener.on_step(step, total, phase, terms)
+
+    def on_dev(self, step: int, score: float, best: bool) -> None:
+        """Log a dev score."""
+        self.files.log({"step": step, "dev": score, "best": best})
+        self.listener.on_dev(step, score, best)
 
 
 def versions() -> dict[str, str]:

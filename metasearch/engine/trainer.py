@@ -27,7 +27,7 @@ from metasearch.engine.checkpoint import Checkpoint, CheckpointStore
 from metasearch.engine.early_stopping import EarlyStopping
 from metasearch.engine.interrupt import Interrupt
 from metasearch.engine.schedule import Schedule
-from metasearch.errors import NonFiniteError
+from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.learners.base import Learner
 from metasearch.seeding import seed_of
 
@@ -115,13 +115,14 @@ class Trainer:
             self.listener.on_dev(0, self.baseline, False)
         with Interrupt() as interrupt:
             reason = self._loop(interrupt)
+        self.learner.train(False)
         if reason != "interrupted" or self._best:
             self._put(self._best)
         return Outcome(self.step, reason, self.baseline, self.stopping.best_score, self.stopping.best_step)
 
     def _loop(self, interrupt: Interrupt) -> Reason:
         while self.step < self.schedule.total:
-            if self.stopping.should_stop(self.step):
+            if self.stopping.exhausted:
                 return "patience"
             if interrupt.requested:
                 self._checkpoint()
@@ -136,7 +137,7 @@ class Trainer:
         phase, position = self.schedule.at(self.step)
         episodes = phase.episodes.batch(position, self.budget.meta_batch)
         torch.manual_seed(seed_of(self.seed, "step", self.step))
-        self.learner.encoder.embedder.train(self.dropout)
+        self.learner.train(self.dropout)
         self.optimizer.zero_grad(set_to_none=True)
         with self._autocast():
             loss = self.learner.outer_loss(episodes)
@@ -183,12 +184,15 @@ class Trainer:
         checkpoint = self.store.load() if self.store else None
         if checkpoint is None:
             return False
-        self._put(checkpoint.weights)
-        outer.restore(self.optimizer, self.parameters, checkpoint.optimizer)
-        self._best = dict(checkpoint.best)
-        self.step = checkpoint.state["step"]
-        self.baseline = checkpoint.state["baseline"]
-        self.stopping = EarlyStopping(**checkpoint.state["stopping"])
+        try:
+            self._put(checkpoint.weights)
+            outer.restore(self.optimizer, self.parameters, checkpoint.optimizer)
+            self._best = dict(checkpoint.best)
+            self.step = int(checkpoint.state["step"])
+            self.baseline = checkpoint.state["baseline"]
+            self.stopping = EarlyStopping(**checkpoint.state["stopping"])
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise RunFolderError(f"the checkpoint is not one of this learner and encoder: {error}") from error
         return True
 
     def _put(self, weights: Any) -> None:

@@ -26,7 +26,7 @@ class EpisodeSampler:
     """Draws episode i of a phase, from (seed, phase, i) and, for graded negatives, the encoder's present weights.
 
     Arrangements take turns, so that each has the same number of episodes (MAML-Align paper, Table 4). The first set
-    has k examples, each further one q; no set depends on how many were drawn before.
+    has k examples, each further one q; each set has a random stream of its own.
 
     Args:
         sets: draws the sets, from the split that belongs to the phase.
@@ -54,9 +54,9 @@ class EpisodeSampler:
     def episode(self, index: int) -> Episode:
         """Return episode `index`."""
         arrangement = self.arrangements[index % len(self.arrangements)]
-        rng = stream(self.seed, self.phase, index)
         drawn: list[LabelledSet] = []
         for i, variant in enumerate(arrangement.variants):
+            rng = stream(self.seed, self.phase, index, i)
             drawn.append(self.sets.draw(variant, self._size(i), rng, like=drawn[0] if drawn else None))
         return Episode(arrangement, tuple(drawn))
 

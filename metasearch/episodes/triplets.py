@@ -127,8 +127,9 @@ class TripletSampler:
         self, question: Question, variant: Variant, count: int, rng: np.random.Generator
     ) -> list[Candidate]:
         """Draw distinct negatives, fewer than `count` only when there are no more."""
+        own = {answer.text for code in variant.candidates for answer in self.data.answers[question.id][code]}
         left = {
-            code: [answer for answer in self._answers[code] if question.id not in answer.answers]
+            code: [a for a in self._answers[code] if question.id not in a.answers and a.text not in own]
             for code in variant.candidates
         }
         found: list[Candidate] = []

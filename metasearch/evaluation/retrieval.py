@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from metasearch.data.records import Question, RetrievalData
 from metasearch.encoders.base import Encoder
-from metasearch.errors import DataError, NonFiniteError
+from metasearch.errors import ConfigError, DataError, NonFiniteError, nearest
 from metasearch.evaluation.scores import Evaluation, Pool, Score
 from metasearch.metrics import Measure
 from metasearch.metrics.average_precision import average_precision, ranks
@@ -34,9 +34,13 @@ def evaluate_retrieval(
         pools: what to rank.
 
     Raises:
+        ConfigError: there is no such pool.
         DataError: a question has no relevant candidate in a pool, or there are no questions.
         NonFiniteError: the encoder gives vectors that are not finite.
     """
+    for pool in pools:
+        if pool not in POOLS:
+            raise ConfigError(f"unknown pool '{pool}'.{nearest(pool, POOLS)}")
     if not data.questions:
         raise DataError("there are no questions to evaluate on")
     candidates = encoder.encode([c.text for c in data.candidates], "candidate")

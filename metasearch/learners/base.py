@@ -62,6 +62,10 @@ class Learner(ABC):
     def after_step(self) -> None:  # noqa: B027  (most learners have nothing to do here)
         """Do what follows an outer step; nothing by default."""
 
+    def train(self, mode: bool) -> None:
+        """Turn dropout on or off."""
+        self.encoder.embedder.train(mode)
+
     @property
     def second_order(self) -> bool:
         """Whether the outer gradient is taken through inner gradients."""

@@ -66,6 +66,11 @@ class MAMLAlign(Learner):
         if not self.options.shared:
             yield from ((f"teacher.{n}", p) for n, p in self.teacher.named_parameters() if p.requires_grad)
 
+    def train(self, mode: bool) -> None:
+        """Turn dropout on or off, the teacher's too."""
+        super().train(mode)
+        self.teacher.train(mode)
+
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
         """Return L of a meta-batch."""
         with self.attention():

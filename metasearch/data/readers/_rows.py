@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from metasearch.data.readers.base import gold, pair_languages, unique
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.task import Task
-from metasearch.errors import DataError
+from metasearch.errors import DataError, nearest
 
 Row = Mapping[str, object]
 Rows = Iterable[tuple[int, Row]]
@@ -89,7 +89,7 @@ def retrieval(sources: Iterable[tuple[Path, str, Rows]]) -> RetrievalData:
     for path, language, rows in sources:
         before = len(corpus.questions)
         for number, (line, row) in enumerate(rows, 1):
-            if "sentences" in row:
+            if {"sentences", "questions"} & row.keys():
                 corpus.add_paragraph(_check(_Paragraph, row, path, line), f"{path}:{line}", language, str(number))
             else:
                 corpus.add_labelled(_check(_Labelled, row, path, line), language, str(number))
@@ -177,6 +177,10 @@ def _check(model: type[Model], row: Row, path: Path, line: int) -> Model:
     try:
         return model.model_validate({key: value for key, value in row.items() if value is not None})
     except ValidationError as error:
-        first = error.errors()[0]
+        # A misspelt field says more than the one that is missing for it.
+        first = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
         field = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":
+            hint = nearest(field, model.model_fields) if len(first["loc"]) == 1 else ""
+            raise DataError(f"{path}:{line}: {field}: unknown field.{hint}") from None
         raise DataError(f"{path}:{line}: {field}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
