@@ -4,6 +4,7 @@ Exit codes are those of `metasearch.errors`.
 """
 
 import logging
+import os
 import signal
 import sys
 import traceback
@@ -97,6 +98,9 @@ def main() -> None:
       metasearch train --mode mono-bi-multi         meta-train the built-in encoder on the embedded benchmark
       metasearch demo                               the learners side by side
     """
+    # Threads that wait busily on cores which something else uses make small tensors many times slower. Torch reads this
+    # when it is first imported, which is later.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     logger = logging.getLogger("metasearch")
     logger.handlers = [_Echo()]
     logger.setLevel(logging.INFO)
