@@ -144,6 +144,8 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
     if mode.links not in learner.links:
         wanted = " or ".join(map(str, learner.links))
         raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links; '{mode.mode}' has {mode.links}")
+    if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
+        raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
     if precision not in ("fp32", "bf16"):
         raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
     if precision == "bf16" and not getattr(options, "first_order", True):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from metasearch import run
-from metasearch.catalog import load_benchmark, samplers
+from metasearch.catalog import choose_recipe, load_benchmark, samplers
 from metasearch.data.folds import split
 from metasearch.data.library import Library
 from metasearch.data.task import applies, resolve
@@ -30,7 +30,7 @@ def validate(task: str, data: str | None = None, include: Sequence[str] = ()) ->
         raise ConfigError(f"task '{task}' has no arrangement for any mode; see `metasearch ls modes`")
     encoder = run.load_encoder("tiny", declared.max_length, device="cpu")
     for mode in modes:
-        recipe = library.recipe("maml-align-tiny" if mode.links == 3 else "maml-tiny")
+        recipe = choose_recipe(mode.mode, declared.encoder, None, None, (), include)
         placed = replace(benchmark, mode=mode, arrangements=resolve(declared, mode, modes))
         learner = run.make_learner(recipe, encoder)
         losses = [

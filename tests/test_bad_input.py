@@ -43,6 +43,9 @@ def failing(*args, code):
         ([*TRAIN, "--device", "cuda"], "--device cuda: there is none here"),
         ([*TRAIN, "--include", "/nowhere/at/all"], "--include /nowhere/at/all: no such folder"),
         ([*TRAIN, "--precision", "bf16", "--set", "options.first_order=false"], "bf16 works in first order only"),
+        ([*TRAIN, "--set", "budget.meta_train=0", "--set", "budget.meta_valid=0"], "there is nothing to train on"),
+        (["evaluate", "--task", "demo-sts", "--pool", "bilingual"], "--pool is for retrieval"),
+        (["train", "--resume", "x", "--seed", "5"], "leave out --seed"),
         (["show", "demoo"], "no task, mode or recipe 'demoo'. Did you mean 'demo'?"),
     ],
 )
