@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config import Role
 from metasearch.data.arrangement import Arrangement, Variant
-from metasearch.data.records import Candidate, Question, ScoredPair
+from metasearch.data.records import Candidate, Question
 
 
 class Embed(Protocol):
@@ -31,10 +31,14 @@ class Triplet:
 
 @dataclass(frozen=True)
 class LabelledSet:
-    """Examples in the languages of one variant: triplets of a retrieval task, or scored pairs of a similarity task."""
+    """Examples in the languages of one variant.
+
+    Triplets of a retrieval task, scored pairs of a similarity task, or what distillation trains on, such as
+    translations; all of a set are of one type.
+    """
 
     variant: Variant
-    examples: tuple[Triplet, ...] | tuple[ScoredPair, ...]
+    examples: tuple[Any, ...]
 
 
 @dataclass(frozen=True)

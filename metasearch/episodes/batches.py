@@ -1,0 +1,141 @@
+"""Shuffled epochs of batches, for stages that learn from every example as it is, such as distillation."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from metasearch.data.arrangement import Arrangement, Variant
+from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.errors import DataError
+from metasearch.seeding import stream
+
+Order = NDArray[np.intp]
+
+
+class Examples(Protocol):
+    """Examples by number; each has `languages`, a pair of codes. `Corpus` is one, and so is a list of scored pairs."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+class Batches:
+    """Episodes of one set each, in epochs that are shuffled anew; a source of episodes for the engine.
+
+    Batch i depends on the examples, the settings and (seed, name, i) alone, so a run resumes to the same batches.
+    Examples of similar length share a batch, which saves padding: an epoch is shuffled, cut into stretches of
+    `bucket` batches, each stretch sorted by length and cut into batches, and the batches are shuffled.
+
+    Without `balance`, an epoch holds every example once. With it, every part gives the same number of examples, the
+    total divided by the number of parts, rounded up: a larger part is walked through without replacement from one
+    epoch to the next, a smaller one is gone through several times, in a fresh order each time.
+
+    Args:
+        examples: P of them.
+        lengths: how long each is, in tokens `(P,)`.
+        size: examples in a batch; the last one of an epoch may hold fewer.
+        seed: of the run.
+        parts: which part each belongs to `(P,)`, such as its language.
+        balance: give every part the same share.
+        name: of the random streams.
+        bucket: batches that are sorted together; 1 sorts nothing.
+
+    Raises:
+        DataError: there are no examples.
+        ValueError: `size` or `bucket` is below 1, or lengths or parts are not one for each example.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        lengths: ArrayLike,
+        size: int,
+        seed: int,
+        parts: ArrayLike | None = None,
+        balance: bool = False,
+        name: str = "train",
+        bucket: int = 50,
+    ) -> None:
+        if not len(examples):
+            raise DataError(f"{name}: there are no examples")
+        if size < 1 or bucket < 1:
+            raise ValueError(f"expected size and bucket of at least 1, got {size} and {bucket}")
+        self.examples = examples
+        self.lengths = _one_each(lengths, len(examples), "lengths")
+        self.size, self.bucket = size, bucket
+        self.seed, self.name = seed, name
+        self._members = _members(parts, len(examples)) if balance else [np.arange(len(examples))]
+        self._quota = -(-len(examples) // len(self._members))
+        self._epoch: tuple[int, list[Order]] | None = None
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in an epoch."""
+        return -(-self._quota * len(self._members) // self.size)
+
+    def batch(self, step: int, size: int = 1) -> list[Episode]:
+        """Return the one episode of a step.
+
+        Args:
+            step: counted over all epochs, from 0.
+            size: what the engine asks for; it changes nothing, as an epoch is cut into batches of one size.
+        """
+        rows = self.rows(step).tolist()
+        examples = tuple(self.examples[row] for row in rows)
+        variant = variant_of(examples)
+        return [Episode(Arrangement((variant,)), (LabelledSet(variant, examples),))]
+
+    def rows(self, step: int) -> Order:
+        """Return the numbers of the examples of a step, counted over all epochs `(size,)`."""
+        epoch, place = divmod(step, self.steps_per_epoch)
+        if self._epoch is None or self._epoch[0] != epoch:
+            self._epoch = (epoch, self._cut(epoch))
+        return self._epoch[1][place]
+
+    def _cut(self, epoch: int) -> list[Order]:
+        """Return the batches of an epoch."""
+        rng = stream(self.seed, self.name, "epoch", epoch)
+        order = rng.permutation(np.concatenate([self._share(part, epoch) for part in range(len(self._members))]))
+        batches: list[Order] = []
+        for start in range(0, len(order), self.bucket * self.size):
+            stretch = order[start : start + self.bucket * self.size]
+            if self.bucket > 1:
+                stretch = stretch[np.argsort(self.lengths[stretch], kind="stable")]
+            batches += [stretch[i : i + self.size] for i in range(0, len(stretch), self.size)]
+        return [batches[i] for i in rng.permutation(len(batches))]
+
+    def _share(self, part: int, epoch: int) -> Order:
+        """Return the examples that a part gives to an epoch: the next ones of an endless row of its permutations."""
+        members = self._members[part]
+        start, end = epoch * self._quota, (epoch + 1) * self._quota
+        rounds = range(start // len(members), -(-end // len(members)))
+        row = [members[stream(self.seed, self.name, "part", part, i).permutation(len(members))] for i in rounds]
+        first = start - rounds.start * len(members)
+        return np.concatenate(row)[first : first + self._quota]
+
+
+def variant_of(examples: Sequence[Any]) -> Variant:
+    """Return the languages of a batch, such as `en_{ar,de}`.
+
+    The first language of every example is the query's; where they differ, the first of them by name is, and the others
+    join the languages of the other side.
+    """
+    first, *others = sorted({example.languages[0] for example in examples})
+    return Variant(first, tuple(sorted({*others, *(example.languages[1] for example in examples)})))
+
+
+def _members(parts: ArrayLike | None, count: int) -> list[Order]:
+    if parts is None:
+        raise ValueError("balance needs parts")
+    numbers = _one_each(parts, count, "parts")
+    return [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
+
+
+def _one_each(values: ArrayLike, count: int, what: str) -> NDArray[np.int64]:
+    found = np.asarray(values, np.int64)
+    if found.shape != (count,):
+        raise ValueError(f"expected {what} of {count} examples, got shape {found.shape}")
+    return found
