@@ -9,7 +9,7 @@ from metasearch.data.arrangement import Arrangement
 from metasearch.data.folds import Split, hold_out, split
 from metasearch.data.library import Library, overrides
 from metasearch.data.locate import locate
-from metasearch.data.records import Data, RetrievalData, require_languages
+from metasearch.data.records import Data, RetrievalData, SimilarityData, kind_of, require_languages
 from metasearch.data.task import PHASES, Mode, Phase, Task, resolve
 from metasearch.episodes.episode import Embed
 from metasearch.episodes.pairs import PairSampler
@@ -42,7 +42,9 @@ class Benchmark:
     fold: int
 
     def part(self, name: str) -> Data:
-        """Return `train`, `dev`, `test` or `all`."""
+        """Return `train`, `dev`, `test` or `all`; `ConfigError` where all of the task is test."""
+        if name in ("train", "dev") and self.task.evaluation_only:
+            raise ConfigError(f"task '{self.task.task}' has no {name} part: all of it is test; use --split test")
         return self.data if name == "all" else getattr(self.split, name)
 
 
@@ -78,12 +80,16 @@ def load_benchmark(
     measures = tuple(Measure.parse(name, declared.kind) for name in declared.measures)
     reader = registry.load("readers", declared.reader)
     path = library.path("task", task)
-    folder = locate(declared, path, reader.files(declared), data)
+    expected = reader.files(declared)
+    if not expected and declared.kind == "translation":
+        raise ConfigError(f"{path}: reader: '{declared.reader}' reads no translations; use 'tatoeba'")
+    folder = locate(declared, path, expected, data)
     records: Data = reader.read(folder, declared)
-    given = "retrieval" if isinstance(records, RetrievalData) else "similarity"
+    given = kind_of(records)
     if given != declared.kind:
         raise ConfigError(f"{path}: kind: '{declared.kind}', but reader '{declared.reader}' gives {given} data")
-    require_languages(records, declared.languages, str(folder))
+    if not declared.partial:
+        require_languages(records, declared.languages, str(folder))
     return Benchmark(declared, chosen, arrangements, records, split(records, declared.folds, fold), measures, fold)
 
 
@@ -161,7 +167,9 @@ def check_sizes(benchmark: Benchmark, recipe: Recipe) -> None:
 def _sets(data: Data, recipe: Recipe, embed: Embed | None) -> SetSampler:
     if isinstance(data, RetrievalData):
         return TripletSampler(data, recipe.episodes, recipe.loss, embed)
-    return PairSampler(data, recipe.episodes)
+    if isinstance(data, SimilarityData):
+        return PairSampler(data, recipe.episodes)
+    raise ConfigError("no episodes can be drawn of translations: they are for evaluation only")
 
 
 def needs_vectors(recipe: Recipe) -> bool:

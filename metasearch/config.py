@@ -12,7 +12,7 @@ Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
+Share = Annotated[float, Field(ge=0, lt=1)]
 
 Role = Literal["question", "candidate", "text"]
 """What a text is to the encoder; it decides how long the text may be and which prompt stands before it."""
@@ -35,7 +35,7 @@ class Declared(BaseModel):
 class MaxLength(Declared):
     """Longest input in tokens, special tokens included; longer texts are cut at the right.
 
-    `question` and `candidate` serve retrieval, `text` similarity.
+    `question` and `candidate` serve retrieval, `text` similarity and translation.
     """
 
     question: Positive = 96
@@ -78,14 +78,47 @@ class Loss(Declared):
 
 
 class Outer(Declared):
-    """The outer optimiser, AdamW."""
+    """The outer optimiser and its rate over time.
 
+    Attributes:
+        optimizer: AdamW, or LARS, which is SGD with a rate for each layer.
+        lr: the highest rate.
+        eps: of AdamW.
+        weight_decay: decoupled in AdamW, part of the gradient in LARS.
+        warmup: share of the steps over which the rate rises in a line to `lr`.
+        decay: how the rate falls towards 0 in the steps after that.
+        clip: the longest a gradient may be, in the norm over all parameters; 0 leaves it as it is.
+        exempt_bias_and_norm: no weight decay on biases and norms (parameters of one dimension), nor LARS's own rate.
+        momentum: of LARS.
+        trust: η of LARS, how far a layer moves in one step relative to its norm, before `lr`.
+    """
+
+    optimizer: Literal["adamw", "lars"] = "adamw"
     lr: Rate
     eps: Rate = 1e-8
     weight_decay: NonNegative = 0.0
+    warmup: Share = 0.0
+    decay: Literal["none", "linear", "cosine"] = "none"
+    clip: NonNegative = 0.0
+    exempt_bias_and_norm: bool = False
+    momentum: Share = 0.9
+    trust: Rate = 1e-3
 
 
-class Budget(Declared):
+class Pace(Declared):
+    """When the trainer evaluates and when it stops early.
+
+    Attributes:
+        eval_every: outer steps between two evaluations on dev, each followed by a checkpoint; 0 evaluates once, at
+            the end.
+        patience: outer steps without a better dev score after which training stops; 0 never stops.
+    """
+
+    eval_every: Count = 25
+    patience: Count = 50
+
+
+class Budget(Pace):
     """How long is trained and when it is stopped.
 
     Attributes:
@@ -93,9 +126,6 @@ class Budget(Declared):
         meta_valid: episodes in the meta-valid phase of an epoch; both phases update the weights.
         meta_batch: episodes in one outer step.
         epochs: passes over both phases, at most.
-        eval_every: outer steps between two evaluations on dev, each followed by a checkpoint; 0 evaluates once, at
-            the end.
-        patience: outer steps without a better dev score after which training stops; 0 never stops.
         dev_holdout: share of the dev groups kept out of meta-valid episodes and used alone for the dev score.
     """
 
@@ -103,9 +133,7 @@ class Budget(Declared):
     meta_valid: Count = 2000
     meta_batch: Positive = 4
     epochs: Positive = 20
-    eval_every: Count = 25
-    patience: Count = 50
-    dev_holdout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    dev_holdout: Share = 0.0
 
 
 class Recipe(Declared):

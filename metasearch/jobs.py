@@ -68,7 +68,7 @@ def resume(folder: Path, listener: Listener | None = None, trust_remote_code: bo
         RunFolderError: the folder is no run, or its checkpoint is damaged.
         DataError: the data is not what the run began with.
     """
-    files, config, fingerprint = RunFolder.open(folder)
+    files, config, fingerprint = RunFolder.open(folder, RunConfig)
     if files.finished:
         return RunResult(folder, files.results(), files.report.read_text(encoding="utf-8"))
     if config.trust_remote_code and not trust_remote_code:

@@ -1,4 +1,4 @@
-"""Checks a task from its declaration to an embedded episode of every mode."""
+"""Checks a task from its declaration to an embedded episode of every mode, or to a score where nothing is trained."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,6 +9,7 @@ from metasearch.data.folds import split
 from metasearch.data.library import Library
 from metasearch.data.task import applies, resolve
 from metasearch.errors import ConfigError
+from metasearch.evaluation.evaluate import evaluate
 
 
 def validate(task: str, data: str | None = None, include: Sequence[str] = ()) -> Iterator[str]:
@@ -22,6 +23,13 @@ def validate(task: str, data: str | None = None, include: Sequence[str] = ()) ->
     yield f"declaration: {library.path('task', task)}"
     benchmark = load_benchmark(task, data=data, include=include)
     yield f"data: {benchmark.data.describe()} (fingerprint {benchmark.data.fingerprint})"
+    if declared.evaluation_only:
+        yield f"folds: none; all of it is test, {benchmark.split.test.describe()}"
+        found = evaluate(
+            run.load_encoder("tiny", declared.max_length, device="cpu"), benchmark.data, benchmark.measures
+        )
+        yield f"scores: {declared.monitor} {100 * found.mean(declared.monitor):.2f} by the untrained tiny encoder"
+        return
     folds = range(declared.folds.k if declared.folds.method == "kfold" else 1)
     sizes = [len(split(benchmark.data, declared.folds, fold).test.groups) for fold in folds]
     yield f"folds: {len(sizes)}, with {', '.join(map(str, sizes))} articles or rows in test"

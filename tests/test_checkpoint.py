@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from metasearch.engine.checkpoint import Checkpoint, CheckpointStore
 from metasearch.errors import RunFolderError
 
-FILES = ["weights.safetensors", "optimizer.safetensors", "best.safetensors", "state.json"]
+FILES = ["weights.safetensors", "optimizer.safetensors", "best.safetensors", "learner.safetensors", "state.json"]
 
 
 def checkpoint(step, size=3):
     weights = {"a": torch.full((size, 2), float(step)), "b": torch.arange(3) * step}
-    return Checkpoint(weights, {"a/exp_avg": torch.ones(size, 2) * step}, {}, {"step": step})
+    moments, learner = {"a/exp_avg": torch.ones(size, 2) * step}, {"teacher.a": torch.full((2,), step / 3)}
+    return Checkpoint(weights, moments, {}, learner, {"step": step})
 
 
 def assert_is(found, step, size=3):
@@ -26,6 +27,8 @@ def assert_is(found, step, size=3):
     assert all(torch.equal(found.weights[name], value) for name, value in expected.weights.items())
     assert torch.equal(found.optimizer["a/exp_avg"], expected.optimizer["a/exp_avg"])
     assert found.best == {}
+    assert found.learner.keys() == expected.learner.keys()
+    assert torch.equal(found.learner["teacher.a"], expected.learner["teacher.a"])
 
 
 def test_the_last_checkpoint_is_read_back(tmp_path):
@@ -68,7 +71,7 @@ def test_damage_is_an_error_that_names_the_file(tmp_path, name):
         store.load()
 
 
-@given(at=st.integers(0, 10_000), bit=st.integers(0, 7), name=st.sampled_from(FILES[:3]))
+@given(at=st.integers(0, 10_000), bit=st.integers(0, 7), name=st.sampled_from(FILES[:4]))
 def test_no_flipped_bit_of_the_tensors_goes_unnoticed(tmp_path_factory, at, bit, name):
     folder = tmp_path_factory.mktemp("run")
     store = CheckpointStore(folder)

@@ -106,7 +106,7 @@ def test_no_texts_have_no_vectors(encoder):
 def test_each_distinct_text_is_encoded_once(encoder, batch_size):
     rows = []
     handle = encoder.embedder.register_forward_hook(lambda module, inputs, output: rows.append(len(output)))
-    encoder.encode(TEXTS * 3, "question", batch_size)
+    encoder.encode(TEXTS * 3, "question", batch_size=batch_size)
     handle.remove()
     assert sum(rows) == len(set(TEXTS)) == 7
     assert max(rows) <= batch_size

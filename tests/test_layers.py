@@ -16,7 +16,7 @@ BASE = ("errors", "registry", "seeding", "config")
 # Each layer and those that it may import, beside itself; the lowest layer stands first.
 _DATA = {*BASE, "data", "metrics"}
 _MODEL = {*_DATA, "losses", "encoders", "episodes"}
-_JOB = {*_MODEL, "learners", "engine", "evaluation", "catalog"}
+_JOB = {*_MODEL, "compress", "learners", "engine", "evaluation", "catalog"}
 MAY_IMPORT = {
     **{module: set(BASE) for module in BASE},
     "data": set(BASE),
@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "losses": set(BASE),
     "encoders": set(BASE),
     "episodes": _DATA,
+    "compress": {*_DATA, "encoders"},
     "learners": _MODEL,
     "engine": {*_MODEL, "learners"},
     "evaluation": {*_MODEL, "learners"},
@@ -31,7 +32,9 @@ MAY_IMPORT = {
     "run": _JOB,
     "jobs": {*_JOB, "run"},
     "validation": {*_JOB, "run"},
-    "cli": {*_JOB, "run", "jobs", "validation"},
+    "distillation": {*_JOB, "run", "jobs"},
+    "augment": {*_JOB, "run"},
+    "cli": {*_JOB, "run", "jobs", "validation", "distillation", "augment"},
     "__main__": {"cli"},
     # The package names what it offers and imports it when it is used.
     "__init__": {"errors", "config", "encoders", "evaluation", "catalog", "run"},

@@ -16,7 +16,7 @@ CONFIG = RunConfig(task="demo", mode="trans", encoder="tiny", recipe=load_recipe
 
 def test_the_configuration_is_read_back_as_it_was_written(tmp_path):
     RunFolder.create(tmp_path / "run", CONFIG, "abc")
-    files, config, fingerprint = RunFolder.open(tmp_path / "run")
+    files, config, fingerprint = RunFolder.open(tmp_path / "run", RunConfig)
     assert (config, fingerprint, files.finished) == (CONFIG, "abc", False)
 
 
@@ -27,7 +27,7 @@ def test_a_configuration_that_was_edited_wrongly_is_named_with_its_line(tmp_path
     path.write_text(text)
     line = text.splitlines().index("  fold: three") + 1
     with pytest.raises(ConfigError, match=f"config.yaml:{line}: config.fold: .*got 'three'"):
-        RunFolder.open(tmp_path / "run")
+        RunFolder.open(tmp_path / "run", RunConfig)
 
 
 def test_results_are_added_and_read_back_with_every_script(tmp_path):

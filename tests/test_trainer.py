@@ -6,11 +6,15 @@ import signal
 import pytest
 import torch
 
+from _small import SmallEncoder
 from metasearch import run
 from metasearch.catalog import load_benchmark, load_recipe
+from metasearch.config import Loss, Outer, Pace
 from metasearch.engine.checkpoint import CheckpointStore
+from metasearch.engine.schedule import Phase, Schedule
+from metasearch.engine.trainer import Trainer
 from metasearch.errors import ConfigError, NonFiniteError
-from metasearch.learners.base import OuterLoss
+from metasearch.learners.base import Learner, OuterLoss
 
 SMALL = ["budget.meta_train=8", "budget.meta_valid=4", "budget.meta_batch=2", "budget.eval_every=2", "episodes.k=2"]
 
@@ -108,6 +112,105 @@ def test_graded_negatives_and_similar_queries_resume_to_the_same_bits(tmp_path):
     resumed, *_ = start("maml-tiny", "trans", *changes)
     run.fit(resumed, benchmark, chosen, store=store, resume=True)
     assert same(weights(resumed), weights(learner))
+
+
+SCHEDULED = ["outer.warmup=0.5", "outer.decay=cosine", "outer.clip=0.1", "outer.exempt_bias_and_norm=true"]
+
+
+@pytest.mark.parametrize("changes", [["outer.optimizer=lars", "outer.lr=1.0"], ["outer.weight_decay=0.1"]])
+@pytest.mark.parametrize("killed_at", [3, 6])
+def test_rates_momentum_and_groups_resume_to_the_same_bits(tmp_path, changes, killed_at):
+    learner, benchmark, chosen = start("fine-tune-tiny", "trans", *SCHEDULED, *changes)
+    first = weights(learner)
+    run.fit(learner, benchmark, chosen)
+    store = CheckpointStore(tmp_path)
+    dying, *_ = start("fine-tune-tiny", "trans", *SCHEDULED, *changes)
+    with pytest.raises(Killed):
+        run.fit(dying, benchmark, chosen, listener=Recorder(killed_at, kill), store=store)
+    resumed, *_ = start("fine-tune-tiny", "trans", *SCHEDULED, *changes)
+    run.fit(resumed, benchmark, chosen, store=store, resume=True)
+    assert same(weights(resumed), weights(learner))
+    assert not same(first, weights(learner))
+
+
+class Plain:
+    """Episodes that are nothing but numbers; hears how many are asked for."""
+
+    def __init__(self):
+        self.asked = []
+
+    def batch(self, step, size):
+        self.asked.append((step, size))
+        return list(range(size))
+
+
+class Slope(Learner):
+    """Has a gradient of a given length; hears what the engine tells it."""
+
+    def __init__(self, length):
+        super().__init__(SmallEncoder(), Loss(), None)
+        self.length, self.heard, self.gradients = length, [], []
+
+    def named_parameters(self):
+        return iter([("first.weight", self.encoder.embedder.first.weight)])
+
+    def begin(self, total_steps):
+        self.heard.append(total_steps)
+
+    def outer_loss(self, episodes):
+        weight = self.encoder.embedder.first.weight
+        self.heard.append(len(episodes))
+        return OuterLoss(weight.sum() * self.length / weight.numel() ** 0.5)
+
+    def after_step(self):
+        self.gradients.append(self.encoder.embedder.first.weight.grad.norm().item())
+
+
+def trained(learner, outer, steps=4, size=3):
+    """Train a learner for some steps; return the terms of each, and what was asked of the source."""
+    source, told = Plain(), []
+    recorder = Recorder()
+    recorder.on_step = lambda step, total, phase, terms: told.append(terms)
+    plan = Schedule((Phase("train", source, 2),), steps, size)
+    pace = Pace(eval_every=0, patience=0)
+    outcome = Trainer(learner, plan, outer, pace, dev=lambda: 0.5, listener=recorder).fit()
+    assert (outcome.steps, outcome.reason) == (steps, "finished")
+    return told, source.asked
+
+
+def test_the_schedule_says_how_many_episodes_a_step_has_and_the_learner_hears_the_total_first():
+    learner = Slope(1.0)
+    _, asked = trained(learner, Outer(lr=0.1), steps=4, size=3)
+    assert asked == [(0, 3), (1, 3), (0, 3), (1, 3)]
+    assert learner.heard == [4, 3, 3, 3, 3]
+
+
+@pytest.mark.parametrize(("clip", "length", "expected"), [(0.0, 7.0, 7.0), (2.0, 7.0, 2.0), (2.0, 1.5, 1.5)])
+def test_a_gradient_longer_than_clip_is_cut_to_it_and_reported_as_it_was(clip, length, expected):
+    learner = Slope(length)
+    told, _ = trained(learner, Outer(lr=0.1, clip=clip), steps=1)
+    assert learner.gradients == [pytest.approx(expected, rel=1e-5)]
+    assert told[0]["grad"] == pytest.approx(length, rel=1e-12)
+
+
+def test_the_rate_of_each_step_follows_the_schedule_and_is_told():
+    """Exempt biases take steps of plain SGD, so the way that they go is the sum of the rates."""
+    learner = Slope(1.0)
+    bias = learner.encoder.embedder.first.bias
+    learner.named_parameters = lambda: iter([("bias", bias)])
+    learner.outer_loss = lambda episodes: OuterLoss(bias.sum())
+    learner.after_step = lambda: None
+    before = bias.detach().clone()
+    shape = {"warmup": 0.5, "decay": "linear", "exempt_bias_and_norm": True}
+    told, _ = trained(learner, Outer(optimizer="lars", lr=0.2, momentum=0, weight_decay=9, **shape), steps=4)
+    rates = [0.2 * 1 / 2, 0.2, 0.2 * 2 / 3, 0.2 * 1 / 3]
+    assert [terms["lr"] for terms in told] == pytest.approx(rates, rel=1e-15)
+    torch.testing.assert_close(bias.detach(), before - sum(rates), rtol=1e-14, atol=1e-15)
+
+
+def test_a_constant_rate_is_not_told_at_every_step():
+    told, _ = trained(Slope(1.0), Outer(lr=0.2))
+    assert [sorted(terms) for terms in told] == [["grad", "loss"]] * 4
 
 
 def test_the_encoder_ends_with_the_weights_of_the_best_dev_score():

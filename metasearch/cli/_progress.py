@@ -52,7 +52,7 @@ class Shown:
         now = time.monotonic()
         if self._first_step is None:
             self._first_step, self._began = step - 1, now
-        shown = " ".join(f"{name} {value:.4f}" for name, value in terms.items())
+        shown = " ".join(f"{name} {value:.4g}" for name, value in terms.items())
         if self._bar:
             if self._task is None:
                 self._task = self._bar.add_task("", label=self.label, terms="", dev=self._dev, total=total)

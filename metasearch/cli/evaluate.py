@@ -49,19 +49,25 @@ def command(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Score an encoder on a task: mAP@20 and mAP of retrieval, Pearson and Spearman of similarity.
+    """Score an encoder on a task.
+
+    Retrieval is scored by mAP@20 and mAP, similarity by Pearson's and Spearman's correlation, translation by the
+    accuracy of the nearest neighbour.
 
     \b
     Examples:
       metasearch evaluate --task demo --pool multilingual --pool bilingual --pool monolingual
       metasearch evaluate --task lareqa --encoder minilm --data ~/data --fold 0
+      metasearch evaluate --task tatoeba --encoder minilm --data ~/data
     """
     from metasearch import jobs
     from metasearch.catalog import load_benchmark
 
     benchmark = load_benchmark(task, None, fold, data, include, fold_seed)
-    if benchmark.task.kind == "similarity" and tuple(pools) != POOLS[:1]:
-        raise ConfigError(f"--pool is for retrieval; task '{task}' scores pairs")
+    if benchmark.task.kind != "retrieval" and tuple(pools) != POOLS[:1]:
+        does = {"similarity": "scores pairs", "translation": "searches each language among its own"}
+        raise ConfigError(f"--pool is for retrieval; task '{task}' {does[benchmark.task.kind]}")
+    benchmark.part(split)  # asked for before an encoder is loaded, since a task that is all test has no other part
     chosen = encoder or benchmark.task.encoder
     rows = jobs.evaluate_encoder(chosen, benchmark, split, pools, device, trust_remote_code)  # type: ignore[arg-type]
     if as_json:
@@ -73,9 +79,11 @@ def command(
 
 
 def _tables(rows: Sequence[dict[str, Any]], split: str, measures: Sequence[str]) -> str:
-    from metasearch.evaluation.report import by_language, matrix, pool_means
+    from metasearch.evaluation.report import DIRECTIONS, by_direction, by_language, matrix, pool_means
 
     shown = dict.fromkeys(row["pool"] for row in rows)
+    if set(shown) == set(DIRECTIONS):
+        return by_direction(rows, split)
     # The diagonal of the matrix is the monolingual table.
     matrix_pools = {"bilingual", "monolingual"} if "bilingual" in shown else set()
     tables = [by_language(rows, split, pool) for pool in shown if pool not in matrix_pools]

@@ -8,14 +8,14 @@ from metasearch import registry
 from metasearch.cli import _options
 from metasearch.data.library import Library
 
-KINDS = ("tasks", "modes", "recipes", "learners", "encoders")
+KINDS = ("tasks", "modes", "recipes", "distillations", "learners", "encoders")
 
 
 @click.command("ls", short_help="What there is: tasks, modes, recipes, learners.")
 @click.argument("kind", type=click.Choice(KINDS), required=False)
 @_options.include
 def command(kind: str | None, include: Sequence[str]) -> None:
-    """List tasks, transfer modes, recipes, learners and built-in encoders.
+    """List tasks, transfer modes, recipes of learners and of distillations, learners and built-in encoders.
 
     \b
     Example:

@@ -44,7 +44,7 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
     from metasearch.cli._progress import Shown
 
     if resume is not None:
-        _refuse_others()
+        refuse_others()
         with Shown(resume.name) as shown:
             result = jobs.resume(resume, shown, flags["trust_remote_code"])
     else:
@@ -58,7 +58,7 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
         click.echo(f"{result.report}\nrun: {result.folder}")
 
 
-def _refuse_others() -> None:
+def refuse_others() -> None:
     """Raise `ConfigError` for flags beside `--resume`, which goes on as the run was configured."""
     context = click.get_current_context()
     said = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
@@ -84,8 +84,10 @@ def configure(
     from metasearch.config import RunConfig
     from metasearch.data.library import Library
     from metasearch.data.locate import VARIABLE
+    from metasearch.data.task import require_training
 
     library = Library(include)
+    require_training(library.task(task))
     if mode is None:
         raise ConfigError(f"--mode is missing; one of {', '.join(library.names('mode'))}, or --resume RUN")
     encoder = encoder or library.task(task).encoder

@@ -1,7 +1,8 @@
 """Cross-validation splits that never let a group (an article, a row) straddle train, dev and test.
 
 The protocol of the MAML-Align paper, checked against its Table 2: cut the groups into k runs in file order, hold one
-run out as test, take the last groups of what remains as dev, as many as the test has, and train on the rest.
+run out as test, take the last groups of what remains as dev, as many as the test has, and train on the rest. Data may
+also come split, or be all test.
 """
 
 from dataclasses import dataclass
@@ -35,7 +36,12 @@ def split(data: Data, folds: Folds, fold: int) -> Split:
         ConfigError: the fold is out of range.
         DataError: there are too few groups, or the data does not come split.
     """
-    train, dev, test = _given(data, fold) if folds.method == "given" else _kfold(data.groups, folds, fold)
+    if folds.method == "kfold":
+        train, dev, test = _kfold(data.groups, folds, fold)
+    elif folds.method == "given":
+        train, dev, test = _given(data, fold)
+    else:
+        train, dev, test = _none(data.groups, fold)
     return Split(data.select(train), data.select(dev), data.select(test))
 
 
@@ -74,6 +80,12 @@ def _kfold(groups: tuple[str, ...], folds: Folds, fold: int) -> Groups:
     if cut < 1:
         raise DataError(f"{folds.k} folds of {len(order)} articles or rows leave none to train on")
     return tuple(rest[:cut]), tuple(rest[cut:]), tuple(test)
+
+
+def _none(groups: tuple[str, ...], fold: int) -> Groups:
+    if fold != 0:
+        raise ConfigError(f"fold {fold} is out of range; all of the task is test, fold 0")
+    return (), (), groups
 
 
 def _given(data: Data, fold: int) -> Groups:

@@ -1,6 +1,7 @@
 """Finds tasks, transfer modes and recipes by name: the ones that ship, and those of a user's own folders.
 
-A folder holds `*.yaml` (tasks), `modes/*.yaml` and `recipes/*.yaml`. A later folder may not redefine a name.
+A folder holds `*.yaml` (tasks), `modes/*.yaml`, `recipes/*.yaml` and, for recipes of several stages,
+`distillation/*.yaml`. A later folder may not redefine a name.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,10 +11,11 @@ from typing import Any
 
 from metasearch.config import Recipe
 from metasearch.data import taskfile
+from metasearch.data.stages import Distillation
 from metasearch.data.task import Mode, Task
 from metasearch.errors import ConfigError, nearest
 
-_WHERE = {"task": "", "mode": "modes", "recipe": "recipes"}
+_WHERE = {"task": "", "mode": "modes", "recipe": "recipes", "distillation": "distillation"}
 
 
 def shipped() -> Path:
@@ -40,7 +42,7 @@ class Library:
         self._paths = {kind: self._index(kind) for kind in _WHERE}
 
     def names(self, kind: str) -> list[str]:
-        """Return all names of a kind: `task`, `mode` or `recipe`."""
+        """Return all names of a kind: `task`, `mode`, `recipe` or `distillation`."""
         return sorted(self._paths[kind])
 
     def path(self, kind: str, name: str) -> Path:
@@ -70,6 +72,12 @@ class Library:
         recipe = taskfile.read(self.path("recipe", name), Recipe, overrides)
         self._same_name("recipe", name, recipe.recipe)
         return recipe
+
+    def distillation(self, name: str, overrides: Mapping[str, Any] | None = None) -> Distillation:
+        """Return a recipe of several stages by name, with values put over it."""
+        found = taskfile.read(self.path("distillation", name), Distillation, overrides)
+        self._same_name("distillation", name, found.recipe)
+        return found
 
     def recipe_for(self, learner: str, encoder: str) -> str:
         """Return the recipe a learner uses when none is named: `<learner>-<encoder>` where there is one."""

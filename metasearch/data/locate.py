@@ -12,7 +12,7 @@ _DEPTH = 3
 
 
 def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | None = None) -> Path:
-    """Return the folder that holds all of the expected files.
+    """Return the folder that holds all of the expected files, or most of them where the task is `partial`.
 
     Looks in `data` where it is given, else beside the task's declaration, else in `METASEARCH_DATA`; each time in
     the folder itself and up to three levels below it.
@@ -42,7 +42,7 @@ def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | N
     missing = [name for name in expected if not (folder / name).is_file()]
     if len(missing) == len(expected):
         raise DataError(f"{said}: none of the files of task '{task.task}' is there.\n{_advice(task, expected)}")
-    if missing:
+    if missing and not task.partial:
         raise DataError(f"{folder}: missing {', '.join(missing)}.\n{_advice(task, expected)}")
     return folder
 

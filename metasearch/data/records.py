@@ -1,14 +1,16 @@
 """What readers return: questions and candidates of a retrieval task, or scored pairs of a similarity task.
 
-Both kinds of data know their *groups*, the units that must not straddle train, dev and test: the articles of a
-retrieval task, the rows of a similarity task. Languages are parallel: a group holds the same content in each.
+Those of a translation task are in `metasearch.data.translations`. All kinds of data know their *groups*, the units that
+must not straddle train, dev and test: the articles of a retrieval task, the rows of a similarity task. Languages are
+parallel: a group holds the same content in each.
 """
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from metasearch.data.fingerprint import fingerprint_of
+from metasearch.data.translations import TranslationData
 from metasearch.errors import DataError
 
 
@@ -118,7 +120,7 @@ class RetrievalData:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of everything that a learner or an evaluation can see."""
-        return _hash(
+        return fingerprint_of(
             *((q.id, q.language, q.text, q.group) for q in self.questions),
             *((c.id, c.language, c.text, c.group, *c.answers) for c in self.candidates),
         )
@@ -162,14 +164,20 @@ class SimilarityData:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of everything that a learner or an evaluation can see."""
-        return _hash(*((p.pair, *p.languages, p.text1, p.text2, repr(p.score), p.group) for p in self.pairs))
+        return fingerprint_of(*((p.pair, *p.languages, p.text1, p.text2, repr(p.score), p.group) for p in self.pairs))
 
     def describe(self) -> str:
         """Return the size in words, such as `300 pairs in 6 language pairs`."""
         return f"{len(self.pairs)} pairs in {len(self.by_languages)} language pairs"
 
 
-Data = RetrievalData | SimilarityData
+Data = RetrievalData | SimilarityData | TranslationData
+
+
+def kind_of(data: Data) -> str:
+    """Return the kind of task that data is for, as `kind:` of a declaration names it."""
+    kinds = {RetrievalData: "retrieval", SimilarityData: "similarity", TranslationData: "translation"}
+    return kinds[type(data)]
 
 
 def require_languages(data: Data, languages: Iterable[str], where: str) -> None:
@@ -182,10 +190,3 @@ def require_languages(data: Data, languages: Iterable[str], where: str) -> None:
 
 def _distinct(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(values))
-
-
-def _hash(*rows: tuple[str, ...]) -> str:
-    digest = hashlib.sha256()
-    for row in rows:
-        digest.update("\x1f".join(row).encode() + b"\x1e")
-    return digest.hexdigest()[:16]

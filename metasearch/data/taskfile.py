@@ -74,9 +74,21 @@ def _keys_of(tree: Mapping[str, Any], at: At = ()) -> Iterator[At]:
             yield (*at, key)
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes a list of plain values on one line, however many mappings stand around it."""
+
+    def represent_list(self, data: list[Any]) -> yaml.Node:
+        """Return the node of a list."""
+        plain = not any(isinstance(item, list | dict) for item in data)
+        return self.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=plain)
+
+
+_Dumper.add_representer(list, _Dumper.represent_list)
+
+
 def dump(tree: Mapping[str, Any]) -> str:
     """Return a tree as YAML, in the order of its keys, every script intact."""
-    return yaml.safe_dump(dict(tree), sort_keys=False, allow_unicode=True, width=110)
+    return yaml.dump(dict(tree), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def _parse(path: Path) -> tuple[Tree, Places]:

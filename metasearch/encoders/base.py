@@ -5,6 +5,7 @@ Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of a
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -14,10 +15,20 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
 from metasearch.config import MaxLength, Role
+from metasearch.encoders._fingerprint import fingerprint
 from metasearch.errors import EncoderError
 
 Features = Mapping[str, Tensor]
 """Token ids, attention mask and what else the model's tokenizer gives, each `(B, T)`."""
+
+Output = Literal["sentence", "pooled", "embedding", "tokens"]
+"""What is taken from an encoder.
+
+- `sentence`: the unit vector of a text, `(B, D)`; what searches and scores.
+- `pooled`: the same before normalisation, `(B, D)`; the sentence vector h of the distillation paper.
+- `embedding`: the mean over the tokens of what the embedding block gives the first layer, `(B, H)`.
+- `tokens`: that output at every token that is no padding, text after text, `(N, H)`.
+"""
 
 _ROBERTA_FAMILY = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet")
 _PROMPTS: dict[Role, str] = {"question": "query", "candidate": "document"}
@@ -30,11 +41,29 @@ class Embedder(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, features: Features) -> Tensor:
-        """Return unit vectors `(B, D)`."""
+    def forward(self, features: Features, output: Output = "sentence") -> Tensor:
+        """Return unit vectors `(B, D)`, or another output."""
+        if output in ("embedding", "tokens"):
+            return self._embedded(features, output)
         # The modules of sentence-transformers write into the mapping they are given.
-        embeddings: Tensor = self.model(dict(features))["sentence_embedding"]
+        state = dict(features)
+        for module in self.model:
+            if output == "sentence" or not isinstance(module, Normalize):
+                state = module(state)
+        embeddings: Tensor = state["sentence_embedding"]
         return embeddings
+
+    def _embedded(self, features: Features, output: Output) -> Tensor:
+        backbone = self.model[0].auto_model
+        backbone = getattr(backbone, "backbone", backbone)
+        hidden: Tensor = backbone.embeddings(input_ids=features["input_ids"])
+        if hasattr(backbone, "embeddings_project"):  # ELECTRA, where tables are narrower than layers
+            hidden = backbone.embeddings_project(hidden)
+        mask = features["attention_mask"].bool()
+        if output == "tokens":
+            return hidden[mask]
+        weight = mask.unsqueeze(-1).to(hidden.dtype)
+        return (hidden * weight).sum(1) / weight.sum(1).clamp(min=1)
 
 
 class Encoder:
@@ -77,6 +106,18 @@ class Encoder:
         """Number of weights, shared ones counted once."""
         return sum(parameter.numel() for parameter in self.embedder.parameters())
 
+    @property
+    def fingerprint(self) -> str:
+        """Hash of everything that its vectors depend on: weights, architecture, tokenizer, prompts."""
+        return fingerprint(self.model)
+
+    def dimension(self, output: Output = "sentence") -> int:
+        """Return the width of an output."""
+        if output in ("sentence", "pooled"):
+            return int(self.model.get_embedding_dimension())
+        config = self.model[0].auto_model.config
+        return int(getattr(config, "native", config).hidden_size)
+
     def to(self, device: str | torch.device) -> "Encoder":
         """Move the weights; returns itself."""
         self.embedder.to(device)
@@ -97,15 +138,27 @@ class Encoder:
         padded = self._tokenizer.pad(columns, return_tensors="pt")
         return {key: value.to(self.device) for key, value in padded.items()}
 
-    def encode(self, texts: Sequence[str], role: Role, batch_size: int = 64) -> NDArray[np.float32]:
-        """Return unit vectors `(len(texts), D)` of the present weights, without gradients and without dropout.
+    def lengths(self, texts: Sequence[str], role: Role) -> NDArray[np.int64]:
+        """Return the number of tokens of each text, special tokens included, cut at the limit of the role."""
+        return np.array([len(row["input_ids"]) for row in self._tokenised(texts, role)], dtype=np.int64)
+
+    def encode(
+        self, texts: Sequence[str], role: Role, output: Output = "sentence", batch_size: int = 64
+    ) -> NDArray[np.float32]:
+        """Return vectors `(len(texts), D)` of the present weights, without gradients and without dropout.
 
         Each distinct text is encoded once, in batches of texts of similar length.
+
+        Args:
+            texts: in any order.
+            role: of all of them.
+            output: `sentence`, `pooled` or `embedding`; `tokens` are no vectors of texts.
+            batch_size: texts in one forward pass.
         """
         if not texts:
-            return np.zeros((0, self.model.get_embedding_dimension()), np.float32)
+            return np.zeros((0, self.dimension(output)), np.float32)
         distinct = list(dict.fromkeys(texts))
-        lengths = [len(row["input_ids"]) for row in self._tokenised(distinct, role)]
+        lengths = self.lengths(distinct, role)
         order = sorted(range(len(distinct)), key=lambda i: -lengths[i])
         vectors: dict[str, NDArray[np.float32]] = {}
         training = self.embedder.training
@@ -113,7 +166,7 @@ class Encoder:
         with torch.no_grad():
             for start in range(0, len(order), batch_size):
                 batch = [distinct[i] for i in order[start : start + batch_size]]
-                rows = self.embedder(self.features(batch, role)).float().cpu().numpy()
+                rows = self.embedder(self.features(batch, role), output).float().cpu().numpy()
                 vectors.update(zip(batch, rows, strict=True))
         self.embedder.train(training)
         return np.stack([vectors[text] for text in texts])
@@ -147,6 +200,7 @@ def _positions(model: SentenceTransformer) -> int:
     the tokenizer, is often shorter than a task's, and is asked only where there are no position embeddings.
     """
     config = model[0].auto_model.config
+    config = getattr(config, "native", config)  # a compressed student counts positions as its backbone does
     positions = getattr(config, "max_position_embeddings", None)
     if positions is None:
         return int(model.tokenizer.model_max_length)

@@ -1,8 +1,8 @@
 """Checkpoints that are whole or not there: no pickle, a hash for each file, and an atomic swap.
 
 A checkpoint is a folder with `weights.safetensors`, `optimizer.safetensors`, `best.safetensors` (the weights with the
-best dev score) and `state.json`. It is written beside the last one and takes its place by renaming; if the machine
-stops between the two renames, the last one is still there under `checkpoint.previous`.
+best dev score), `learner.safetensors` and `state.json`. It is written beside the last one and takes its place by
+renaming; if the machine stops between the two renames, the last one is still there under `checkpoint.previous`.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from torch import Tensor
 from metasearch.errors import RunFolderError
 
 Tensors = Mapping[str, Tensor]
-_FILES = ("weights", "optimizer", "best")
+_FILES = ("weights", "optimizer", "best", "learner")
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,14 @@ class Checkpoint:
         weights: of the learner, by name.
         optimizer: state of the outer optimiser, by name.
         best: weights with the best dev score; empty before the first evaluation.
+        learner: what the learner keeps beside its weights, by name; most keep nothing.
         state: counters and scores, as JSON.
     """
 
     weights: Tensors
     optimizer: Tensors
     best: Tensors
+    learner: Tensors
     state: Mapping[str, Any]
 
 

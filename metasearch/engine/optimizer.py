@@ -1,18 +1,23 @@
-"""The outer optimiser, AdamW, and its state by parameter name."""
+"""The outer optimiser, AdamW or LARS, and its state by parameter name."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from metasearch.config import Outer
+from metasearch.engine.lars import LARS
 
 
-def build(parameters: Mapping[str, nn.Parameter], settings: Outer) -> torch.optim.AdamW:
-    """Return AdamW over named parameters, in one fused kernel where the device has one."""
+def build(parameters: Mapping[str, nn.Parameter], settings: Outer) -> torch.optim.Optimizer:
+    """Return the optimiser over named parameters; AdamW in one fused kernel where the device has one."""
+    groups = _groups(parameters, settings)
+    if settings.optimizer == "lars":
+        return LARS(groups, settings.lr, settings.momentum, settings.weight_decay, settings.trust)
     devices = {parameter.device.type for parameter in parameters.values()}
     return torch.optim.AdamW(
-        parameters.values(),
+        groups,
         lr=settings.lr,
         eps=settings.eps,
         weight_decay=settings.weight_decay,
@@ -20,7 +25,7 @@ def build(parameters: Mapping[str, nn.Parameter], settings: Outer) -> torch.opti
     )
 
 
-def state(optimizer: torch.optim.AdamW, parameters: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:
+def state(optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:
     """Return the state as tensors named `<parameter>/<entry>`; parameters without a gradient so far have none."""
     return {
         f"{name}/{entry}": value
@@ -30,7 +35,7 @@ def state(optimizer: torch.optim.AdamW, parameters: Mapping[str, nn.Parameter]) 
 
 
 def restore(
-    optimizer: torch.optim.AdamW, parameters: Mapping[str, nn.Parameter], tensors: Mapping[str, Tensor]
+    optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Parameter], tensors: Mapping[str, Tensor]
 ) -> None:
     """Put back what `state` returned."""
     for key, value in tensors.items():
@@ -46,3 +51,15 @@ def optimizer_device(parameter: nn.Parameter, entry: str) -> torch.device:
     if entry == "step" and parameter.device.type != "cuda":
         return torch.device("cpu")
     return parameter.device
+
+
+def _groups(parameters: Mapping[str, nn.Parameter], settings: Outer) -> list[dict[str, Any]]:
+    """Return the parameters in one group, or with biases and norms in a group of their own."""
+    if not settings.exempt_bias_and_norm:
+        return [{"params": list(parameters.values())}]
+    matrices = [parameter for parameter in parameters.values() if parameter.ndim > 1]
+    vectors = [parameter for parameter in parameters.values() if parameter.ndim <= 1]
+    exempt: dict[str, Any] = {"params": vectors, "weight_decay": 0.0}
+    if settings.optimizer == "lars":
+        exempt["adaptive"] = False
+    return [group for group in ({"params": matrices}, exempt) if group["params"]]

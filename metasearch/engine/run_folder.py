@@ -16,10 +16,10 @@ import platform
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from metasearch import __version__
-from metasearch.config import Declared, RunConfig
+from metasearch.config import Declared
 from metasearch.data import taskfile
 from metasearch.encoders.base import Encoder
 from metasearch.engine.checkpoint import CheckpointStore
@@ -29,9 +29,12 @@ from metasearch.errors import RunFolderError
 _LIBRARIES = ("torch", "transformers", "sentence-transformers", "learn2learn", "numpy")
 
 
-class _Stored(Declared):
+Config = TypeVar("Config", bound=Declared)
+
+
+class _Stored(Declared, Generic[Config]):
     data_fingerprint: str
-    config: RunConfig
+    config: Config
 
 
 class RunFolder:
@@ -45,8 +48,14 @@ class RunFolder:
         self.checkpoints = CheckpointStore(path)
 
     @classmethod
-    def create(cls, path: Path, config: RunConfig, fingerprint: str) -> "RunFolder":
+    def create(cls, path: Path, config: Declared, fingerprint: str, command: str = "train") -> "RunFolder":
         """Make a new run folder and write its configuration and the fingerprint of its data.
+
+        Args:
+            path: of the folder.
+            config: what is run.
+            fingerprint: of the data; empty where each stage of the run keeps its own.
+            command: of metasearch, that can go on with the run.
 
         Raises:
             RunFolderError: it exists and is not empty, or cannot be written.
@@ -55,7 +64,7 @@ class RunFolder:
             if path.exists() and (not path.is_dir() or any(path.iterdir())):
                 raise RunFolderError(
                     f"{path} exists already; choose another folder with -o, "
-                    f"or go on with: metasearch train --resume {path}"
+                    f"or go on with: metasearch {command} --resume {path}"
                 )
             path.mkdir(parents=True, exist_ok=True)
             tree = {"data_fingerprint": fingerprint, "config": config.model_dump(mode="json")}
@@ -65,11 +74,11 @@ class RunFolder:
         return cls(path)
 
     @classmethod
-    def open(cls, path: Path) -> tuple["RunFolder", RunConfig, str]:
+    def open(cls, path: Path, kind: type[Config]) -> tuple["RunFolder", Config, str]:
         """Return an existing run, its configuration and its data's fingerprint; `RunFolderError` when there is none."""
         if not (path / "config.yaml").is_file():
             raise RunFolderError(f"{path} is no run folder: it has no config.yaml")
-        stored = taskfile.read(path / "config.yaml", _Stored)
+        stored = taskfile.read(path / "config.yaml", _Stored[kind])  # type: ignore[valid-type]
         return cls(path), stored.config, stored.data_fingerprint
 
     @property

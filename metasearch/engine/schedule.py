@@ -35,10 +35,16 @@ class Schedule:
     """Phases in turn, epoch after epoch, up to a number of outer steps.
 
     Every epoch visits the same episodes; the paper draws a fixed number of meta-tasks (MAML-Align, appendix C.3).
+
+    Attributes:
+        phases: in their order within an epoch.
+        total: outer steps.
+        batch: episodes in one outer step.
     """
 
     phases: tuple[Phase, ...]
     total: int
+    batch: int
 
     def at(self, step: int) -> tuple[Phase, int]:
         """Return the phase of a step, counted from 0, and the step within the phase."""
@@ -68,4 +74,4 @@ def schedule(budget: Budget, sources: Sequence[tuple[str, int, Episodes]], max_s
             ends = [round(sum(steps[: i + 1]) * max_steps / epoch) for i in range(len(steps))]
             steps = [end - start for start, end in zip([0, *ends], ends, strict=False)]
     phases = [Phase(name, source, count) for (name, _, source), count in zip(sources, steps, strict=True) if count]
-    return Schedule(tuple(phases), total if phases else 0)
+    return Schedule(tuple(phases), total if phases else 0, budget.meta_batch)

@@ -5,6 +5,7 @@
         episodes = phase.episodes.batch(step)
         loss = learner.outer_loss(episodes)        # every learner's whole difference
         stop with an error unless loss and gradients are finite
+        clip the gradient;  set the step's rate
         optimizer.step();  learner.after_step()
         every eval_every steps, and at the end:
             dev() → best so far?  → checkpoint  → out of patience?
@@ -19,13 +20,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from metasearch.config import Budget, Outer
+from metasearch.config import Outer, Pace
 from metasearch.engine import optimizer as outer
 from metasearch.engine.checkpoint import Checkpoint, CheckpointStore
 from metasearch.engine.early_stopping import EarlyStopping
 from metasearch.engine.interrupt import Interrupt
+from metasearch.engine.rates import rate
 from metasearch.engine.schedule import Schedule
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.learners.base import Learner
@@ -69,9 +71,9 @@ class Trainer:
 
     Args:
         learner: what turns episodes into a loss.
-        schedule: which episodes when.
+        schedule: which episodes when, and how many in one outer step.
         settings: of the outer optimiser.
-        budget: evaluation interval and patience.
+        pace: evaluation interval and patience.
         dev: returns the dev score of the present weights; higher is better.
         listener: hears of steps and scores.
         store: where checkpoints go; None keeps them in memory only.
@@ -84,7 +86,7 @@ class Trainer:
     learner: Learner
     schedule: Schedule
     settings: Outer
-    budget: Budget
+    pace: Pace
     dev: Callable[[], float]
     listener: Listener
     store: CheckpointStore | None = None
@@ -97,7 +99,7 @@ class Trainer:
     def __post_init__(self) -> None:
         self.parameters = dict(self.learner.named_parameters())
         self.optimizer = outer.build(self.parameters, self.settings)
-        self.stopping = EarlyStopping(self.budget.patience)
+        self.stopping = EarlyStopping(self.pace.patience)
         self.step = 0
 
     def fit(self, resume: bool = False) -> Outcome:
@@ -110,6 +112,7 @@ class Trainer:
             NonFiniteError: a loss or a gradient is not finite; the weights are those before that step.
             RunFolderError: a checkpoint is damaged or cannot be written.
         """
+        self.learner.begin(self.schedule.total)
         if not (resume and self._restore()):
             self.baseline = self.dev() if self.baseline is None else self.baseline
             self.listener.on_dev(0, self.baseline, False)
@@ -128,14 +131,14 @@ class Trainer:
                 self._checkpoint()
                 return "interrupted"
             self._outer_step()
-            every = self.budget.eval_every
+            every = self.pace.eval_every
             if self.step == self.schedule.total or (every and self.step % every == 0):
                 self._evaluate()
         return "finished"
 
     def _outer_step(self) -> None:
         phase, position = self.schedule.at(self.step)
-        episodes = phase.episodes.batch(position, self.budget.meta_batch)
+        episodes = phase.episodes.batch(position, self.schedule.batch)
         torch.manual_seed(seed_of(self.seed, "step", self.step))
         self.learner.train(self.dropout)
         self.optimizer.zero_grad(set_to_none=True)
@@ -145,11 +148,21 @@ class Trainer:
         torch.autograd.backward(loss.total)
         norm = _norm([p.grad for p in self.parameters.values() if p.grad is not None])
         self._require_finite(norm, f"{phase.name} gradient norm", loss.terms)
+        if self.settings.clip:
+            nn.utils.clip_grads_with_norm_(self.parameters.values(), self.settings.clip, norm)
+        scheduled = self._set_rate()
         self.optimizer.step()
         self.learner.after_step()
         self.step += 1
-        terms = {"loss": loss.total.item(), **loss.terms, "grad": norm.item()}
+        terms = {"loss": loss.total.item(), **loss.terms, "grad": norm.item(), **scheduled}
         self.listener.on_step(self.step, self.schedule.total, phase.name, terms)
+
+    def _set_rate(self) -> dict[str, float]:
+        """Give the optimiser the rate of the step to come; return it as a term where it changes over time."""
+        lr = self.settings.lr * rate(self.step + 1, self.schedule.total, self.settings)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        return {"lr": lr} if self.settings.warmup or self.settings.decay != "none" else {}
 
     def _autocast(self) -> AbstractContextManager[Any]:
         if self.precision == "fp32":
@@ -178,7 +191,7 @@ class Trainer:
         state = {"step": self.step, "baseline": self.baseline, "stopping": asdict(self.stopping)}
         weights = {name: parameter.detach() for name, parameter in self.parameters.items()}
         optimizer = outer.state(self.optimizer, self.parameters)
-        self.store.save(Checkpoint(weights, optimizer, self._best, state))
+        self.store.save(Checkpoint(weights, optimizer, self._best, self.learner.state(), state))
 
     def _restore(self) -> bool:
         checkpoint = self.store.load() if self.store else None
@@ -187,6 +200,7 @@ class Trainer:
         try:
             self._put(checkpoint.weights)
             outer.restore(self.optimizer, self.parameters, checkpoint.optimizer)
+            self.learner.load_state(checkpoint.learner)
             self._best = dict(checkpoint.best)
             self.step = int(checkpoint.state["step"])
             self.baseline = checkpoint.state["baseline"]

@@ -1,12 +1,13 @@
-"""Measures an encoder on data of either kind."""
+"""Measures an encoder on data of any kind."""
 
 from collections.abc import Sequence
 
-from metasearch.data.records import Data, RetrievalData
+from metasearch.data.records import Data, RetrievalData, SimilarityData
 from metasearch.encoders.base import Encoder
 from metasearch.evaluation.retrieval import evaluate_retrieval
 from metasearch.evaluation.scores import Evaluation, Pool
 from metasearch.evaluation.similarity import evaluate_similarity
+from metasearch.evaluation.translation import evaluate_translation
 from metasearch.metrics import Measure
 
 
@@ -21,4 +22,6 @@ def evaluate(
     """
     if isinstance(data, RetrievalData):
         return evaluate_retrieval(encoder, data, measures, pools)
-    return evaluate_similarity(encoder, data, measures)
+    if isinstance(data, SimilarityData):
+        return evaluate_similarity(encoder, data, measures)
+    return evaluate_translation(encoder, data, measures)

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from metasearch.evaluation.scores import MEAN
+from metasearch.evaluation.scores import MEAN, Pool
 
 Row = Mapping[str, Any]
+DIRECTIONS: tuple[Pool, ...] = ("xx-en", "en-xx", "both")
 
 
 def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str:
@@ -16,7 +17,7 @@ def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str
         split: `dev`, `test`, ...
         pool: which pool; the first that stands in the rows by default.
     """
-    chosen = [row for row in rows if row["split"] == split]
+    chosen = [row for row in rows if row["split"] == split and "found" not in row]
     pool = pool or (chosen[0]["pool"] if chosen else None)
     chosen = [row for row in chosen if row["pool"] == pool]
     label = f"{split}, {pool}" if pool in ("bilingual", "monolingual") else split
@@ -48,6 +49,29 @@ def pool_means(rows: Sequence[Row]) -> str:
     pools = _distinct(pool for _, pool in cells)
     lines = [[m, *(_shown(cells.get((m, pool))) for pool in pools)] for m in _distinct(m for m, _ in cells)]
     return markdown(["mean", *pools], lines)
+
+
+def by_direction(rows: Sequence[Row], split: str) -> str:
+    """Return tables of languages by direction of translation, one for each learner and measure, values times 100.
+
+    Args:
+        rows: as for `by_language`; those of groups of languages stand in a table of their own, below.
+        split: `test`, ...
+    """
+    chosen = [row for row in rows if row["split"] == split and row["pool"] in DIRECTIONS]
+    parts = []
+    for learner, measure in dict.fromkeys((row["learner"], row["measure"]) for row in chosen):
+        own = [row for row in chosen if (row["learner"], row["measure"]) == (learner, measure)]
+        cells = {(row["language"], row["pool"]): row["value"] for row in own}
+        of_groups = {row["language"]: f"{row['found']} of {row['listed']}" for row in own if "found" in row}
+        names = _distinct(name for name, _ in cells if name not in of_groups)
+        shown = {name: [_shown(cells.get((name, pool))) for pool in DIRECTIONS] for name, _ in cells}
+        heads = [name.replace("-", " → ") for name in DIRECTIONS[:2]] + [MEAN]
+        parts.append(markdown([f"{measure} of {learner} ({split})", *heads], [[n, *shown[n]] for n in names]))
+        if of_groups:
+            lines = [[name.removeprefix("group "), said, *shown[name]] for name, said in of_groups.items()]
+            parts.append(markdown(["mean over the group", "languages", *heads], lines))
+    return "\n\n".join(parts)
 
 
 def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int = 1) -> str:

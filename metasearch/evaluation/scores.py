@@ -1,16 +1,17 @@
 """Scores of an evaluation: one row for each measure, pool and language, and their means."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Pool = Literal["multilingual", "bilingual", "monolingual", "pairs"]
-"""What is ranked: candidates of all languages together, of one other language, or of the question's own; or, for
-similarity, no ranking."""
+Pool = Literal["multilingual", "bilingual", "monolingual", "pairs", "xx-en", "en-xx", "both"]
+"""What is ranked: candidates of all languages together, of one other language, or of the question's own; for
+similarity nothing; for translations the pivot language, from each other one (`xx-en`), or the other way round
+(`en-xx`), and the mean of both."""
 
 MEAN = "mean"
 
@@ -22,10 +23,10 @@ class Score:
     Attributes:
         measure: such as `map@20`.
         pool: what was ranked.
-        language: of the questions; for similarity the pair, `ar-en`.
-        candidates: language of the candidates; `all` in the multilingual pool, empty for similarity.
+        language: of the questions; for similarity the pair, `ar-en`; for translations the one that is not the pivot.
+        candidates: language of the candidates; `all` in the multilingual pool, empty for similarity and for `both`.
         value: of the measure, 0 to 1 (-1 to 1 for correlations).
-        count: queries, or pairs.
+        count: queries, or pairs (for `both`, too, where each is asked twice).
     """
 
     measure: str
@@ -43,10 +44,12 @@ class Evaluation:
     Attributes:
         scores: one for each measure, pool and language.
         per_query: `(measure, pool, language, candidates)` → value of each query, in the order of the data.
+        groups: name → languages over which a mean of its own is reported.
     """
 
     scores: tuple[Score, ...]
     per_query: Mapping[tuple[str, Pool, str, str], NDArray[np.float64]]
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def mean(self, measure: str, pool: Pool | None = None) -> float:
         """Return the unweighted mean over languages, in the first pool that was evaluated unless one is named."""
@@ -54,9 +57,23 @@ class Evaluation:
         return fmean(score.value for score in self.scores if (score.measure, score.pool) == (measure, pool))
 
     def rows(self) -> Iterable[dict[str, Any]]:
-        """Yield all scores, and the mean of each measure and pool, as plain dictionaries."""
+        """Yield all scores, the mean of each measure and pool, and that of each group, as plain dictionaries.
+
+        The row of a group has `group NAME` for a language, and says of how many languages it is the mean (`found`) and
+        how many belong to the group (`listed`). A group without scores has no row.
+        """
         yield from (asdict(score) for score in self.scores)
         for measure, pool in dict.fromkeys((score.measure, score.pool) for score in self.scores):
             count = sum(score.count for score in self.scores if (score.measure, score.pool) == (measure, pool))
             candidates = "all" if pool == "multilingual" else ""
             yield asdict(Score(measure, pool, MEAN, candidates, self.mean(measure, pool), count))
+        yield from self._group_rows()
+
+    def _group_rows(self) -> Iterable[dict[str, Any]]:
+        for name, languages in self.groups.items():
+            for measure, pool in dict.fromkeys((score.measure, score.pool) for score in self.scores):
+                inside = [s for s in self.scores if (s.measure, s.pool) == (measure, pool) and s.language in languages]
+                if inside:
+                    value, count = fmean(s.value for s in inside), sum(s.count for s in inside)
+                    row = asdict(Score(measure, pool, f"group {name}", "", value, count))
+                    yield row | {"found": len(inside), "listed": len(languages)}

@@ -5,7 +5,7 @@ A learner turns a meta-batch of episodes into one outer loss. It never reads fil
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -18,6 +18,7 @@ from metasearch.encoders.base import Encoder
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.learners._learn2learn import FastModel
 from metasearch.learners._sets import Forward, Prepared, prepare, set_loss
+from metasearch.learners._targets import Targets, Wanted
 
 
 @dataclass(frozen=True)
@@ -40,16 +41,23 @@ class Learner(ABC):
         encoder: what is trained.
         loss: settings of the loss of a set.
         options: the learner's own hyper-parameters, an instance of its `Options`.
+        targets: outputs of a frozen encoder, for a learner that wants some.
     """
 
     Options: ClassVar[type[Declared]]
     links: ClassVar[tuple[int, ...]] = (2, 3)
-    """Numbers of sets that an episode of this learner may have."""
+    """Numbers of sets that an episode of this learner may have; 1 alone makes it a stage of a distillation."""
 
-    def __init__(self, encoder: Encoder, loss: Loss, options: Any) -> None:
+    def __init__(self, encoder: Encoder, loss: Loss, options: Any, targets: Targets | None = None) -> None:
         self.encoder = encoder
         self.settings = loss
         self.options = options
+        self.targets = targets
+
+    @classmethod
+    def wanted(cls, options: Any) -> Wanted | None:
+        """Return which outputs of a frozen encoder it takes with these options; None when it takes none."""
+        return None
 
     @abstractmethod
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
@@ -59,8 +67,22 @@ class Learner(ABC):
         """Yield what the outer optimiser updates; by default the encoder's trainable weights."""
         return ((n, p) for n, p in self.encoder.embedder.named_parameters() if p.requires_grad)
 
-    def after_step(self) -> None:  # noqa: B027  (most learners have nothing to do here)
+    def begin(self, total_steps: int) -> None:  # noqa: B027  (most learners have nothing to do here)
+        """Hear how many outer steps the whole training has, before its first or before it is resumed."""
+
+    def after_step(self) -> None:  # noqa: B027
         """Do what follows an outer step; nothing by default."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what a resumed run needs of the learner beside its named parameters; nothing by default."""
+        return {}
+
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:  # noqa: B027
+        """Put back what `state` returned.
+
+        Raises:
+            KeyError, RuntimeError: it is not the state of this learner and encoder.
+        """
 
     def train(self, mode: bool) -> None:
         """Turn dropout on or off."""

@@ -8,6 +8,8 @@ from metasearch.errors import ConfigError, nearest
 
 RETRIEVAL = ("map",)
 SIMILARITY = ("pearson", "spearman")
+TRANSLATION = ("accuracy",)
+_KNOWN = {"retrieval": RETRIEVAL, "similarity": SIMILARITY, "translation": TRANSLATION}
 
 
 @dataclass(frozen=True, order=True)
@@ -15,7 +17,7 @@ class Measure:
     """A metric and, for rankings, how deep it looks.
 
     Attributes:
-        metric: `map`, `pearson` or `spearman`.
+        metric: `map`, `pearson`, `spearman` or `accuracy`.
         k: cut-off, or None for the whole ranking.
     """
 
@@ -24,12 +26,12 @@ class Measure:
 
     @classmethod
     def parse(cls, text: str, kind: str) -> Self:
-        """Read `map@20` for a retrieval task or `pearson` for a similarity task.
+        """Read `map@20` for a retrieval task, `pearson` for a similarity task or `accuracy` for a translation task.
 
         Raises:
             ConfigError: no such metric for this kind of task, or a cut-off that is no positive number.
         """
-        known = RETRIEVAL if kind == "retrieval" else SIMILARITY
+        known = _KNOWN[kind]
         match = re.fullmatch(r"([a-z]+)(?:@([1-9][0-9]*))?", text)
         if match is None or match[1] not in known:
             choices = [*known, "map@20"] if kind == "retrieval" else known

@@ -1,0 +1,63 @@
+"""`metasearch augment`: more scored pairs, labelled by a cross-encoder."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from metasearch.cli import _options
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command("augment", short_help="Label more sentence pairs with a cross-encoder.")
+@click.argument("pairs", nargs=-1, required=True, type=_FILE)
+@click.option("--encoder", required=True, help="Finds neighbours: built-in name, local folder or hub name.")
+@click.option("--cross-encoder", required=True, help="Scores pairs: local folder or hub name, with one label.")
+@click.option(
+    "--top", type=click.IntRange(min=1), default=10, show_default=True, help="Nearest neighbours of each sentence."
+)
+@click.option(
+    "--exclude", multiple=True, type=_FILE, metavar="FILE", help="Pairs to leave out, of dev and test; repeatable."
+)
+@click.option(
+    "--batch-size", type=click.IntRange(min=1), default=32, show_default=True, help="Pairs in one forward pass."
+)
+@_options.together(_options.device, _options.trust)
+@click.option("-o", "--output", required=True, type=_FILE, help="CSV file to write, such as stsb-en-augmented.csv.")
+def command(
+    pairs: Sequence[Path],
+    encoder: str,
+    cross_encoder: str,
+    top: int,
+    exclude: Sequence[Path],
+    batch_size: int,
+    device: str,
+    trust_remote_code: bool,
+    output: Path,
+) -> None:
+    """Pair each sentence of PAIRS with its nearest neighbours, and score the new pairs with a cross-encoder.
+
+    PAIRS are files of scored pairs without header: sentence, sentence, score from 0 to 5. The file that is written is
+    one, too. A command that was stopped goes on when it is given again.
+
+    \b
+    Example:
+      metasearch augment stsb-en-train.csv --encoder minilm --cross-encoder cross-encoder/stsb-roberta-base \\
+        --exclude stsb-en-dev.csv --exclude stsb-en-test.csv -o stsb-en-augmented.csv
+    """
+    from metasearch import augment
+    from metasearch.encoders._cross_encoder import load_cross_encoder
+    from metasearch.run import load_encoder
+
+    augment.require_new(output)
+    known, excluded = augment.read_pairs(pairs), augment.read_pairs(exclude)
+    loaded = load_encoder(encoder, device=device, trust_remote_code=trust_remote_code)
+    scorer = load_cross_encoder(cross_encoder, loaded.device, trust_remote_code)
+    candidates = augment.find_candidates(loaded, known, excluded, top)
+    with click.progressbar(length=len(candidates.pairs), label="scoring pairs", file=sys.stderr) as bar:
+        done = augment.augment(
+            candidates, scorer, output, batch_size, progress=lambda at, total: bar.update(at - bar.pos)
+        )
+    click.echo(done.describe())

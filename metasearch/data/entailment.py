@@ -1,0 +1,221 @@
+"""Sentence pairs with what the first says of the second: SNLI, MultiNLI, and AllNLI of sentence-transformers.
+
+- `.jsonl`: a JSON object a line with `gold_label`, `sentence1`, `sentence2`. The label `-` says that the annotators
+  did not agree; such pairs are left out.
+- `.tsv` (tabs, no quotes) and `.csv`: a header that names `sentence1`, `sentence2` and `label` (or `gold_label`);
+  with a column `split`, its `train` rows alone are read.
+
+All of them may be packed as `.gz`. A damaged line is left out and counted; an unknown label ends the reading.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from metasearch.data._files import byte_lines, exact_text, kind_of
+from metasearch.data.corpus.report import EXAMPLES, Report
+from metasearch.data.fingerprint import fingerprint_of
+from metasearch.data.readers.base import csv_of
+from metasearch.errors import DataError, nearest
+from metasearch.seeding import stream
+
+Label = Literal["contradiction", "entailment", "neutral"]
+LABELS: tuple[Label, ...] = ("contradiction", "entailment", "neutral")
+"""In the order of their class numbers, which is that of sentence-transformers."""
+
+NO_CONSENSUS = "no consensus"
+OTHER_SPLIT = "of another split"
+_MEANT = (NO_CONSENSUS, OTHER_SPLIT)
+"""Reasons to leave a line out that are no damage."""
+
+_LABEL_COLUMNS = ("label", "gold_label")
+_BY_NAME: dict[str, Label] = {label: label for label in LABELS}
+
+Languages = tuple[str, str]
+_Row = Mapping[str, object]
+_Found = tuple[int, _Row | str]
+"""Line number, and fields of the row or what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntailmentPair:
+    """Two sentences, and whether the first entails the second, contradicts it, or neither.
+
+    Attributes:
+        languages: of premise and hypothesis.
+    """
+
+    premise: str
+    hypothesis: str
+    label: Label
+    languages: Languages = ("en", "en")
+
+
+@dataclass(frozen=True)
+class Entailments:
+    """Pairs in file order, and what became of the lines."""
+
+    pairs: tuple[EntailmentPair, ...]
+    report: Report
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of everything that a learner can see."""
+        return fingerprint_of(*((p.premise, p.hypothesis, p.label, *p.languages) for p in self.pairs))
+
+    def hold_out(self, dev: int, seed: int = 0) -> tuple["Entailments", "Entailments"]:
+        """Return train and dev, with all pairs of a premise on one side.
+
+        Args:
+            dev: number of pairs at least; 0 keeps all for training.
+            seed: which premises.
+
+        Raises:
+            DataError: there are too few pairs.
+        """
+        counts = Counter(pair.premise for pair in self.pairs)
+        premises = list(counts)
+        held: set[str] = set()
+        taken = 0
+        for i in stream(seed, "entailment", "dev").permutation(len(premises)):
+            if taken >= dev:
+                break
+            held.add(premises[i])
+            taken += counts[premises[i]]
+        if len(held) == len(premises):
+            raise DataError(
+                f"dev: {dev} pairs of {len(self.pairs)} with {len(premises)} premises leave none to train on"
+            )
+        train = tuple(pair for pair in self.pairs if pair.premise not in held)
+        return replace(self, pairs=train), replace(self, pairs=tuple(p for p in self.pairs if p.premise in held))
+
+    def describe(self) -> str:
+        """Return the size in words, such as `3 pairs (1 contradiction, 2 entailment)`."""
+        counts = Counter(pair.label for pair in self.pairs)
+        parts = ", ".join(f"{counts[label]} {label}" for label in LABELS if counts[label])
+        return f"{len(self.pairs)} pairs ({parts})"
+
+
+def read_entailment(paths: Sequence[Path], languages: Languages = ("en", "en")) -> Entailments:
+    """Return the labelled pairs of files, in their order.
+
+    Args:
+        paths: of the formats above.
+        languages: of premise and hypothesis.
+
+    Raises:
+        DataError: a file is missing, of another kind, lacks a column, holds an unknown label, or has no pair to use.
+    """
+    pairs: list[EntailmentPair] = []
+    report = Report()
+    for path in paths:
+        found, of_file = _read(path, languages)
+        pairs += found
+        report = replace(report, read=report.read + of_file.read)
+        for reason, count in of_file.dropped.items():
+            report = report.add(reason, count)
+        report = replace(report, examples=report.examples + of_file.examples)
+    return Entailments(tuple(pairs), report)
+
+
+def _read(path: Path, languages: Languages) -> tuple[list[EntailmentPair], Report]:
+    kinds = {".jsonl": _jsonl, ".tsv": _tsv, ".csv": _csv}
+    if kind_of(path) not in kinds:
+        raise DataError(f"{path}: expected .jsonl, .tsv or .csv, or one of them packed as .gz")
+    pairs: list[EntailmentPair] = []
+    dropped: Counter[str] = Counter()
+    examples: list[str] = []
+    for line, row in kinds[kind_of(path)](path):
+        found = row if isinstance(row, str) else _pair(row, path, line, languages)
+        if isinstance(found, EntailmentPair):
+            pairs.append(found)
+            continue
+        dropped[found] += 1
+        if found not in _MEANT and dropped[found] <= EXAMPLES:
+            examples.append(f"{path}:{line}: {found}")
+    report = Report(len(pairs) + dropped.total(), dict(dropped), tuple(examples))
+    if not pairs:
+        if not dropped:
+            raise DataError(f"{path}: the file has no pairs")
+        seen = "; such as " + "; ".join(examples) if examples else ""
+        raise DataError(f"{path}: {report.describe()}: there is no pair to use{seen}")
+    return pairs, report
+
+
+def _pair(row: _Row, path: Path, line: int, languages: Languages) -> EntailmentPair | str:
+    """Return the pair of a row, or why it is left out."""
+    if row.get("split", "train") != "train":
+        return OTHER_SPLIT
+    label = next((row[name] for name in _LABEL_COLUMNS if name in row), None)
+    if not isinstance(label, str) or not label.strip():
+        return "no label"
+    texts = [row.get(name) for name in ("sentence1", "sentence2")]
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        return "a sentence is missing"
+    if label.strip() == "-":
+        return NO_CONSENSUS
+    known = _BY_NAME.get(label.strip())
+    if known is None:
+        raise DataError(f"{path}:{line}: unknown label '{label.strip()}'.{nearest(label.strip(), LABELS)}")
+    premise, hypothesis = (str(text).strip() for text in texts)
+    return EntailmentPair(premise, hypothesis, known, languages)
+
+
+def _jsonl(path: Path) -> Iterator[_Found]:
+    for line, content in enumerate(byte_lines(path), 1):
+        if content.strip():
+            yield line, _json_row(content)
+
+
+def _json_row(content: bytes) -> _Row | str:
+    try:
+        row = json.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    except (ValueError, RecursionError):
+        return "not JSON"
+    # Releases of SNLI and MultiNLI name their split in no field; what others keep under that name is not asked for.
+    return {key: row[key] for key in row if key != "split"} if isinstance(row, dict) else "not a JSON object"
+
+
+def _tsv(path: Path) -> Iterator[_Found]:
+    header: list[str] = []
+    for line, content in enumerate(byte_lines(path), 1):
+        try:
+            cells = content.decode("utf-8-sig" if line == 1 else "utf-8").rstrip("\r\n").split("\t")
+        except UnicodeDecodeError:
+            if not header:
+                raise DataError(f"{path}:{line}: the header is not UTF-8") from None
+            yield line, "not UTF-8"
+            continue
+        if not header:
+            header = _header(cells, path, line)
+        elif content.strip():
+            yield line, _cells(header, cells)
+
+
+def _csv(path: Path) -> Iterator[_Found]:
+    header: list[str] = []
+    for line, cells in csv_of(exact_text(path), path):
+        if not header:
+            header = _header(cells, path, line)
+        elif cells:
+            yield line, _cells(header, cells)
+
+
+def _header(cells: Sequence[str], path: Path, line: int) -> list[str]:
+    header = [cell.strip() for cell in cells]
+    for wanted in (("sentence1",), ("sentence2",), _LABEL_COLUMNS):
+        if not set(wanted) & set(header):
+            raise DataError(f"{path}:{line}: the header names no column '{wanted[0]}'.{nearest(wanted[0], header)}")
+    return header
+
+
+def _cells(header: Sequence[str], cells: Sequence[str]) -> _Row | str:
+    if len(cells) != len(header):
+        return "wrong number of columns"
+    return dict(zip(header, cells, strict=True))

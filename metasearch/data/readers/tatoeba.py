@@ -1,0 +1,69 @@
+"""Tatoeba as LASER ships it: `tatoeba.LLL-eng.LLL` and `tatoeba.LLL-eng.eng`, line by line translations of each other.
+
+Codes are those of ISO 639-3 (LASER, `data/tatoeba/v1`: 112 languages with up to 1,000 pairs each).
+"""
+
+import logging
+from pathlib import Path
+
+from metasearch.data.readers.base import lines_of, nonempty
+from metasearch.data.task import Task
+from metasearch.data.translation import Translation
+from metasearch.data.translations import TranslationData
+from metasearch.errors import DataError
+
+PIVOT = "eng"
+
+log = logging.getLogger(__name__)
+
+
+def files(task: Task) -> list[str]:
+    """Return the two files of each language."""
+    return [name for language in task.languages for name in _names(language)]
+
+
+def read(folder: Path, task: Task) -> TranslationData:
+    """Read all languages of a task; those without files are passed over, and named, where the task is `partial`.
+
+    Raises:
+        DataError: a line is damaged, two files have different numbers of lines, one of the two is missing, or no
+            language has files.
+    """
+    pairs: list[Translation] = []
+    absent: list[str] = []
+    for language in task.languages:
+        if task.partial and not any((folder / name).exists() for name in _names(language)):
+            absent.append(language)
+        else:
+            pairs += _pairs(folder, language)
+    if not pairs:
+        raise DataError(
+            f"{folder}: none of the files of task '{task.task}' is there, such as {', '.join(files(task)[:2])}"
+        )
+    if absent:
+        found, wanted = len(task.languages) - len(absent), len(task.languages)
+        log.info("%s: %d of %d languages are there; without files: %s", task.task, found, wanted, " ".join(absent))
+    return TranslationData(tuple(pairs), {name: tuple(codes) for name, codes in task.groups.items()})
+
+
+def _names(language: str) -> tuple[str, str]:
+    stem = f"tatoeba.{language}-{PIVOT}"
+    return f"{stem}.{language}", f"{stem}.{PIVOT}"
+
+
+def _pairs(folder: Path, language: str) -> list[Translation]:
+    paths = [folder / name for name in _names(language)]
+    for path, other in (paths, paths[::-1]):
+        if not path.is_file():
+            raise DataError(f"{path}: no such file; {other.name} needs it, line by line")
+    sides = [lines_of(path) for path in paths]
+    if len(sides[0]) != len(sides[1]):
+        raise DataError(
+            f"{paths[0]}: expected {len(sides[1])} lines, as many as in {paths[1].name}; got {len(sides[0])}."
+            " Line by line they must be translations of each other"
+        )
+    targets, sources = (
+        [nonempty(text, "a sentence", path, number) for number, text in enumerate(lines, 1)]
+        for path, lines in zip(paths, sides, strict=True)
+    )
+    return [Translation(source, target, (PIVOT, language)) for source, target in zip(sources, targets, strict=True)]

@@ -1,0 +1,163 @@
+"""Files of scored sentence pairs without a task: STS benchmarks, and what a cross-encoder labelled.
+
+A file is a CSV without header, `sentence,sentence,score`, as stsb-multi-mt is, or the same with tabs and no quotes;
+either may be packed as `.gz`. Its name tells the languages: `stsb-en-train.csv` is English, `ar-en.csv` Arabic and
+English. Rows of the same number are translations of each other in files whose names differ in the languages alone.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from metasearch.data._files import exact_text, kind_of
+from metasearch.data.readers.base import GOLD_MAX, csv_of, nonempty
+from metasearch.data.records import ScoredPair
+from metasearch.errors import ConfigError, DataError
+from metasearch.seeding import stream
+
+Row = tuple[str, str, float]
+"""Two sentences, and how alike they are from 0 to 1."""
+
+Languages = tuple[str, str]
+
+_WORD = re.compile(r"[^-_.]+")
+_CODE = re.compile(r"[a-z]{2}")
+
+
+def read_scored(
+    paths: Sequence[Path], gold_max: float = GOLD_MAX, languages: Languages | None = None
+) -> tuple[ScoredPair, ...]:
+    """Return the pairs of files, in their order.
+
+    Args:
+        paths: CSV or TSV files.
+        gold_max: the score of two sentences that mean the same; records hold scores divided by it.
+        languages: of first and second sentence; by default the names of the files tell.
+
+    Raises:
+        DataError: a file is missing or damaged, with file and line, or its name tells no language.
+    """
+    pairs: list[ScoredPair] = []
+    for path in paths:
+        found, series = _languages(path)
+        known = languages or found
+        if known is None:
+            raise DataError(
+                f"{path}: its name tells no language; name it such as stsb-en-train.csv or ar-en.csv, "
+                "with codes of two letters"
+            )
+        rows = enumerate(scored_rows(path, gold_max), 1)
+        pairs += [
+            ScoredPair("-".join(known), known, first, second, score, f"{series}:{number}")
+            for number, (first, second, score) in rows
+        ]
+    return tuple(pairs)
+
+
+def scored_rows(path: Path, gold_max: float = GOLD_MAX) -> Iterator[Row]:
+    """Yield the rows of a file; its name need not tell the languages.
+
+    Raises:
+        DataError: it is missing, empty, damaged, or neither CSV nor TSV.
+    """
+    text = exact_text(path)
+    kinds = {".csv": csv_of, ".tsv": _tsv_of}
+    if kind_of(path) not in kinds:
+        raise DataError(f"{path}: expected a file of scored pairs in .csv, .csv.gz, .tsv or .tsv.gz")
+    if not text.strip():
+        raise DataError(f"{path}: the file is empty")
+    for line, row in kinds[kind_of(path)](text, path):
+        if not row:
+            continue
+        if len(row) != 3:
+            raise DataError(f"{path}:{line}: expected sentence, sentence, score; got {len(row)} columns")
+        first, second = (nonempty(cell, "a sentence", path, line) for cell in row[:2])
+        yield first, second, _score(row[2], gold_max, path, line)
+
+
+def write_scored(path: Path, pairs: Iterable[ScoredPair]) -> None:
+    """Write a CSV that `read_scored` reads back, with scores from 0 to 5.
+
+    Texts, scores and their order come back exactly where the pairs are as readers give them: texts stripped, and
+    scores the quotient of a number and 5. Languages and groups stand in no file; its name and its rows tell them.
+
+    Raises:
+        DataError: it cannot be written.
+    """
+    text = scored_csv((pair.text1, pair.text2, pair.score) for pair in pairs)
+    try:
+        path.write_bytes(text.encode())
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def scored_csv(rows: Iterable[Row]) -> str:
+    """Return rows as the text of a CSV without header, with scores from 0 to 5."""
+    file = io.StringIO(newline="")
+    # Sentences stand in quotes always, so that no file begins with what could be taken for a byte-order mark.
+    writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer.writerows((first, second, _written(score)) for first, second, score in rows)
+    return file.getvalue()
+
+
+def split_dev(
+    pairs: Sequence[ScoredPair], size: float, seed: int = 0
+) -> tuple[tuple[ScoredPair, ...], tuple[ScoredPair, ...]]:
+    """Return train and dev; all translations of a row go the same way.
+
+    Args:
+        pairs: in any order, which both parts keep.
+        size: of dev: a share of the rows below 1, or a number of rows; 0 keeps all for training.
+        seed: which rows.
+
+    Raises:
+        ConfigError: the size is negative, or a number of rows that is not whole.
+        DataError: there are too few rows.
+    """
+    if size < 0 or (size >= 1 and size != int(size)):
+        raise ConfigError(f"dev: expected a share of the rows below 1, or a whole number of rows; got {size}")
+    groups = list(dict.fromkeys(pair.group for pair in pairs))
+    count = int(size) if size >= 1 or size == 0 else max(round(size * len(groups)), 1)
+    if count and count >= len(groups):
+        raise DataError(f"dev: {count} rows of {len(groups)} leave none to train on")
+    chosen = stream(seed, "scored", "dev").choice(len(groups), size=count, replace=False)
+    held = {groups[i] for i in chosen}
+    train = tuple(pair for pair in pairs if pair.group not in held)
+    return train, tuple(pair for pair in pairs if pair.group in held)
+
+
+def _languages(path: Path) -> tuple[Languages | None, str]:
+    """Return the languages that a name tells, and the name without them: `stsb-en-train` is of series `stsb-train`."""
+    words = _WORD.findall(path.name.removesuffix(".gz").rsplit(".", 1)[0])
+    codes = [word for word in words if _CODE.fullmatch(word)]
+    series = "-".join(word for word in words if word not in codes) or "row"
+    return ((codes[0], codes[-1]) if len(codes) in (1, 2) else None), series
+
+
+def _tsv_of(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
+    for line, content in enumerate(text.split("\n"), 1):
+        content = content.removesuffix("\r")
+        yield line, content.split("\t") if content else []
+
+
+def _written(score: float) -> float:
+    """Return the number from 0 to 5 that is read back as this score, and of several one with fewer digits.
+
+    Where score = fl(m / 5), fl(5 · score) / 5 rounds to it. With u its last place, 5 · score is at most 2.5 u from
+    m: the product is m where numbers of its size are 8 u apart, and at most 2 u off where they are 4 u apart.
+    """
+    product = float(score) * GOLD_MAX
+    short = float(f"{product:.15g}")
+    return short if short / GOLD_MAX == score else product
+
+
+def _score(text: str, gold_max: float, path: Path, line: int) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = float("nan")
+    if not 0.0 <= score <= gold_max:
+        raise DataError(f"{path}:{line}: expected a score from 0 to {gold_max:g}, got '{text}'")
+    return score / gold_max

@@ -1,0 +1,111 @@
+"""The dev score of a stage, and whether its vectors collapse. Only held-out data is looked at, never a test set."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from metasearch.data.records import ScoredPair, SimilarityData
+from metasearch.data.stages import Monitor
+from metasearch.data.translation import Translation
+from metasearch.distillation.sources import texts_of
+from metasearch.encoders.base import Encoder, Output
+from metasearch.episodes.batches import Batches
+from metasearch.evaluation.collapse import Health, diagnose, health
+from metasearch.evaluation.similarity import evaluate_similarity
+from metasearch.learners.base import Learner
+from metasearch.metrics import Measure
+from metasearch.metrics.accuracy import accuracy
+
+log = logging.getLogger(__name__)
+Vectors = NDArray[np.float32]
+
+_LOOKED_AT = 1000
+"""Texts of the dev part that the collapse monitor looks at, at most."""
+
+
+@dataclass
+class Dev:
+    """Scores the present weights of a learner on what is held out of a stage's data; called by the trainer.
+
+    Args:
+        learner: what is trained.
+        pairs: held out.
+        batches: the same pairs in batches, for the loss.
+        monitor: what the score is.
+        output: of the encoder that the stage trains.
+        note: hears of everything that was measured.
+    """
+
+    learner: Learner
+    pairs: Sequence[Translation] | Sequence[ScoredPair]
+    batches: Batches
+    monitor: Monitor
+    output: Output
+    note: Callable[[dict[str, object]], None]
+    _before: Health | None = field(default=None, init=False)
+
+    def __call__(self) -> float:
+        """Return the score, higher is better."""
+        encoder = self.learner.encoder
+        measured: dict[str, object] = {self.monitor: (score := self._score(encoder))}
+        looked_at = np.linspace(0, len(self.pairs) - 1, min(len(self.pairs), _LOOKED_AT)).astype(int)
+        texts = [texts_of(self.pairs[i])[1] for i in looked_at]
+        now = health(encoder.encode(texts, "text", self.output))
+        warning = diagnose(now, self._before, encoder.dimension(self.output))
+        if warning:
+            log.warning("%s", warning)
+        self._before = self._before or now
+        self.note({**measured, **asdict(now)})
+        return score
+
+    def _score(self, encoder: Encoder) -> float:
+        if self.monitor == "loss":
+            return -self._loss()
+        if self.monitor == "spearman":
+            data = SimilarityData(tuple(pair for pair in self.pairs if isinstance(pair, ScoredPair)))
+            return evaluate_similarity(encoder, data, [Measure("spearman")]).mean("spearman")
+        pairs = [pair for pair in self.pairs if isinstance(pair, Translation)]
+        source = encoder.encode([pair.source for pair in pairs], "text", self.output)
+        target = encoder.encode([pair.target for pair in pairs], "text", self.output)
+        if self.monitor == "cosine":
+            return self._cosine(pairs, source, target)
+        languages = np.array([pair.languages[1] for pair in pairs])
+        found = [_both_ways(source[languages == code], target[languages == code]) for code in sorted(set(languages))]
+        return float(np.mean(found))
+
+    def _loss(self) -> float:
+        """Return the mean over the held-out pairs of the stage's loss, without dropout."""
+        self.learner.train(False)
+        total, count = 0.0, 0
+        with torch.no_grad():
+            for step in range(self.batches.steps_per_epoch):
+                episodes = self.batches.batch(step, self.batches.size)
+                size = len(episodes[0].sets[0].examples)
+                total += size * self.learner.outer_loss(episodes).total.item()
+                count += size
+        return total / count
+
+    def _cosine(self, pairs: Sequence[Translation], source: Vectors, target: Vectors) -> float:
+        """Return the mean cosine of source and target texts to their targets."""
+        wanted, targets = type(self.learner).wanted(self.learner.options), self.learner.targets
+        assert targets is not None
+        assert wanted is not None
+        of_source = targets.vectors([pair.source for pair in pairs])
+        of_target = targets.vectors([pair.target for pair in pairs]) if wanted.translations else of_source
+        return float(np.mean([_unit(source) * _unit(of_source), _unit(target) * _unit(of_target)]) * source.shape[1])
+
+
+def _both_ways(source: Vectors, target: Vectors) -> float:
+    """Return the accuracy of finding translations, the mean of both directions."""
+    first, second = _unit(source), _unit(target)
+    return (accuracy(first, second) + accuracy(second, first)) / 2
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Vectors = vectors / np.maximum(norms, np.finfo(np.float32).tiny)
+    return unit

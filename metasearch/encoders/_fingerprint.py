@@ -1,0 +1,34 @@
+"""A hash of everything that an encoder's vectors depend on."""
+
+import hashlib
+import json
+from typing import Any
+
+from sentence_transformers import SentenceTransformer
+
+# What changes no vector: where and with which release a checkpoint was saved, and how texts are cut and padded, which a
+# tokenizer remembers from its last call.
+_IGNORED = (
+    "_name_or_path", "transformers_version", "dtype", "max_seq_length", "architectures", "truncation", "padding",
+)  # fmt: skip
+
+
+def fingerprint(model: SentenceTransformer) -> str:
+    """Return 16 hexadecimal digits that change with weights, architecture, tokenizer, pooling or prompts."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    digest.update(_text(model[0].auto_model.config.to_dict()))
+    for module in model:
+        settings = module.get_config_dict() if hasattr(module, "get_config_dict") else {}
+        digest.update(type(module).__name__.encode() + _text(settings))
+    backend = getattr(model.tokenizer, "backend_tokenizer", None)
+    digest.update(_text(json.loads(backend.to_str()) if backend else model.tokenizer.get_vocab()))
+    digest.update(_text(model.prompts))
+    return digest.hexdigest()[:16]
+
+
+def _text(settings: dict[str, Any]) -> bytes:
+    kept = {key: value for key, value in settings.items() if key not in _IGNORED}
+    return json.dumps(kept, sort_keys=True, default=str).encode()

@@ -1,0 +1,127 @@
+"""The files of kept vectors: segments that are there whole or not at all, in one folder for all that need them."""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from metasearch.errors import RunFolderError
+
+log = logging.getLogger(__name__)
+
+_FILES = ("texts", "vectors")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Digests of texts `(N, 2)`, and their vectors `(N, D)`, which stay on the disk until they are read."""
+
+    digests: NDArray[np.uint64]
+    vectors: NDArray[np.float32]
+
+
+class SegmentFolder:
+    """The segments of one key. `missing` maps the digests of texts that have no vector yet to the texts."""
+
+    def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
+        self.path = path
+        self.about = about
+        self.segments: dict[str, Segment] = {}
+
+    def missing(self, texts: Sequence[str]) -> dict[bytes, str]:
+        """Return the distinct texts that have no vector here, by their digests, in the order of the texts."""
+        raw = digests_of(texts).tobytes()
+        missing: dict[bytes, str] = {}
+        for i, text in enumerate(texts):
+            missing.setdefault(raw[16 * i : 16 * i + 16], text)
+        for segment in self.segments.values():
+            _drop(missing, segment)
+        self.find(missing, repair=False)
+        return missing
+
+    @contextmanager
+    def locked(self, missing: Mapping[bytes, str]) -> Iterator[None]:
+        """Hold the folder; an error of the disk becomes one that says how much room is needed."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.path / "lock"):
+                yield
+        except OSError as error:
+            size = len(missing) * (16 + 4 * self.about["dimension"])
+            raise RunFolderError(
+                f"{self.path} cannot be written: {error.strerror or error}. The vectors of {len(missing)} texts need "
+                f"{size} bytes; what was written before is kept"
+            ) from error
+
+    def find(self, missing: dict[bytes, str], repair: bool) -> None:
+        """Open segments that are new here. With `repair`, under the lock, delete damaged ones and leftovers."""
+        for path in sorted(self.path.glob("segment-*")):
+            if path.name in self.segments:
+                continue
+            try:
+                _drop(missing, self._opened(path))
+            except (OSError, ValueError) as error:
+                if repair:
+                    log.warning("%s is damaged and computed again: %s", path, error)
+                    shutil.rmtree(path)
+        for path in sorted(self.path.glob("new-*")) if repair else ():
+            shutil.rmtree(path)  # its process is dead: a living one holds the lock while it writes
+
+    def add(self, missing: dict[bytes, str], texts: Mapping[bytes, str], vectors: NDArray[np.float32]) -> None:
+        """Write a segment, under the lock."""
+        new = self.path / f"new-{os.getpid()}"
+        try:
+            new.mkdir()
+            digests = np.frombuffer(b"".join(texts), "<u8").reshape(-1, 2)
+            for name, values in zip(_FILES, (digests, vectors), strict=True):
+                with (new / f"{name}.npy").open("wb") as file:
+                    np.save(file, values)
+                    os.fsync(file.fileno())
+            (new / "about.json").write_text(json.dumps(self.about, indent=2, ensure_ascii=False), encoding="utf-8")
+            (new / "about.json").replace(self.path / "about.json")
+            path = self.path / f"segment-{_hash(new)}"
+            new.rename(path)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+        try:
+            _drop(missing, self._opened(path))
+        except ValueError as error:
+            raise OSError(f"{path}: {error}") from error
+
+    def _opened(self, path: Path) -> Segment:
+        if f"segment-{_hash(path)}" != path.name:
+            raise ValueError("its content is not what was written")
+        digests, vectors = (np.load(path / f"{name}.npy", mmap_mode="r") for name in _FILES)
+        # Plain views: indexing a numpy.memmap takes ten times as long as reading the row.
+        self.segments[path.name] = segment = Segment(np.array(digests), np.asarray(vectors))
+        return segment
+
+
+def digests_of(texts: Sequence[str]) -> NDArray[np.uint64]:
+    """Return 128 bits of the hash of each text, `(N, 2)`."""
+    raw = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts)
+    return np.frombuffer(b"".join(raw), "<u8").reshape(-1, 2)
+
+
+def _drop(missing: dict[bytes, str], segment: Segment) -> None:
+    raw = segment.digests.tobytes()
+    for start in range(0, len(raw), 16):
+        missing.pop(raw[start : start + 16], None)
+
+
+def _hash(segment: Path) -> str:
+    digest = hashlib.sha256()
+    for name in _FILES:
+        with (segment / f"{name}.npy").open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,58 @@
+"""Looks for the translation of each text among those of its language (Tatoeba as LASER and XTREME score it).
+
+Both directions are scored, since papers differ or do not say: XTREME takes `xx-en` alone. `both` is their mean.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.data.translations import TranslationData
+from metasearch.encoders.base import Encoder
+from metasearch.errors import DataError, MetasearchError
+from metasearch.evaluation.scores import Evaluation, Pool, Score
+from metasearch.metrics import Measure
+from metasearch.metrics.accuracy import hits
+
+
+def evaluate_translation(encoder: Encoder, data: TranslationData, measures: Sequence[Measure]) -> Evaluation:
+    """Return the scores of every language in both directions and their mean.
+
+    Args:
+        encoder: gives the vectors.
+        data: translations; those of a language are searched among each other.
+        measures: `accuracy`.
+
+    Returns:
+        Scores whose first pool, and so whose mean by default, is `both`.
+
+    Raises:
+        DataError: there are no translations.
+        NonFiniteError: the encoder gives vectors that are not finite.
+    """
+    if not data.pairs:
+        raise DataError("there are no translations to evaluate on")
+    # The files share many of their texts in the pivot language; each is encoded once.
+    pivots = {text: i for i, text in enumerate(dict.fromkeys(pair.source for pair in data.pairs))}
+    known = encoder.encode(list(pivots), "text")
+    scores: list[Score] = []
+    per_query: dict[tuple[str, Pool, str, str], NDArray[np.float64]] = {}
+    for language, pairs in data.by_language.items():
+        sources = known[[pivots[pair.source] for pair in pairs]]
+        targets = encoder.encode([pair.target for pair in pairs], "text")
+        try:
+            into = hits(targets, sources).astype(np.float64)
+            out = hits(sources, targets).astype(np.float64)
+        except MetasearchError as error:
+            raise type(error)(f"language {language}: {error}") from None
+        cells: list[tuple[Pool, str, NDArray[np.float64]]] = [
+            ("both", "", (into + out) / 2),
+            ("xx-en", pairs[0].languages[0], into),
+            ("en-xx", language, out),
+        ]
+        for measure in map(str, measures):
+            for pool, candidates, values in cells:
+                per_query[measure, pool, language, candidates] = values
+                scores.append(Score(measure, pool, language, candidates, float(values.mean()), len(values)))
+    return Evaluation(tuple(scores), per_query, data.named)

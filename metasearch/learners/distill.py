@@ -1,0 +1,98 @@
+"""Teaches an encoder the vectors of a frozen one, in several languages: a stage of multi-stage distillation.
+
+Stages 1, 3 and 4 of Ding et al. (2022) differ in who teaches, in what a translation is compared with, and in the
+contrastive term; stage 2 does the same to the output of the embedding block (equations 2 to 7).
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from metasearch.config import Declared, NonNegative, Rate
+from metasearch.data.translation import Translation
+from metasearch.encoders.base import Output
+from metasearch.episodes.episode import Episode
+from metasearch.errors import ConfigError
+from metasearch.learners._targets import Wanted
+from metasearch.learners.base import Learner, OuterLoss
+from metasearch.losses.distillation import Contrast, contrast, match
+
+
+class Distill(Learner):
+    """Squared error to the frozen encoder's vectors, and, where asked for, a multilingual contrastive loss."""
+
+    class Options(Declared):
+        """Hyper-parameters of a stage.
+
+        Attributes:
+            output: what is compared; `pooled` is the paper's sentence vector, `sentence` its unit vector, `embedding`
+                the paper's stage 2, `tokens` the same at every token.
+            target: what a translation is compared with: the frozen encoder's vector of the `source` text (equations 2
+                and 6), or of the translation's `own` (equations 3 and 4), which it must be able to read.
+            contrast: kind of the contrastive loss; see `metasearch.losses.distillation.contrast`.
+            contrast_weight: of that loss against the squared error (equation 7 has 1).
+            temperature: of `contrast: ce`.
+        """
+
+        output: Output = "pooled"
+        target: Literal["source", "own"] = "source"
+        contrast: Contrast = "none"
+        contrast_weight: NonNegative = 1.0
+        temperature: Rate = 0.05
+
+    links = (1,)
+
+    @classmethod
+    def wanted(cls, options: Any) -> Wanted:
+        """Return the outputs that are compared, of the translations too where they have targets of their own."""
+        if options.output == "tokens" and options.target == "source":
+            raise ConfigError(
+                "options.output: tokens of a translation have no counterpart; it needs options.target: own"
+            )
+        if options.output in ("tokens", "embedding") and options.contrast != "none":
+            raise ConfigError(f"options.contrast: '{options.contrast}' is over sentences, options.output is not")
+        return Wanted(options.output, translations=options.target == "own")
+
+    def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the loss of a batch of translations; both languages go through the encoder together."""
+        pairs: list[Translation] = [pair for episode in episodes for pair in episode.sets[0].examples]
+        row = {text: i for i, text in enumerate(dict.fromkeys([p.source for p in pairs] + [p.target for p in pairs]))}
+        outputs = self.encoder.embedder(self.encoder.features(list(row), "text"), self.options.output)
+        outputs = outputs.to(next(self.encoder.embedder.parameters()).dtype)  # in bfloat16 errors would be rounded away
+        if self.options.output == "tokens":
+            loss = match(outputs, self._targets(list(row), outputs))
+            return OuterLoss(loss, {"match": loss.item()})
+        source = torch.tensor([row[p.source] for p in pairs], device=outputs.device)
+        target = torch.tensor([row[p.target] for p in pairs], device=outputs.device)
+        return self._loss(pairs, outputs, source, target)
+
+    def _loss(self, pairs: Sequence[Translation], outputs: Tensor, source: Tensor, target: Tensor) -> OuterLoss:
+        wanted = self._targets([p.source for p in pairs], outputs)
+        of_target = wanted if self.options.target == "source" else self._targets([p.target for p in pairs], outputs)
+        loss = match(outputs[source], wanted) + match(outputs[target], of_target)
+        terms = {"match": loss.item()}
+        if self.options.contrast != "none":
+            same = source.unsqueeze(1) == source.unsqueeze(0)
+            term = contrast(
+                self.options.contrast, wanted, outputs[source], outputs[target], same, self.options.temperature
+            )
+            loss = loss + self.options.contrast_weight * term
+            terms["contrast"] = term.item()
+        return OuterLoss(loss, terms)
+
+    def _targets(self, texts: Sequence[str], outputs: Tensor) -> Tensor:
+        if self.targets is None:
+            raise ConfigError(
+                "learner 'distill' needs a frozen encoder to learn from; a stage names it under `against`"
+            )
+        found = torch.from_numpy(self.targets.vectors(texts)).to(outputs.device, outputs.dtype)
+        if found.shape[-1] != outputs.shape[-1]:
+            raise ConfigError(
+                f"the frozen encoder's vectors have {found.shape[-1]} dimensions, the learner's {outputs.shape[-1]}"
+            )
+        return found
+
+
+LEARNER = Distill

@@ -1,0 +1,166 @@
+"""A student learns translations from a teacher that follows it slowly (Ham & Kim; after BYOL, Grill et al. 2020).
+
+The student f_θ reads the translations only, the teacher f_ξ the pivot texts only. Both begin as the encoder. With N
+pairs of D dimensions, after step k of K:
+
+    L   = 1/(N D) Σ ‖f_θ(target) − f_ξ(source)‖²
+    ξ   ← τ_k ξ + (1 − τ_k) θ
+    τ_k = 1 − (1 − τ) (cos(πk/K) + 1)/2
+
+The encoder that comes out is the student. With τ = 1 the teacher is frozen.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from metasearch.config import Count, Declared, Loss, Positive
+from metasearch.data.translation import Translation
+from metasearch.encoders.base import Encoder
+from metasearch.episodes.episode import Episode
+from metasearch.errors import ConfigError
+from metasearch.learners.base import Learner, OuterLoss
+from metasearch.losses.distillation import match
+
+PAPER_STEPS = 105_000
+"""K of the paper, which its τ of 0.99999 belongs to."""
+
+
+class EMA(Learner):
+    """Aligns translations with a teacher that is an exponential moving average of the student."""
+
+    class Options(Declared):
+        """Hyper-parameters of the moving teacher.
+
+        Attributes:
+            tau: τ, the share of the teacher that an update keeps; 1 freezes it.
+            total: K, steps of the schedule; 0 takes those of the training.
+            schedule: `cosine` raises τ_k from τ to 1, `constant` leaves it at τ.
+            scale_down: read `tau` as meant for the paper's 105,000 steps, and take 1 − (1 − τ) 105,000/K instead, so
+                that the teacher moves as far in a shorter training (1 − 1.05/K for the paper's τ).
+            every: update the teacher after so many steps, with the product of their τ_k.
+            output: what is compared: the `pooled` vector, or the unit vector of it (`sentence`).
+        """
+
+        tau: Annotated[float, Field(ge=0, le=1)] = 0.99999
+        total: Count = 0
+        schedule: Literal["cosine", "constant"] = "cosine"
+        scale_down: bool = False
+        every: Positive = 1
+        output: Literal["sentence", "pooled"] = "pooled"
+
+    options: Options
+    links = (1,)
+
+    def __init__(self, encoder: Encoder, loss: Loss, options: Options) -> None:
+        super().__init__(encoder, loss, options)
+        self.teacher = deepcopy(encoder.embedder).eval().requires_grad_(False)
+        self.average = Average(encoder.embedder, self.teacher)
+        self.total = options.total
+        self.step = 0
+
+    def begin(self, total_steps: int) -> None:
+        """Take the steps of the training for K, where the options name none."""
+        self.total = self.options.total or total_steps
+
+    def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return L of all translations of the meta-batch; each distinct text is encoded once."""
+        examples = [example for episode in episodes for found in episode.sets for example in found.examples]
+        pairs: list[Translation] = [example for example in examples if isinstance(example, Translation)]
+        if not pairs:
+            raise ConfigError("learner 'ema' learns from translations, and there are none among its examples")
+        student = self._encode(self.encoder.embedder, [pair.target for pair in pairs])
+        with torch.no_grad():
+            teacher = self._encode(self.teacher, [pair.source for pair in pairs])
+        loss = match(student, teacher)
+        return OuterLoss(loss, {"align": loss.item()})
+
+    def after_step(self) -> None:
+        """Move the teacher towards the student."""
+        self.step += 1
+        if self.step % self.options.every:
+            return
+        steps = range(self.step - self.options.every + 1, self.step + 1)
+        self.average.move(1 - math.prod(1 - share(k, self.total, self.options) for k in steps))
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the teacher, what rounding has kept from it, and k."""
+        return {**self.average.state(), "step": torch.tensor(self.step)}
+
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Put back what `state` returned."""
+        self.average.load_state(tensors)
+        self.step = int(tensors["step"])
+
+    def _encode(self, embedder: nn.Module, texts: Sequence[str]) -> Tensor:
+        """Return vectors `(len(texts), D)`."""
+        row = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        vectors: Tensor = embedder(self.encoder.features(list(row), "text"), self.options.output)
+        return vectors[torch.tensor([row[text] for text in texts], device=vectors.device)]
+
+
+def share(step: int, total: int, options: EMA.Options) -> float:
+    """Return 1 − τ_k, the share of the student that goes into the teacher after a step.
+
+    Args:
+        step: k; after K the teacher stays.
+        total: K.
+        options: τ and its schedule.
+    """
+    base = 1 - options.tau
+    if options.scale_down:
+        base = min(1.0, base * PAPER_STEPS / total)
+    if options.schedule == "constant":
+        return base
+    return base * (math.cos(math.pi * min(step, total) / total) + 1) / 2
+
+
+class Average:
+    """A moving average of a module's trainable weights that loses nothing to rounding.
+
+    A share of 1e-5 of a small difference is below the last bit of a float32 weight: added in place, it would be rounded
+    away at every step. So what rounding takes is kept beside each weight and given back with the next move (Kahan 1965;
+    the two parts together hold twice the digits).
+
+    Args:
+        source: the module that is averaged.
+        average: a copy of it, which is changed in place.
+    """
+
+    def __init__(self, source: nn.Module, average: nn.Module) -> None:
+        averaged = dict(average.named_parameters())
+        self._source = {name: weight for name, weight in source.named_parameters() if weight.requires_grad}
+        self._average = {name: averaged[name] for name in self._source}
+        self._rest = {name: torch.zeros_like(weight) for name, weight in self._average.items()}
+
+    @torch.no_grad()
+    def move(self, share: float) -> None:
+        """Replace the average ξ by (1 − share) ξ + share θ."""
+        if share == 0:
+            return
+        for name, weight in self._source.items():
+            average, rest = self._average[name], self._rest[name]
+            rest += share * (weight - average - rest)
+            rounded = average + rest
+            rest -= rounded - average
+            average.copy_(rounded)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return weights and rests by name."""
+        weights = {f"teacher.{name}": weight.detach() for name, weight in self._average.items()}
+        return weights | {f"rest.{name}": rest for name, rest in self._rest.items()}
+
+    @torch.no_grad()
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Put back what `state` returned; other entries are left alone."""
+        for name in self._average:
+            self._average[name].copy_(tensors[f"teacher.{name}"])
+            self._rest[name].copy_(tensors[f"rest.{name}"])
+
+
+LEARNER = EMA

@@ -1,0 +1,187 @@
+"""Files of entailment pairs as SNLI, MultiNLI and AllNLI ship them: what is read, left out and refused."""
+
+import gzip
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from metasearch.data.entailment import LABELS, EntailmentPair, read_entailment
+from metasearch.errors import DataError
+
+SNLI = [
+    {"gold_label": "neutral", "sentence1": "A man rides.", "sentence2": "He trains.", "captionID": "1"},
+    {"gold_label": "-", "sentence1": "A man rides.", "sentence2": "He is sad.", "captionID": "2"},
+    {"gold_label": "entailment", "sentence1": "A man rides.", "sentence2": "Somebody rides.", "captionID": "3"},
+]
+ALL_NLI = (
+    "split\tdataset\tfilename\tsentence1\tsentence2\tlabel\n"
+    'train\tMultiNLI\tx.jsonl\tHe said "so.\tHe spoke.\tentailment\n'
+    "dev\tSNLI\ty.jsonl\tA dog.\tA cat.\tcontradiction\n"
+)
+sentences = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).map(str.strip).filter(bool)
+
+
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.fixture
+def file(tmp_path):
+    def written(name, content):
+        path = tmp_path / name
+        data = content if isinstance(content, bytes) else content.encode()
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+
+    return written
+
+
+@pytest.mark.parametrize("name", ["snli_1.0_train.jsonl", "snli_1.0_train.jsonl.gz"])
+def test_snli_lines_are_pairs_and_those_without_consensus_are_left_out_and_counted(file, name):
+    found = read_entailment([file(name, lines(SNLI))])
+    assert found.pairs == (
+        EntailmentPair("A man rides.", "He trains.", "neutral"),
+        EntailmentPair("A man rides.", "Somebody rides.", "entailment"),
+    )
+    assert (found.report.read, found.report.kept, found.report.dropped) == (3, 2, {"no consensus": 1})
+    assert found.report.examples == ()
+    assert found.describe() == "2 pairs (1 entailment, 1 neutral)"
+
+
+def test_of_allnli_the_train_rows_alone_are_read_and_quotes_are_text(file):
+    found = read_entailment([file("AllNLI.tsv.gz", ALL_NLI)], languages=("de", "de"))
+    assert found.pairs == (EntailmentPair('He said "so.', "He spoke.", "entailment", ("de", "de")),)
+    assert found.report.dropped == {"of another split": 1}
+    assert found.report.examples == ()
+
+
+def test_a_csv_is_read_by_the_names_of_its_columns_in_any_order(file):
+    content = 'gold_label,sentence2,sentence1\nneutral,"He, too.","A ""man""."\n'
+    assert read_entailment([file("x.csv", content)]).pairs == (EntailmentPair('A "man".', "He, too.", "neutral"),)
+
+
+def test_files_are_read_one_after_the_other(file):
+    found = read_entailment([file("b.jsonl", lines(SNLI)), file("a.tsv", ALL_NLI)])
+    assert [pair.premise for pair in found.pairs] == ["A man rides.", "A man rides.", 'He said "so.']
+    assert (found.report.read, found.report.dropped) == (3 + 2, {"no consensus": 1, "of another split": 1})
+
+
+def test_damaged_lines_are_counted_by_kind_with_their_places(file):
+    damaged = b'{"gold_label": "neutral", "sent\n[1]\n\xff\n{"gold_label": "neutral", "sentence1": "a"}\n{}\n\n'
+    path = file("x.jsonl", damaged + lines(SNLI[:1]).encode())
+    found = read_entailment([path])
+    assert len(found.pairs) == 1
+    assert found.report.dropped == {
+        "not JSON": 1,
+        "not a JSON object": 1,
+        "not UTF-8": 1,
+        "a sentence is missing": 1,
+        "no label": 1,
+    }
+    assert found.report.examples[0] == f"{path}:1: not JSON"
+    assert f"{path}:4: a sentence is missing" in found.report.examples
+
+
+def test_of_each_kind_of_damage_the_first_three_places_are_kept(file):
+    path = file("x.tsv", ALL_NLI + "train\tshort\n" * 5 + "train\tx\ty\ta\t \tneutral\n")
+    found = read_entailment([path])
+    assert found.report.dropped["wrong number of columns"] == 5
+    assert found.report.examples == (
+        *(f"{path}:{line}: wrong number of columns" for line in (4, 5, 6)),
+        f"{path}:9: a sentence is missing",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        (
+            "x.jsonl",
+            lines([{**SNLI[0], "gold_label": "entailmnt"}]),
+            r"x\.jsonl:1: unknown label 'entailmnt'\. Did you",
+        ),
+        ("x.tsv", ALL_NLI.replace("entailment", "Neutral"), r"x\.tsv:2: unknown label 'Neutral'.*'neutral'"),
+        ("x.tsv", ALL_NLI.replace("sentence2", "sentenc2"), r"x\.tsv:1: the header names no column 'sentence2'\. Did"),
+        ("x.csv", "sentence1,sentence2\na,b\n", r"x\.csv:1: the header names no column 'label'"),
+        (
+            "x.jsonl",
+            "nothing\nat all\n",
+            r"x\.jsonl: 2 lines .*: there is no pair to use; such as .*x\.jsonl:1: not JSON",
+        ),
+        ("x.jsonl", lines(SNLI[1:2]), r"1 no consensus: there is no pair to use$"),
+        ("x.jsonl", "", r"x\.jsonl: the file has no pairs"),
+        ("x.tsv", "sentence1\tsentence2\tlabel\n", r"x\.tsv: the file has no pairs"),
+        ("x.tsv", b"\xff\n", r"x\.tsv:1: the header is not UTF-8"),
+        ("x.csv", b"sentence1,sentence2,label\n\xff\n", r"x\.csv: not UTF-8 at byte 26"),
+        ("x.parquet", "PAR1", r"x\.parquet: expected \.jsonl, \.tsv or \.csv"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_its_place(file, name, content, says):
+    with pytest.raises(DataError, match=says):
+        read_entailment([file(name, content)])
+
+
+def test_a_missing_file_and_half_a_gzip_file_are_refused(file, tmp_path):
+    with pytest.raises(DataError, match=r"none\.jsonl: cannot be read"):
+        read_entailment([tmp_path / "none.jsonl"])
+    path = file("half.jsonl.gz", lines(SNLI))
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(DataError, match=r"half\.jsonl\.gz: damaged gzip file"):
+        read_entailment([path])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.lists(st.tuples(sentences, sentences, st.sampled_from(LABELS)), min_size=1, max_size=6),
+    st.lists(st.sampled_from(['{"', "[]", "7", '{"gold_label": "neutral"}']), max_size=6),
+    st.randoms(),
+)
+def test_every_pair_that_is_written_is_read_back_and_every_damaged_line_is_counted(tmp_path, rows, damage, random):
+    good = [json.dumps({"gold_label": label, "sentence1": a, "sentence2": b}) for a, b, label in rows]
+    mixed = [(line, True) for line in good] + [(line, False) for line in damage]
+    order = {line: i for i, (line, kept) in enumerate(mixed) if kept}
+    random.shuffle(mixed)
+    path = tmp_path / "mixed.jsonl"
+    path.write_text("".join(line + "\n" for line, _ in mixed), encoding="utf-8")
+
+    found = read_entailment([path])
+
+    assert found.pairs == tuple(EntailmentPair(*rows[order[line]]) for line, kept in mixed if kept)
+    assert (found.report.read, found.report.kept) == (len(rows) + len(damage), len(rows))
+
+
+def test_the_fingerprint_changes_with_text_label_and_language(file):
+    whole = read_entailment([file("x.jsonl", lines(SNLI))])
+    label = read_entailment([file("y.jsonl", lines([SNLI[0], {**SNLI[2], "gold_label": "neutral"}]))])
+    text = read_entailment([file("z.jsonl", lines([SNLI[0], {**SNLI[2], "sentence1": "A man."}]))])
+    german = read_entailment([file("x.jsonl", lines(SNLI))], languages=("de", "de"))
+    assert whole.fingerprint == read_entailment([file("w.jsonl", lines(SNLI))]).fingerprint
+    assert len({whole.fingerprint, label.fingerprint, text.fingerprint, german.fingerprint}) == 4
+
+
+def premises(file, count):
+    rows = [
+        {"gold_label": label, "sentence1": f"premise {i}", "sentence2": f"{label} {i}"}
+        for i in range(count)
+        for label in LABELS
+    ]
+    return read_entailment([file("x.jsonl", lines(rows))])
+
+
+def test_no_premise_straddles_train_and_dev(file):
+    """Each premise has 3 pairs, so 7 pairs at least take 3 premises, 9 pairs."""
+    whole = premises(file, 10)
+    train, dev = whole.hold_out(7, seed=1)
+    assert len(dev.pairs) == 3 * 3
+    assert not {pair.premise for pair in train.pairs} & {pair.premise for pair in dev.pairs}
+    assert sorted(train.pairs + dev.pairs, key=whole.pairs.index) == list(whole.pairs)
+    assert whole.hold_out(7, seed=1) == (train, dev)
+    assert whole.hold_out(7, seed=2) != (train, dev)
+    assert whole.hold_out(0)[0] == whole
+
+
+def test_a_dev_set_that_leaves_nothing_to_train_on_is_refused(file):
+    with pytest.raises(DataError, match="28 pairs of 30 with 10 premises"):
+        premises(file, 10).hold_out(28)
