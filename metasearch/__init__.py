@@ -18,8 +18,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from metasearch.catalog import Benchmark, load_benchmark, load_recipe
+    from metasearch.catalog import Benchmark, load_benchmark, load_distillation, load_recipe
+    from metasearch.compress.student import make_student
     from metasearch.config import Recipe
+    from metasearch.distillation.config import DistillConfig
+    from metasearch.distillation.job import distill
     from metasearch.encoders.base import Encoder
     from metasearch.errors import MetasearchError
     from metasearch.evaluation.evaluate import evaluate
@@ -27,28 +30,36 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Benchmark": "catalog",
+    "DistillConfig": "distillation.config",
     "Encoder": "encoders.base",
     "MetasearchError": "errors",
     "Recipe": "config",
+    "distill": "distillation.job",
     "evaluate": "evaluation.evaluate",
     "fit": "run",
     "load_benchmark": "catalog",
+    "load_distillation": "catalog",
     "load_encoder": "run",
     "load_recipe": "catalog",
     "make_learner": "run",
+    "make_student": "compress.student",
 }
 
 __all__ = [
     "Benchmark",
+    "DistillConfig",
     "Encoder",
     "MetasearchError",
     "Recipe",
+    "distill",
     "evaluate",
     "fit",
     "load_benchmark",
+    "load_distillation",
     "load_encoder",
     "load_recipe",
     "make_learner",
+    "make_student",
 ]
 
 

@@ -10,6 +10,7 @@ from metasearch.data.folds import Split, hold_out, split
 from metasearch.data.library import Library, overrides
 from metasearch.data.locate import locate
 from metasearch.data.records import Data, RetrievalData, SimilarityData, kind_of, require_languages
+from metasearch.data.stages import Distillation
 from metasearch.data.task import PHASES, Mode, Phase, Task, resolve
 from metasearch.episodes.episode import Embed
 from metasearch.episodes.pairs import PairSampler
@@ -104,6 +105,17 @@ def load_recipe(name: str, assignments: Sequence[str] = (), include: Sequence[st
     return Library(include).recipe(name, overrides(assignments))
 
 
+def load_distillation(name: str, assignments: Sequence[str] = (), include: Sequence[str] = ()) -> Distillation:
+    """Return a recipe of several stages by name; arguments as those of `load_recipe`.
+
+    Args:
+        name: such as `compress`.
+        assignments: values to put over it, such as `student.bottleneck=64` or `stages.contrast.outer.lr=1e-4`.
+        include: folders with further recipes.
+    """
+    return Library(include).distillation(name, overrides(assignments))
+
+
 def choose_recipe(
     mode: str,
     encoder: str,
@@ -127,6 +139,11 @@ def choose_recipe(
     elif recipe is None:
         learner = "maml-align" if chosen.links == 3 else "maml"
     name = recipe or library.recipe_for(str(learner), encoder)
+    if recipe is None and name not in library.names("recipe"):
+        raise ConfigError(
+            f"learner '{learner}' has no recipe of its own; name one with --recipe. If it is a stage's, see "
+            "`metasearch ls distillations`"
+        )
     found = library.recipe(name, overrides(assignments))
     if learner is not None and found.learner != learner:
         raise ConfigError(f"recipe '{name}' is for learner '{found.learner}', not '{learner}'")

@@ -46,7 +46,7 @@ def failing(*args, code):
         ([*TRAIN, "--set", "budget.meta_train=0", "--set", "budget.meta_valid=0"], "there is nothing to train on"),
         (["evaluate", "--task", "demo-sts", "--pool", "bilingual"], "--pool is for retrieval"),
         (["train", "--resume", "x", "--seed", "5"], "leave out --seed"),
-        (["show", "demoo"], "no task, mode or recipe 'demoo'. Did you mean 'demo'?"),
+        (["show", "demoo"], "no task, mode, recipe or distillation 'demoo'. Did you mean 'demo'?"),
     ],
 )
 def test_a_wrong_name_or_flag_ends_with_code_2_and_the_right_choice(args, says, monkeypatch):

@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "cli": {*_JOB, "run", "jobs", "validation", "distillation", "augment"},
     "__main__": {"cli"},
     # The package names what it offers and imports it when it is used.
-    "__init__": {"errors", "config", "encoders", "evaluation", "catalog", "run"},
+    "__init__": {"errors", "config", "encoders", "evaluation", "catalog", "run", "compress", "distillation"},
 }
 LIGHT = (*BASE, "data", "metrics", "episodes", "catalog", "__init__")
 HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}

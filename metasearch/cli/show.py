@@ -1,4 +1,4 @@
-"""`metasearch show`: a task with one drawn episode, a transfer mode, or a recipe."""
+"""`metasearch show`: a task with one drawn episode, a transfer mode, or a recipe of either kind."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,6 +8,8 @@ from metasearch.cli import _options
 from metasearch.data import taskfile
 from metasearch.data.library import Library
 from metasearch.errors import ConfigError, nearest
+
+KINDS = ("task", "mode", "recipe", "distillation")
 
 
 @click.command("show", short_help="A task and one episode of it, a mode or a recipe.")
@@ -27,7 +29,7 @@ def command(
     data: str | None,
     include: Sequence[str],
 ) -> None:
-    """Print a task, mode or recipe by NAME.
+    """Print a task, mode, recipe or distillation by NAME.
 
     \b
     Examples:
@@ -35,10 +37,10 @@ def command(
       metasearch show maml-align
     """
     library = Library(include)
-    kind = next((kind for kind in ("task", "mode", "recipe") if name in library.names(kind)), None)
+    kind = next((kind for kind in KINDS if name in library.names(kind)), None)
     if kind is None:
-        everything = [known for kind in ("task", "mode", "recipe") for known in library.names(kind)]
-        raise ConfigError(f"no task, mode or recipe '{name}'.{nearest(name, everything)}")
+        everything = [known for kind in KINDS for known in library.names(kind)]
+        raise ConfigError(f"no task, mode, recipe or distillation '{name}'.{nearest(name, everything)}")
     found = getattr(library, kind)(name)
     click.echo(taskfile.dump(found.model_dump(mode="json", exclude_none=True)))
     if mode is not None:

@@ -77,13 +77,13 @@ def _keys_of(tree: Mapping[str, Any], at: At = ()) -> Iterator[At]:
 class _Dumper(yaml.SafeDumper):
     """Writes a list of plain values on one line, however many mappings stand around it."""
 
-    def represent_list(self, data: list[Any]) -> yaml.Node:
-        """Return the node of a list."""
-        plain = not any(isinstance(item, list | dict) for item in data)
-        return self.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=plain)
+
+def _list_node(dumper: yaml.SafeDumper, data: list[Any]) -> yaml.Node:
+    plain = not any(isinstance(item, list | dict) for item in data)
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=plain)
 
 
-_Dumper.add_representer(list, _Dumper.represent_list)
+_Dumper.add_representer(list, _list_node)
 
 
 def dump(tree: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ model/           what the last stage made; loads with SentenceTransformer after 
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,18 @@ from metasearch.engine.trainer import Listener
 from metasearch.errors import ConfigError, Interrupted
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs import RunResult
+from metasearch.run import Silent
 
 Hear = Callable[[str], AbstractContextManager[Listener]]
 """Opens a listener for the stage of a name."""
 
 
-def distill(config: DistillConfig, folder: Path, hear: Hear) -> RunResult:
+def unheard(stage: str) -> AbstractContextManager[Listener]:
+    """Return a listener that says nothing."""
+    return nullcontext(Silent())
+
+
+def distill(config: DistillConfig, folder: Path, hear: Hear = unheard) -> RunResult:
     """Run the chosen stages of a recipe in a new run folder.
 
     Every name, option and task is checked before weights are loaded and before the folder is made.
@@ -49,7 +55,7 @@ def distill(config: DistillConfig, folder: Path, hear: Hear) -> RunResult:
     return _resumable(files, config, benchmarks, hear)
 
 
-def resume(folder: Path, hear: Hear, trust_remote_code: bool = False) -> RunResult:
+def resume(folder: Path, hear: Hear = unheard, trust_remote_code: bool = False) -> RunResult:
     """Go on with a distillation where it was left; a finished one is only read.
 
     Raises:
