@@ -1,1 +1,6 @@
-"""Sentence encoders: texts in, unit vectors out. They know no dataset, episode or learner."""
+"""Sentence encoders: texts in, unit vectors out. They know no dataset, episode or learner.
+
+Importing this package makes compressed encoders known to transformers, so that `SentenceTransformer(folder)` loads one.
+"""
+
+from metasearch.encoders import _compressed as _compressed

@@ -1,0 +1,93 @@
+"""`metasearch compress`: make a small student of an encoder, and say what it weighs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from metasearch.cli import _options
+from metasearch.errors import ConfigError
+
+
+@click.command("compress", short_help="Make a small student of an encoder.")
+@click.argument("encoder")
+@click.option("--bottleneck", type=click.IntRange(min=1), metavar="K", help="Columns of the factorised word table.")
+@click.option(
+    "--recurrent", type=click.IntRange(min=1), metavar="M", help="Layers to keep, the first of the encoder's."
+)
+@click.option(
+    "--repeats", type=click.IntRange(min=1), metavar="R", help="How often they run; by default the depth stays."
+)
+@click.option(
+    "--initial",
+    type=click.Choice(["svd", "random"]),
+    default="svd",
+    show_default=True,
+    help="What the bottleneck starts from: the encoder's word table, or fresh weights as in the paper.",
+)
+@click.option(
+    "--trim",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="PATH",
+    help="Keep only the vocabulary of these text files, plain or .gz; all columns of .tsv; repeatable.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of fresh weights.")
+@click.option("--sizes-only", is_flag=True, help="Print the table and write nothing; a config.json is enough.")
+@_options.together(_options.device, _options.trust)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the student; new or empty.")
+@click.option("--json", "as_json", is_flag=True, help="Print the sizes as one JSON object on stdout.")
+def command(
+    encoder: str,
+    sizes_only: bool,
+    device: str,
+    trust_remote_code: bool,
+    output: Path | None,
+    as_json: bool,
+    **plan: Any,
+) -> None:
+    """Make a student of ENCODER: a word table with a bottleneck, and few layers that run several times.
+
+    ENCODER is a built-in name, a local folder or a hub name; with --sizes-only also a folder or file of a configuration
+    alone. The student is as good as its distillation: see `metasearch distill`.
+
+    \b
+    Examples:
+      metasearch compress runs/assistant/model --bottleneck 128 --recurrent 3 -o student
+      metasearch compress minilm --bottleneck 64 --recurrent 3 --trim corpus/ -o student
+      metasearch compress xlm-r/config.json --bottleneck 128 --recurrent 3 --sizes-only
+    """
+    from metasearch import run
+    from metasearch.compress import job
+
+    chosen = job.Plan(**plan)
+    if sizes_only == (output is not None):
+        raise ConfigError("say where the student goes with -o DIR, or --sizes-only to write nothing; one of them")
+    found = job.bare_config(encoder) if sizes_only else None
+    if found is None:
+        found = run.load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
+    sizes = job.forecast(found, chosen) if output is None else job.compress(found, chosen, output)
+    click.echo(_json(*sizes, output) if as_json else _table(*sizes, output))
+
+
+def _json(before: Any, after: Any, output: Path | None) -> str:
+    from metasearch.compress.sizes import RULE
+
+    shown = {"student": output and str(output), "before": before.rows(), "after": after.rows(), "rule": RULE}
+    return json.dumps(shown, ensure_ascii=False)
+
+
+def _table(before: Any, after: Any, output: Path | None) -> str:
+    from metasearch.compress.sizes import RULE, mebibytes
+    from metasearch.evaluation.report import markdown
+
+    header = ["", *(f"{what} {when}" for what in ("weights", "MiB fp32", "MiB fp16") for when in ("before", "after"))]
+    lines = []
+    for part, old in before.rows().items():
+        new = after.rows()[part]
+        if old or new:
+            memory = [f"{mebibytes(count, size):,.1f}" for size in (4, 2) for count in (old, new)]
+            lines.append([part, f"{old:,}", f"{new:,}", *memory])
+    end = [f"student: {output}"] if output else []
+    return "\n\n".join([markdown(header, lines), RULE, *end])

@@ -1,0 +1,91 @@
+"""The rows that the tokens of a new vocabulary begin with.
+
+Notation used for tensor shapes: V words of the old vocabulary, V' of the new one, K columns of the word table.
+"""
+
+import re
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from transformers import PreTrainedTokenizerBase
+
+from metasearch.seeding import stream
+
+Initial = Literal["pieces", "random"]
+
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
+_ROLES = ("pad", "unk", "mask", "cls", "sep", "bos", "eos")
+_LIKE = {"cls": "bos", "bos": "cls", "sep": "eos", "eos": "sep"}
+_NO_CHARACTER = "\N{REPLACEMENT CHARACTER}"
+
+
+def first_rows(
+    table: Tensor, old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase, initial: Initial, seed: int
+) -> Tensor:
+    """Return the word table `(V', K)` of a new vocabulary from that of an old one, `(V, K)`."""
+    rows = _drawn(table, len(new), seed)
+    special = _counterparts(old, new)
+    if initial == "pieces":
+        _fill(rows, table, {token: ids for token, ids in _sources(old, new).items() if token not in special})
+    _fill(rows, table, special)
+    return rows
+
+
+def _drawn(table: Tensor, count: int, seed: int) -> Tensor:
+    """Return rows `(count, K)` from normal distributions with mean and deviation of each column of a table."""
+    mean, deviation = table.mean(0), table.std(0, correction=0)
+    noise = stream(seed, "vocabulary").standard_normal((count, table.shape[1]), dtype=np.float32)
+    return mean + deviation * torch.from_numpy(noise).to(table)
+
+
+def _fill(rows: Tensor, table: Tensor, sources: dict[int, list[int]]) -> None:
+    """Set rows to the mean of old ones, given by number for the number of each new token."""
+    if not sources:
+        return
+    flat = torch.tensor([number for numbers in sources.values() for number in numbers], device=table.device)
+    lengths = torch.tensor([len(numbers) for numbers in sources.values()], device=table.device)
+    rows[torch.tensor(list(sources), device=table.device)] = F.embedding_bag(
+        flat, table, lengths.cumsum(0) - lengths, mode="mean"
+    )
+
+
+def _counterparts(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) -> dict[int, list[int]]:
+    """Return the old number of every special token that both have, by its new number."""
+    found: dict[int, list[int]] = {}
+    for role in _ROLES:
+        numbers = (getattr(old, f"{name}_token_id") for name in (role, _LIKE.get(role, role)))
+        source = next((number for number in numbers if number is not None), None)
+        target = getattr(new, f"{role}_token_id")
+        if source is not None and target is not None:
+            found.setdefault(target, [source])
+    return found
+
+
+def _sources(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) -> dict[int, list[int]]:
+    """Return the numbers of the old tokens that stand for each new one; none for a token that they cannot spell."""
+    known = old.get_vocab()
+    # A tokenizer makes the numbers of its special tokens from a text that spells them out, too.
+    useless = set(old.all_special_ids)
+    names = dict(sorted((number, name) for name, number in new.get_vocab().items()))
+    found = {number: [known[name]] for number, name in names.items() if name in known and known[name] not in useless}
+    texts = {number: text for number in names if number not in found and (text := _text(new, number, names[number]))}
+    if texts:
+        spelt = old(list(texts.values()), add_special_tokens=False)["input_ids"]
+        for number, ids in zip(texts, spelt, strict=True):
+            if ids := [i for i in ids if i not in useless]:
+                found[number] = ids
+    return found
+
+
+def _text(tokenizer: PreTrainedTokenizerBase, number: int, name: str) -> str:
+    """Return the text that a token stands for; nothing for a part of a character."""
+    if byte := _BYTE.fullmatch(name):
+        value = int(byte[1], 16)
+        return chr(value) if value < 128 else ""
+    text: str = tokenizer.decode([number]).strip()
+    # WordPiece marks what continues a word; its decoder takes the mark away behind another token only.
+    text = text.removeprefix("##") if name.startswith("##") else text
+    return "" if _NO_CHARACTER in text else text

@@ -1,0 +1,162 @@
+"""Cuts a tokenizer down to some of its tokens, in the JSON of the `tokenizers` library, without any other change.
+
+A text whose old tokens were all kept is cut into the same tokens by the new tokenizer. Why, for each kind of model:
+
+- Unigram takes the path of pieces with the highest sum of scores, and of equal ones that whose last piece is longest. A
+  subset of the pieces has a subset of the paths, and the best of all is still there with the same sum. But a character
+  without a piece of its own may be unknown at a price that depends on the lowest score of all. So the pieces of all
+  characters in kept pieces stay, and so does a piece with the lowest score.
+- BPE joins, again and again, the neighbours whose merge stands first. All merges that make a kept token stay, those
+  that make their parts, and so on. So every merge that was done can be done, in the same order, and no other is there.
+- WordPiece takes the longest piece that a word begins with, and goes on behind it. It was kept, and longer ones were
+  not there before. A word that cannot be cut to its end is unknown: the pieces that its beginning is cut into must be
+  kept, too. `greedy` finds them for words of the texts; other words that were unknown may become known.
+"""
+
+import copy
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tokenizers import pre_tokenizers
+
+from metasearch.errors import EncoderError
+
+KINDS = ("BPE", "Unigram", "WordPiece")
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
+
+Spec = Mapping[str, Any]
+"""The JSON of a tokenizer."""
+
+
+def check_kind(spec: Spec) -> None:
+    """Raise `EncoderError` unless a tokenizer is of a kind that can be cut."""
+    kind = spec["model"].get("type")
+    if kind not in KINDS:
+        raise EncoderError(f"a tokenizer of kind {kind} cannot be trimmed; these can: {', '.join(KINDS)}")
+
+
+def numbers(spec: Spec) -> dict[str, int]:
+    """Return the number of every token, added ones last."""
+    vocabulary = spec["model"]["vocab"]
+    found = {piece: number for number, (piece, _) in enumerate(vocabulary)} if _unigram(spec) else dict(vocabulary)
+    return {**found, **{added["content"]: added["id"] for added in spec["added_tokens"]}}
+
+
+def needed(spec: Spec, used: Iterable[str]) -> set[str]:
+    """Return the tokens that must be kept so that the used ones come out as before; the used ones are among them."""
+    names = numbers(spec)
+    kept = {*used, *(added["content"] for added in spec["added_tokens"])}
+    kept |= {name for name in names if _BYTE.fullmatch(name)}
+    kept |= {name for name, _ in _template_tokens(spec["post_processor"])}
+    kept |= {spec["model"].get("unk_token")}
+    kept &= set(names)
+    if spec["model"]["type"] == "BPE":
+        if '"ByteLevel"' in json.dumps(spec["pre_tokenizer"]):
+            kept |= set(pre_tokenizers.ByteLevel.alphabet()) & set(names)
+        return _with_parts(spec, kept)
+    prefix = spec["model"].get("continuing_subword_prefix") or ""
+    characters = {character for name in kept for character in name}
+    kept |= ({*characters, *(prefix + character for character in characters)}) & set(names)
+    if _unigram(spec):
+        vocabulary = spec["model"]["vocab"]
+        kept.add(vocabulary[spec["model"]["unk_id"] or 0][0])
+        kept.add(min(vocabulary, key=lambda item: item[1])[0])
+    return kept
+
+
+def cut(spec: Spec, kept: set[str]) -> tuple[dict[str, Any], dict[int, int]]:
+    """Return the JSON of the tokenizer that has the kept tokens alone, and the new number of each by its old one."""
+    old = numbers(spec)
+    model = spec["model"]
+    pieces = {piece for piece, _ in model["vocab"]} if _unigram(spec) else set(model["vocab"])
+    # Tokens that are added to the model are numbered behind its own.
+    order = sorted(kept, key=lambda name: (name not in pieces, old[name]))
+    new = {name: number for number, name in enumerate(order)}
+    found = copy.deepcopy({key: value for key, value in spec.items() if key != "model"})
+    found["model"] = {**model, "vocab": {name: new[name] for name in order if name in pieces}}
+    if _unigram(spec):
+        found["model"]["vocab"] = [[name, score] for name, score in model["vocab"] if name in kept]
+        if model["unk_id"] is not None:
+            found["model"]["unk_id"] = new[model["vocab"][model["unk_id"]][0]]
+    if model["type"] == "BPE":
+        found["model"]["merges"] = [[left, right] for left, right, made in _merges(model) if made in kept]
+    moved = {old[name]: number for name, number in new.items()}
+    for added in found["added_tokens"]:
+        added["id"] = moved[added["id"]]
+    found["added_tokens"].sort(key=lambda added: added["id"])
+    _renumber(found["post_processor"], moved)
+    if found["padding"]:
+        found["padding"]["pad_id"] = moved[found["padding"]["pad_id"]]
+    return found, moved
+
+
+def greedy(model: Mapping[str, Any], word: str) -> list[str]:
+    """Return the pieces that WordPiece finds in a word from its beginning on, until there is none."""
+    found: list[str] = []
+    start = 0
+    while start < len(word) <= model["max_input_chars_per_word"]:
+        prefix = model["continuing_subword_prefix"] if start else ""
+        ends = (end for end in range(len(word), start, -1) if prefix + word[start:end] in model["vocab"])
+        end = next(ends, None)
+        if end is None:
+            break
+        found.append(prefix + word[start:end])
+        start = end
+    return found
+
+
+def _unigram(spec: Spec) -> bool:
+    return bool(spec["model"]["type"] == "Unigram")
+
+
+def _merges(model: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return left part, right part and result of every merge, the first to be done first."""
+    skipped = len(model.get("continuing_subword_prefix") or "")
+    pairs = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
+    return [(left, right, left + right[skipped:]) for left, right in pairs]
+
+
+def _with_parts(spec: Spec, kept: set[str]) -> set[str]:
+    """Return tokens of BPE and all tokens that any merge makes them of, and so on."""
+    parts: dict[str, set[str]] = defaultdict(set)
+    for left, right, made in _merges(spec["model"]):
+        parts[made] |= {left, right}
+    found: set[str] = set()
+    waiting = list(kept)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += parts.get(name, ())
+    return found
+
+
+def _template_tokens(processor: Any) -> list[tuple[str, int]]:
+    """Return name and number of every token that a post-processor adds."""
+    found: list[tuple[str, int]] = []
+    for part in _processors(processor):
+        for special in part.get("special_tokens", {}).values():
+            found += zip(special["tokens"], special["ids"], strict=True)
+        found += [(part[role][0], part[role][1]) for role in ("cls", "sep") if role in part]
+    return found
+
+
+def _renumber(processor: Any, moved: Mapping[int, int]) -> None:
+    for part in _processors(processor):
+        for special in part.get("special_tokens", {}).values():
+            special["ids"] = [moved[number] for number in special["ids"]]
+        for role in ("cls", "sep"):
+            if role in part:
+                part[role][1] = moved[part[role][1]]
+
+
+def _processors(processor: Any) -> list[dict[str, Any]]:
+    """Return the post-processors in a sequence of them, at any depth; none for none."""
+    if processor is None:
+        return []
+    if processor["type"] == "Sequence":
+        return [part for inner in processor["processors"] for part in _processors(inner)]
+    return [processor]

@@ -1,0 +1,69 @@
+"""Learns the pieces of a vocabulary from texts, to the same result every time.
+
+The trainer of unigram pieces visits words in an order that differs from process to process. Its sums so differ in their
+last digits, and characters that it adds to the pieces are scored in that order. So it is asked for more pieces than are
+wanted, scores are rounded, and the best pieces are taken by score, then by code point.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any, Literal
+
+from tokenizers import Tokenizer, models, trainers
+
+Kind = Literal["unigram", "bpe"]
+
+COVERAGE = 0.9995
+"""Share of all characters that get a piece of their own, as in SentencePiece; the rarest are left to their bytes."""
+
+_DIGITS = 4
+# What the unigram trainer adds to the lowest score from one missing character to the next.
+_STEP = 1e-4
+
+
+def covered(texts: Sequence[str]) -> set[str]:
+    """Return the most frequent characters, which together make up `COVERAGE` of the texts; spaces apart."""
+    counts = Counter[str]()
+    for text in texts:
+        counts.update(text)
+    del counts[" "]
+    ranked = sorted(counts, key=lambda character: (-counts[character], character))
+    before = accumulate((counts[character] for character in ranked), initial=0)
+    enough = COVERAGE * counts.total()
+    return {character for character, mass in zip(ranked, before, strict=False) if mass < enough}
+
+
+def unigram(blank: Tokenizer, texts: Sequence[str], count: int, needed: Iterable[str] = ()) -> list[tuple[str, float]]:
+    """Return at most `count` pieces and their log probabilities, best first; every character is one of them.
+
+    Args:
+        blank: has the normaliser and the pre-tokeniser.
+        texts: what to learn from.
+        count: pieces that are wanted; fewer come back when the texts do not have so many.
+        needed: characters that are pieces whether or not they occur in the texts.
+    """
+    blank.model = models.Unigram()
+    wanted = count + max(count // 50, 16)
+    blank.train_from_iterator(texts, trainers.UnigramTrainer(vocab_size=wanted, show_progress=False))
+    learned = [(piece, round(score, _DIGITS)) for piece, score in _model(blank)["vocab"]]
+    lowest = min(score for _, score in learned)
+    ceiling = lowest + _STEP * sum(len(piece) == 1 for piece, _ in learned)
+    flat = {piece: lowest if len(piece) == 1 and score <= ceiling else score for piece, score in learned}
+    flat = {**dict.fromkeys(needed, lowest), **flat}
+    kept = sorted(flat.items(), key=lambda item: (len(item[0]) > 1, -item[1], item[0]))[:count]
+    return sorted(kept, key=lambda item: (-item[1], item[0]))
+
+
+def bpe(blank: Tokenizer, texts: Sequence[str], count: int) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return at most `count` pieces, characters first, and the merges that make them; arguments as of `unigram`."""
+    blank.model = models.BPE()
+    blank.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=count, show_progress=False))
+    model = _model(blank)
+    return sorted(model["vocab"], key=model["vocab"].__getitem__), [(left, right) for left, right in model["merges"]]
+
+
+def _model(tokenizer: Tokenizer) -> dict[str, Any]:
+    model: dict[str, Any] = json.loads(tokenizer.to_str())["model"]
+    return model

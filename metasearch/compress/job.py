@@ -1,0 +1,143 @@
+"""What `metasearch compress` and `metasearch export` do, from an encoder to a folder."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoConfig
+
+from metasearch.compress.export import is_compressed, plain
+from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes, with_other
+from metasearch.compress.student import Initial, make_student
+from metasearch.compress.texts import read_texts
+from metasearch.encoders.base import Encoder
+from metasearch.errors import ConfigError, EncoderError, RunFolderError
+
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to compress; see `metasearch.compress.student.make_student`.
+
+    Attributes:
+        bottleneck: columns of the word table's narrow factor.
+        recurrent: layers to keep.
+        repeats: how often they run.
+        initial: what the bottleneck starts from.
+        trim: text files, or folders of them, whose words are the vocabulary to keep; all words where there is none.
+        seed: of fresh weights.
+    """
+
+    bottleneck: int | None = None
+    recurrent: int | None = None
+    repeats: int | None = None
+    initial: Initial = "svd"
+    trim: Sequence[Path] = ()
+    seed: int = 0
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether the architecture changes; trimming the vocabulary leaves it."""
+        return any(value is not None for value in (self.bottleneck, self.recurrent, self.repeats))
+
+
+def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
+    """Write the student of an encoder to a folder; returns the sizes before and after.
+
+    Raises:
+        RunFolderError: the folder is not empty or cannot be written.
+        ConfigError: the plan does not fit the encoder, or asks for nothing.
+        EncoderError: the encoder cannot be compressed.
+        DataError: a text file is missing or damaged.
+    """
+    if not plan.shrinks and not plan.trim:
+        raise ConfigError("nothing to compress: say --bottleneck, --recurrent or --trim")
+    claim(folder)
+    before = encoder_sizes(encoder)
+    student = _trimmed(encoder, plan.trim)
+    if plan.shrinks:
+        student = make_student(student, plan.bottleneck, plan.recurrent, plan.repeats, plan.initial, plan.seed)
+    write(student, folder)
+    return before, encoder_sizes(student)
+
+
+def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:
+    """Return the sizes before and after, of an encoder or of a configuration alone; writes nothing.
+
+    Raises:
+        ConfigError: the plan does not fit, or a vocabulary is to be trimmed where there is no tokenizer.
+        EncoderError: the encoder cannot be compressed.
+        DataError: a text file is missing or damaged.
+    """
+    if isinstance(source, Encoder):
+        before = encoder_sizes(source)
+        config = _trimmed(source, plan.trim).model[0].auto_model.config
+    elif plan.trim:
+        raise ConfigError("--trim needs an encoder with its tokenizer and weights; this is a configuration alone")
+    else:
+        before, config = config_sizes(source), source
+    if not plan.shrinks:
+        after = encoder_sizes(source) if isinstance(source, Encoder) and not plan.trim else config_sizes(config)
+    else:
+        after = planned_sizes(config, plan.bottleneck, plan.recurrent, plan.repeats)
+    missing = before.counts["other"] - after.counts["other"]
+    return before, with_other(after, missing)
+
+
+def export(encoder: Encoder, folder: Path) -> bool:
+    """Write the stock model of an encoder to a folder; returns whether it was compressed before.
+
+    Raises:
+        RunFolderError: the folder is not empty or cannot be written.
+    """
+    claim(folder)
+    write(plain(encoder), folder)
+    return is_compressed(encoder)
+
+
+def bare_config(name: str) -> Any | None:
+    """Return the configuration in a `config.json`, or in a folder that has one and no weights; none for all else.
+
+    Raises:
+        EncoderError: it cannot be read.
+    """
+    path = Path(name)
+    if path.is_dir():
+        if not (path / "config.json").is_file() or any(next(path.rglob(pattern), None) for pattern in _WEIGHTS):
+            return None
+    elif not path.is_file():
+        return None
+    try:
+        return AutoConfig.from_pretrained(name, local_files_only=True)
+    except Exception as error:  # transformers raises anything from OSError to its own validation errors
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise EncoderError(f"{name}: no configuration that can be read: {first}") from error
+
+
+def claim(folder: Path) -> None:
+    """Raise `RunFolderError` unless a folder is new or empty; asked before work begins, and makes nothing."""
+    try:
+        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    except OSError as error:
+        raise RunFolderError(f"{folder} cannot be written: {error.strerror}") from None
+    if taken:
+        raise RunFolderError(f"{folder} exists already; choose another folder with -o")
+
+
+def write(encoder: Encoder, folder: Path) -> None:
+    """Write an encoder with the lengths it was published with; `RunFolderError` when that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        encoder.model.save_pretrained(str(folder), create_model_card=False)
+    except Exception as error:  # safetensors raises its own error type for a full disk
+        raise RunFolderError(f"{folder} cannot be written: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _trimmed(encoder: Encoder, paths: Sequence[Path]) -> Encoder:
+    if not paths:
+        return encoder
+    from metasearch.compress.vocabulary import trim
+
+    return trim(encoder, read_texts(paths))

@@ -1,0 +1,131 @@
+"""How many weights each part of an encoder has, of the encoder itself or of its configuration alone."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AutoModel
+
+from metasearch.encoders._compressed import CompressedConfig, CompressedModel
+from metasearch.encoders.base import Encoder
+from metasearch.errors import EncoderError
+
+COMPONENTS = ("words", "projection", "positions", "types", "LayerNorm", "layers", "pooler", "other")
+"""The parts of an encoder. `other` is what sentence-transformers puts after the transformer, such as a dense layer."""
+
+RULE = (
+    "Counting rule of the papers: embedding = words + projection + positions (+ types + LayerNorm), encoder = layers "
+    "that exist; pooler and other modules are in neither. A weight that is used several times counts once."
+)
+
+# The first that a parameter's name begins with decides.
+_PREFIXES = {
+    "embeddings.word_embeddings.projection.": "projection",
+    "embeddings_project.": "projection",  # ELECTRA, from the width of the tables to that of the layers
+    "embeddings.word_embeddings.": "words",
+    "embeddings.position_embeddings.": "positions",
+    "embeddings.token_type_embeddings.": "types",
+    "embeddings.LayerNorm.": "LayerNorm",
+    "encoder.": "layers",
+    "transformer.": "layers",  # DistilBERT
+    "pooler.": "pooler",
+}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Numbers of weights.
+
+    Attributes:
+        counts: of each of `COMPONENTS`.
+    """
+
+    counts: Mapping[str, int]
+
+    @property
+    def embedding(self) -> int:
+        """Words, projection and positions: the embedding of the papers' tables."""
+        return sum(self.counts[part] for part in ("words", "projection", "positions"))
+
+    @property
+    def embedding_block(self) -> int:
+        """All that comes before the first layer: `embedding` with types and LayerNorm."""
+        return self.embedding + self.counts["types"] + self.counts["LayerNorm"]
+
+    @property
+    def total(self) -> int:
+        """All weights."""
+        return sum(self.counts.values())
+
+    def rows(self) -> dict[str, int]:
+        """Return what a table shows, in its order: each part that there is, then the sums."""
+        return {
+            **self.counts,
+            "embedding: words + projection + positions": self.embedding,
+            "embedding + types + LayerNorm": self.embedding_block,
+            "encoder: layers": self.counts["layers"],
+            "whole model": self.total,
+        }
+
+
+def encoder_sizes(encoder: Encoder) -> Sizes:
+    """Return the sizes of an encoder."""
+    transformer = encoder.model[0].auto_model
+    sizes = _sizes(_counted(transformer.named_parameters()))
+    return with_other(sizes, sum(p.numel() for p in encoder.model.parameters()) - sizes.total)
+
+
+def config_sizes(config: Any) -> Sizes:
+    """Return the sizes of the transformer that a configuration describes; makes no weights.
+
+    Args:
+        config: of transformers; stock or compressed.
+
+    Raises:
+        EncoderError: it describes no model, such as one whose heads do not divide its width.
+    """
+    try:
+        with torch.device("meta"):
+            model = CompressedModel(config) if isinstance(config, CompressedConfig) else AutoModel.from_config(config)
+    except Exception as error:  # transformers raises what the model's own code does
+        raise EncoderError(f"no model can be made of this configuration: {str(error).strip()}") from error
+    return _sizes(_counted(model.named_parameters()))
+
+
+def planned_sizes(config: Any, bottleneck: int | None, recurrent: int | None, repeats: int | None = None) -> Sizes:
+    """Return the sizes of the student that `make_student` would make, from the assistant's configuration alone.
+
+    Raises:
+        EncoderError: the model is of a kind that cannot be compressed, or is compressed already.
+        ConfigError: a number does not fit it.
+    """
+    return config_sizes(CompressedConfig(backbone=config, bottleneck=bottleneck, recurrent=recurrent, repeats=repeats))
+
+
+def with_other(sizes: Sizes, weights: int) -> Sizes:
+    """Return sizes with further weights counted as `other`."""
+    return Sizes({**sizes.counts, "other": sizes.counts["other"] + weights})
+
+
+def mebibytes(weights: int, bytes_each: int) -> float:
+    """Return the memory of weights of 4 (fp32) or 2 (fp16) bytes in MiB."""
+    return weights * bytes_each / 2**20
+
+
+def _counted(parameters: Iterable[tuple[str, nn.Parameter]]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for name, parameter in parameters:
+        counts[_component(name)] += parameter.numel()
+    return counts
+
+
+def _component(name: str) -> str:
+    plain = name.removeprefix(f"{CompressedModel.base_model_prefix}.")
+    return next((part for prefix, part in _PREFIXES.items() if plain.startswith(prefix)), "other")
+
+
+def _sizes(counts: Counter[str]) -> Sizes:
+    return Sizes({part: counts[part] for part in COMPONENTS})

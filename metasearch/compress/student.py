@@ -1,0 +1,94 @@
+"""A student: the small encoder that distillation trains, made from an assistant's weights.
+
+Multi-stage distillation paper, section 3.1.3.
+"""
+
+import copy
+from typing import Any, Literal, get_args
+
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import nn
+
+from metasearch.encoders._compressed import CompressedConfig, CompressedModel
+from metasearch.encoders._factorised import FactorisedEmbedding
+from metasearch.encoders.base import Encoder
+from metasearch.errors import ConfigError, nearest
+from metasearch.seeding import seed_of
+
+Initial = Literal["svd", "random"]
+"""What a bottleneck starts from.
+
+- `svd`: the best approximation of the assistant's word table; positions, types and LayerNorm are the assistant's.
+- `random`: as the authors have it; the whole embedding block is fresh, from PyTorch's defaults.
+"""
+
+
+def make_student(
+    assistant: Encoder,
+    bottleneck: int | None,
+    recurrent: int | None,
+    repeats: int | None = None,
+    initial: Initial = "svd",
+    seed: int = 0,
+    name: str | None = None,
+) -> Encoder:
+    """Return a compressed encoder whose layers, and word table where it stays whole, are an assistant's.
+
+    Pooling, further modules, prompts, tokenizer and lengths are the assistant's, too. The assistant stays as it is.
+
+    Args:
+        assistant: of a kind in `metasearch.encoders._compressed.BACKBONES`.
+        bottleneck: columns K of the word table's narrow factor; none leaves the table whole.
+        recurrent: layers M to keep, the first of the assistant's L; none keeps all.
+        repeats: how often they run; by default L/M times. 1 makes a student without recurrence.
+        initial: what the bottleneck starts from.
+        seed: of fresh weights.
+        name: what results are labelled with; by default the assistant's name with K and M.
+
+    Raises:
+        EncoderError: the assistant is of a kind that cannot be compressed, or is compressed already.
+        ConfigError: a number does not fit the assistant, or `initial` is unknown or has no bottleneck to start.
+    """
+    if initial not in get_args(Initial):
+        raise ConfigError(f"unknown initial '{initial}'.{nearest(initial, get_args(Initial))}")
+    if initial == "random" and bottleneck is None:
+        raise ConfigError("initial random is for a bottleneck; without one, the assistant's word table is kept")
+    source = assistant.model[0].auto_model
+    config = CompressedConfig(
+        backbone=source.config,
+        bottleneck=bottleneck,
+        recurrent=recurrent,
+        repeats=repeats,
+        attn_implementation=source.config._attn_implementation,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_of(seed, "student"))
+        student = CompressedModel(config)
+        _copy(source, student.backbone)
+        if initial == "random":
+            _refresh(student.backbone.embeddings)
+    table = student.get_input_embeddings()
+    if initial == "svd" and isinstance(table, FactorisedEmbedding):
+        table.approximate(source.get_input_embeddings().weight)
+    label = name or "".join([assistant.name, f"-b{bottleneck}" * bool(bottleneck), f"-r{recurrent}" * bool(recurrent)])
+    made = Encoder(with_transformer(assistant.model, student.to(torch.float32)), label, assistant.max_length)
+    return made.to(assistant.device)
+
+
+def with_transformer(model: SentenceTransformer, transformer: Any) -> SentenceTransformer:
+    """Return a copy of a model around another transformer; the model's own is not copied."""
+    return copy.deepcopy(model, {id(model[0].auto_model): transformer})
+
+
+def _copy(source: nn.Module, target: nn.Module) -> None:
+    """Copy all weights that have the same name in both; the target's layers are numbered as the source's first."""
+    wanted = target.state_dict()
+    target.load_state_dict({key: value for key, value in source.state_dict().items() if key in wanted}, strict=False)
+
+
+def _refresh(block: nn.Module) -> None:
+    """Draw all weights of a block anew: Embedding N(0, 1), Linear U(±1/√K), LayerNorm 1 and 0."""
+    for module in block.modules():
+        if isinstance(module, nn.Embedding | nn.Linear | nn.LayerNorm):
+            module.reset_parameters()

@@ -1,0 +1,140 @@
+"""Vocabularies: learn one from texts, and give an encoder another one.
+
+A third operation, `trim`, makes the vocabulary of an encoder smaller without any change to its vectors.
+"""
+
+import copy
+from collections.abc import Iterable
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from metasearch.compress import _train_pieces as pieces
+from metasearch.compress._initial import Initial, first_rows
+from metasearch.compress._replace import replaced, word_table
+from metasearch.compress._train_pieces import Kind
+from metasearch.compress.trimming import trim
+from metasearch.encoders.base import Encoder
+from metasearch.errors import ConfigError, DataError, nearest
+
+__all__ = ["BYTES", "Initial", "Kind", "train_tokenizer", "trim", "with_vocabulary"]
+
+# The order of XLM-R: `<s>` 0, `<pad>` 1, `</s>` 2, `<unk>` 3, and `<mask>` last. Positions of its family depend on it.
+_FIRST = ("<s>", "<pad>", "</s>", "<unk>")
+_MASK = "<mask>"
+BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+# With these among its pieces, a unigram model never takes a text that spells out the name of a byte for the byte.
+_OF_BYTE_NAMES = frozenset("".join(BYTES))
+
+
+def train_tokenizer(
+    texts: Iterable[str], size: int, kind: Kind = "unigram", lowercase: bool = False, max_length: int = 512
+) -> PreTrainedTokenizerFast:
+    """Learn a vocabulary in which no text is unknown: rare characters are spelt as UTF-8 bytes `<0x00>` to `<0xFF>`.
+
+    Texts are normalised with NFKC, runs of white space count as one space, and a word begins with `▁`, as in
+    SentencePiece. Special tokens and template `<s> A </s>` are those of XLM-R. The same texts give the same tokenizer.
+
+    Args:
+        texts: what to learn from; they are held in memory.
+        size: tokens in all, special ones and the 256 bytes included.
+        kind: `unigram` (Kudo, 2018) or `bpe` (Sennrich et al., 2016).
+        lowercase: make all texts lower case.
+        max_length: the longest input in tokens that the tokenizer says it is for.
+
+    Raises:
+        ConfigError: no such kind, or the size does not even hold the characters of the texts.
+        DataError: there is no text, or the texts do not have so many pieces; says how many they have.
+    """
+    if kind not in ("unigram", "bpe"):
+        raise ConfigError(f"unknown kind of tokenizer '{kind}'.{nearest(kind, ['unigram', 'bpe'])}")
+    blank = _blank(lowercase)
+    lines = [line for text in texts if (line := blank.normalizer.normalize_str(text))]
+    if not lines:
+        raise DataError("a tokenizer needs texts to learn from; these are empty")
+    alphabet = pieces.covered(lines)
+    fixed = len(_FIRST) + len(BYTES) + 1
+    characters = {"▁", *alphabet, *(_OF_BYTE_NAMES if kind == "unigram" else ())}
+    least = fixed + len(characters)
+    if size < least:
+        raise ConfigError(
+            f"size {size}: {fixed} special tokens and bytes and {len(characters)} characters need {least} at least"
+        )
+    rare = {ord(character): " " for character in set().union(*lines) - alphabet}
+    tokenizer = _finished(blank, _model(kind, blank, [line.translate(rare) for line in lines], size - fixed))
+    reached = tokenizer.get_vocab_size()
+    if reached < size:
+        raise DataError(f"size {size}: the texts have pieces for {reached} only; take {reached}, or more texts")
+    names = {"bos": "<s>", "cls": "<s>", "pad": "<pad>", "eos": "</s>", "sep": "</s>", "unk": "<unk>", "mask": _MASK}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=max_length,
+        model_input_names=["input_ids", "attention_mask"],
+        **{f"{role}_token": name for role, name in names.items()},
+    )
+
+
+def with_vocabulary(
+    encoder: Encoder, tokenizer: PreTrainedTokenizerBase, initial: Initial = "pieces", seed: int = 0
+) -> Encoder:
+    """Return an encoder with another tokenizer and a new word table, and all else as it was.
+
+    Special tokens take the rows of their counterparts. With `pieces`, a token that stands in the old vocabulary, too,
+    takes its row, and any other the mean of the rows that the old tokenizer gives for its text. What is left, or with
+    `random` all but special tokens, is drawn from normal distributions with mean and deviation of the old columns.
+
+    Args:
+        encoder: stays as it is.
+        tokenizer: of transformers; it is copied.
+        initial: where new rows come from.
+        seed: of the rows that are drawn.
+
+    Raises:
+        ConfigError: there is no such way to begin.
+        EncoderError: the encoder cannot take the tokenizer: no padding token, or MPNet with a padding token that is
+            not number 1.
+    """
+    if initial not in ("pieces", "random"):
+        raise ConfigError(f"unknown initial '{initial}'.{nearest(initial, ['pieces', 'random'])}")
+    old = encoder.model.tokenizer
+    new = copy.deepcopy(tokenizer)
+    table = word_table(encoder.model[0].auto_model).weight.detach()
+    rows = first_rows(table, old, new, initial, seed)
+    new.model_max_length = encoder.model.max_seq_length
+    return replaced(encoder, new, rows)
+
+
+def _blank(lowercase: bool) -> Tokenizer:
+    tokenizer = Tokenizer(models.BPE())
+    lower = [normalizers.Lowercase()] if lowercase else []
+    spaces = [normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), *lower, *spaces])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    return tokenizer
+
+
+def _model(kind: Kind, blank: Tokenizer, lines: list[str], count: int) -> models.Model:
+    """Return the model with special tokens, bytes, at most `count` pieces, and the mask, in this order."""
+    if kind == "bpe":
+        learned, merges = pieces.bpe(blank, lines, count)
+        names = [*_FIRST, *BYTES, *learned, _MASK]
+        vocabulary = {name: number for number, name in enumerate(names)}
+        return models.BPE(vocabulary, merges, unk_token="<unk>", byte_fallback=True)
+    found = pieces.unigram(blank, lines, count, _OF_BYTE_NAMES)
+    # A byte is chosen where no piece fits, whatever its score, and never for a text that looks like its name.
+    byte = 2 * len(BYTES[0]) * found[-1][1]
+    fixed = [*((name, 0.0) for name in _FIRST), *((name, byte) for name in BYTES)]
+    return models.Unigram([*fixed, *found, (_MASK, 0.0)], len(_FIRST) - 1, True)
+
+
+def _finished(tokenizer: Tokenizer, model: models.Model) -> Tokenizer:
+    tokenizer.model = model
+    tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()])
+    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in _FIRST])
+    tokenizer.add_special_tokens([AddedToken(_MASK, special=True, normalized=False, lstrip=True)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>",
+        pair="<s> $A </s> </s> $B </s>",
+        special_tokens=[("<s>", 0), ("</s>", 2)],
+    )
+    return tokenizer
