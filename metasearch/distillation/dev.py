@@ -57,7 +57,7 @@ class Dev:
         now = health(encoder.encode(texts, "text", self.output))
         warning = diagnose(now, self._before, encoder.dimension(self.output))
         if warning:
-            log.warning("%s", warning)
+            log.warning(warning)
         self._before = self._before or now
         self.note({**measured, **asdict(now)})
         return score

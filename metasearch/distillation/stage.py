@@ -65,8 +65,12 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
         ConfigError: the learner or an option is wrong, or `against` is missing or in vain.
     """
     found: type[Learner] = registry.load("learners", stage.learner).LEARNER
-    if found.links != (1,) and stage.data != "scored":
+    if 1 not in found.links:
         raise ConfigError(f"{where}: learner '{stage.learner}' learns from episodes; it is run by `metasearch train`")
+    if stage.data not in found.data:
+        raise ConfigError(
+            f"{where}: learner '{stage.learner}' learns from {' or '.join(found.data)} data, not {stage.data}"
+        )
     options = taskfile.check(stage.options, found.Options, f"{where}: options")
     wanted = found.wanted(options)
     if wanted and stage.against is None:

@@ -46,7 +46,9 @@ class Learner(ABC):
 
     Options: ClassVar[type[Declared]]
     links: ClassVar[tuple[int, ...]] = (2, 3)
-    """Numbers of sets that an episode of this learner may have; 1 alone makes it a stage of a distillation."""
+    """Numbers of sets that an episode of this learner may have; with 1 it can be a stage of a distillation."""
+    data: ClassVar[tuple[str, ...]] = ("scored",)
+    """Kinds of data that it learns from as such a stage: `parallel`, `scored` or `entailment`."""
 
     def __init__(self, encoder: Encoder, loss: Loss, options: Any, targets: Targets | None = None) -> None:
         self.encoder = encoder

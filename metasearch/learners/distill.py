@@ -43,6 +43,7 @@ class Distill(Learner):
         temperature: Rate = 0.05
 
     links = (1,)
+    data = ("parallel",)
 
     @classmethod
     def wanted(cls, options: Any) -> Wanted:

@@ -56,6 +56,7 @@ class EMA(Learner):
 
     options: Options
     links = (1,)
+    data = ("parallel",)
 
     def __init__(self, encoder: Encoder, loss: Loss, options: Options) -> None:
         super().__init__(encoder, loss, options)

@@ -36,6 +36,7 @@ class Entailment(Learner):
 
     options: Options
     links = (1,)
+    data = ("entailment",)
 
     def __init__(self, encoder: Encoder, loss: Loss, options: Options) -> None:
         super().__init__(encoder, loss, options)
