@@ -31,6 +31,7 @@ Output = Literal["sentence", "pooled", "embedding", "tokens"]
 """
 
 _ROBERTA_FAMILY = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet")
+_TOKENISED_AT_ONCE = 4096
 _PROMPTS: dict[Role, str] = {"question": "query", "candidate": "document"}
 
 
@@ -184,11 +185,13 @@ class Encoder:
 
     def _tokenised(self, texts: Sequence[str], role: Role) -> list[dict[str, list[int]]]:
         new = [text for text in dict.fromkeys(texts) if (role, text) not in self._tokens]
-        if new:
-            prompt = self.model.prompts.get(_PROMPTS.get(role, ""), "") or ""
-            limit = self.limit(role)
-            encoded = self._tokenizer([prompt + text for text in new], truncation=True, max_length=limit)
-            for i, text in enumerate(new):
+        prompt = self.model.prompts.get(_PROMPTS.get(role, ""), "") or ""
+        limit = self.limit(role) if new else 0
+        # A tokenizer holds far more of each text than its ids until all of its texts are done.
+        for start in range(0, len(new), _TOKENISED_AT_ONCE):
+            chunk = new[start : start + _TOKENISED_AT_ONCE]
+            encoded = self._tokenizer([prompt + text for text in chunk], truncation=True, max_length=limit)
+            for i, text in enumerate(chunk):
                 self._tokens[role, text] = {key: values[i] for key, values in encoded.items()}
         return [self._tokens[role, text] for text in texts]
 

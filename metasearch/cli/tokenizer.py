@@ -1,0 +1,108 @@
+"""`metasearch tokenizer`: learn a vocabulary from texts, and give it to an encoder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from metasearch.cli import _options
+from metasearch.errors import ConfigError, RunFolderError
+
+
+@click.command("tokenizer", short_help="Learn a vocabulary from texts.")
+@click.argument("texts", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--size",
+    type=click.IntRange(min=1),
+    default=32000,
+    show_default=True,
+    help="Tokens in all, special ones and the 256 bytes included.",
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["unigram", "bpe"]),
+    default="unigram",
+    show_default=True,
+    help="How pieces are found.",
+)
+@click.option("--lowercase", is_flag=True, help="Make all texts lower case.")
+@click.option(
+    "--max-length",
+    type=click.IntRange(min=3),
+    metavar="N",
+    help="Longest input in tokens, by default 512; with --encoder it is the encoder's.",
+)
+@click.option("--encoder", help="Write this encoder with the new vocabulary: built-in name, local folder or hub name.")
+@click.option(
+    "--initial",
+    type=click.Choice(["pieces", "random"]),
+    help="Where the new rows of its word table come from: the old pieces of a token (default), or chance.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the rows that are drawn.")
+@_options.trust
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="New or empty folder."
+)
+def command(
+    texts: Sequence[Path],
+    size: int,
+    kind: Any,
+    lowercase: bool,
+    max_length: int | None,
+    encoder: str | None,
+    initial: Any,
+    seed: int,
+    trust_remote_code: bool,
+    output: Path,
+) -> None:
+    """Learn a vocabulary from TEXTS, files or folders of *.txt and *.tsv, each also as .gz, and write it to DIR.
+
+    A line is a text; in a .tsv file the first two columns are. No text is unknown to the tokenizer: characters too rare
+    for a token of their own are spelt as bytes. Prints how many tokens it makes of each file.
+
+    \b
+    Examples:
+      metasearch tokenizer corpus/ --size 32000 -o vocabulary
+      metasearch tokenizer corpus/en-de.tsv.gz --size 16000 --encoder minilm -o bilingual-minilm
+    """
+    from metasearch.compress import job
+    from metasearch.compress.texts import read_texts, text_files
+    from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
+    from metasearch.run import load_encoder
+
+    if encoder is None and initial is not None:
+        raise ConfigError("--initial says where an encoder's rows come from; name the encoder with --encoder")
+    if encoder is not None and max_length is not None:
+        raise ConfigError("--max-length goes without --encoder: an encoder keeps its own")
+    files = text_files(texts)
+    old = None if encoder is None else load_encoder(encoder, seed=seed, trust_remote_code=trust_remote_code)
+    job.claim(output)
+    tokenizer = train_tokenizer(read_texts(files), size, kind, lowercase, max_length or 512)
+    if old is None:
+        _save(tokenizer, output)
+    else:
+        job.write(with_vocabulary(old, tokenizer, initial or "pieces", seed), output)
+    click.echo(_table(tokenizer, files))
+    click.echo(f"\n{'tokenizer' if old is None else 'encoder'} of {len(tokenizer):,} tokens: {output}")
+
+
+def _save(tokenizer: Any, folder: Path) -> None:
+    try:
+        tokenizer.save_pretrained(str(folder))
+    except Exception as error:  # the tokenizer's own library raises bare exceptions
+        raise RunFolderError(f"{folder} cannot be written: {error}") from error
+
+
+def _table(tokenizer: Any, files: Sequence[Path]) -> str:
+    from metasearch.compress.fertility import fertility
+    from metasearch.compress.texts import read_file
+    from metasearch.evaluation.report import markdown
+
+    found = [(path, fertility(tokenizer, read_file(path))) for path in files]
+    header = ["file", "tokens", "a word", "a character", "bytes"]
+    rows = [
+        [str(path), f"{one.tokens:,}", f"{one.per_word:.2f}", f"{one.per_character:.3f}", f"{one.spelt_share:.2%}"]
+        for path, one in found
+    ]
+    return markdown(header, rows)
