@@ -31,7 +31,7 @@ from metasearch.errors import ConfigError
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="PATH",
-    help="Keep only the vocabulary of these text files, plain or .gz; all columns of .tsv; repeatable.",
+    help="Keep only the vocabulary of these text files, plain or .gz; the first two columns of .tsv; repeatable.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of fresh weights.")
 @click.option("--sizes-only", is_flag=True, help="Print the table and write nothing; a config.json is enough.")

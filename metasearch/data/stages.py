@@ -88,6 +88,8 @@ class Stage(Declared):
             raise Contradiction(f"{self.data} data has no '{self.monitor}'; known: {self._monitors()}", "monitor")
         if self.corpus.dev == 0:
             raise Contradiction("the dev score needs some pairs held out; 0 leaves it none", "corpus", "dev")
+        if self.monitor == "cosine" and self.against is None:
+            raise Contradiction("cosine is that to the vectors of a frozen role; the stage has no against", "monitor")
         if self.against == self.trains:
             raise Contradiction(f"the {self.trains} cannot be its own frozen teacher", "against")
         return self

@@ -59,7 +59,8 @@ class Dev:
         if warning:
             log.warning(warning)
         self._before = self._before or now
-        self.note({**measured, **asdict(now)})
+        shape = asdict(now)
+        self.note({"alike": shape.pop("cosine"), **shape, **measured})
         return score
 
     def _score(self, encoder: Encoder) -> float:
@@ -79,6 +80,7 @@ class Dev:
 
     def _loss(self) -> float:
         """Return the mean over the held-out pairs of the stage's loss, without dropout."""
+        training = self.learner.encoder.embedder.training
         self.learner.train(False)
         total, count = 0.0, 0
         with torch.no_grad():
@@ -87,6 +89,7 @@ class Dev:
                 size = len(episodes[0].sets[0].examples)
                 total += size * self.learner.outer_loss(episodes).total.item()
                 count += size
+        self.learner.train(training)
         return total / count
 
     def _cosine(self, pairs: Sequence[Translation], source: Vectors, target: Vectors) -> float:

@@ -1,14 +1,9 @@
 """Runs one stage in its own folder: data, targets, learner, and the engine's loop."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from metasearch import registry
 from metasearch.data import taskfile
@@ -16,14 +11,14 @@ from metasearch.data.stages import Stage
 from metasearch.distillation.config import DistillConfig
 from metasearch.distillation.dev import Dev
 from metasearch.distillation.roles import Roles
-from metasearch.distillation.sources import Source, read_source, texts_of
-from metasearch.encoders._targets import TargetStore
+from metasearch.distillation.sources import Source, read_source
+from metasearch.distillation.targets import targets_of
 from metasearch.encoders.base import Encoder, Output
 from metasearch.engine.run_folder import Logged, RunFolder
 from metasearch.engine.schedule import Phase, Schedule
 from metasearch.engine.trainer import Listener, Outcome, Trainer
 from metasearch.errors import ConfigError, DataError
-from metasearch.learners._targets import Targets, Wanted
+from metasearch.learners._targets import Wanted
 from metasearch.learners.base import Learner
 
 log = logging.getLogger(__name__)
@@ -42,20 +37,6 @@ class Finished:
     encoder: Encoder
     outcome: Outcome
     described: str
-
-
-class LiveTokens:
-    """Outputs of a frozen encoder at every token, computed when they are asked for: they are no rows of texts."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self.encoder = encoder
-
-    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the output of the embedding block at every token, `(N, H)`, text after text."""
-        with torch.no_grad():
-            found = self.encoder.embedder(self.encoder.features(texts, "text"), "tokens")
-        rows: NDArray[np.float32] = found.float().cpu().numpy()
-        return rows
 
 
 def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | None]:
@@ -77,6 +58,8 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
         raise ConfigError(f"{where}: learner '{stage.learner}' needs a frozen role to learn from, under `against`")
     if not wanted and stage.against is not None:
         raise ConfigError(f"{where}: learner '{stage.learner}' takes no targets; leave out `against`")
+    if wanted and wanted.output == "tokens" and stage.monitor == "cosine":
+        raise ConfigError(f"{where}: monitor: cosine is between vectors of texts; options.output is tokens")
     return found, options, wanted
 
 
@@ -101,11 +84,16 @@ def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, 
     log.info("stage %s: %s", name, source.described)
     if source.report:
         log.info("stage %s: %s", name, source.report)
-    targets = _targets(config, stage, wanted, roles, source, files) if wanted else None
-    learner = kind(encoder, stage.loss, options, targets) if wanted else kind(encoder, stage.loss, options)
     batches = source.batches(encoder, stage.budget.batch, config.seed, name)
     limits = [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]
     total = min(limit for limit in limits if limit)
+    if wanted and stage.against:
+        frozen = roles.at(stage.against, stage.max_length)
+        pairs = [*(source.train[i] for i in batches.visited(total)), *source.dev]
+        folder = Path(config.targets) if config.targets else files.path.parent / "targets"
+        learner = kind(encoder, stage.loss, options, targets_of(frozen, encoder, wanted, pairs, folder))
+    else:
+        learner = kind(encoder, stage.loss, options)
     trainer = Trainer(
         learner,
         Schedule((Phase(name, batches, total),), total, stage.budget.batch),
@@ -139,41 +127,3 @@ def _same_data(folder: Path, source: Source) -> None:
     if path.is_file() and path.read_text(encoding="utf-8").split()[0] != source.fingerprint:
         raise DataError(f"{folder}: the data has changed since the stage began; it cannot go on with other data")
     path.write_text(f"{source.fingerprint} {source.described}\n", encoding="utf-8")
-
-
-def _targets(
-    config: DistillConfig, stage: Stage, wanted: Wanted, roles: Roles, source: Source, files: RunFolder
-) -> Targets:
-    """Return the outputs of the stage's frozen role on all texts that it is asked for, each computed once."""
-    assert stage.against is not None
-    frozen = roles.at(stage.against, stage.max_length)
-    trained = roles.at(stage.trains, stage.max_length)
-    if frozen.dimension(wanted.output) != trained.dimension(wanted.output):
-        raise ConfigError(
-            f"the {stage.against} {frozen.name} gives vectors of {frozen.dimension(wanted.output)} dimensions, the "
-            f"{stage.trains} {trained.name} of {trained.dimension(wanted.output)}; they must be the same"
-        )
-    if wanted.output == "tokens":
-        if frozen.model.tokenizer.get_vocab() != trained.model.tokenizer.get_vocab():
-            raise ConfigError(f"output tokens: the {stage.against} and the {stage.trains} have different vocabularies")
-        return LiveTokens(frozen)
-    pairs = [texts_of(pair) for part in (source.train, source.dev) for pair in part]
-    texts = dict.fromkeys(text for pair in pairs for text in (pair if wanted.translations else pair[:1]))
-    folder = Path(config.targets) if config.targets else files.path.parent / "targets"
-    log.info("%s texts for the %s; what is kept already is not computed again", f"{len(texts):,}", stage.against)
-    store = TargetStore(folder)
-    return store.targets(frozen, list(texts), "text", wanted.output, _Told(stage.against))
-
-
-class _Told:
-    """Says how far the frozen role has come, a line for each tenth."""
-
-    def __init__(self, role: str) -> None:
-        self.role = role
-        self._told = 0
-
-    def __call__(self, done: int, total: int) -> None:
-        tenth = 10 * done // total
-        if tenth > self._told:
-            self._told = tenth
-            log.info(f"{self.role}: {done:,} of {total:,} texts")

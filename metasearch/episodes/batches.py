@@ -95,6 +95,12 @@ class Batches:
             self._epoch = (epoch, self._cut(epoch))
         return self._epoch[1][place]
 
+    def visited(self, steps: int) -> Order:
+        """Return the numbers of the examples that the first steps look at, sorted and each once."""
+        if steps >= self.steps_per_epoch and len(self._members) == 1:
+            return np.arange(len(self.examples))
+        return np.unique(np.concatenate([self.rows(step) for step in range(steps)]))
+
     def _cut(self, epoch: int) -> list[Order]:
         """Return the batches of an epoch."""
         rng = stream(self.seed, self.name, "epoch", epoch)

@@ -41,11 +41,12 @@ def contrast(
         same: whether the sources of two pairs are the same text, `(N, N)`.
         temperature: of `ce`.
     """
-    cosines = F.normalize(source, dim=-1) @ F.normalize(target, dim=-1).T
-    if kind == "bool":
-        return F.mse_loss(cosines, same.to(cosines.dtype))
-    unit = F.normalize(teacher, dim=-1)
-    wanted = unit @ unit.T
-    if kind == "soft":
-        return F.mse_loss(cosines, wanted)
-    return -(wanted * torch.log_softmax(cosines / temperature, dim=1)).sum(1).mean()
+    with torch.autocast(source.device.type, enabled=False):  # a product in bfloat16 has 8 bits of each cosine
+        cosines = F.normalize(source, dim=-1) @ F.normalize(target, dim=-1).T
+        if kind == "bool":
+            return F.mse_loss(cosines, same.to(cosines.dtype))
+        unit = F.normalize(teacher, dim=-1)
+        wanted = unit @ unit.T
+        if kind == "soft":
+            return F.mse_loss(cosines, wanted)
+        return -(wanted * torch.log_softmax(cosines / temperature, dim=1)).sum(1).mean()
