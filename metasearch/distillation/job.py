@@ -78,7 +78,9 @@ def _checked(config: DistillConfig) -> list[Benchmark]:
         learner_of(recipe.stages[name], f"recipe '{recipe.recipe}': stages.{name}")
         flag = {"parallel": "corpus"}.get(recipe.stages[name].data, recipe.stages[name].data)
         if not getattr(config, flag):
-            raise ConfigError(f"recipe '{recipe.recipe}': stage '{name}' needs --{flag} FILES")
+            raise ConfigError(
+                f"recipe '{recipe.recipe}': stage '{name}' needs --{flag} FILES; --stages runs a part of the stages"
+            )
     Roles(config)
     return [load_benchmark(task, None, 0, config.data, config.include) for task in config.evaluate]
 

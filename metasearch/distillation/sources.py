@@ -19,7 +19,6 @@ from metasearch.data.translation import Translation
 from metasearch.distillation.config import DistillConfig
 from metasearch.encoders.base import Encoder
 from metasearch.episodes.batches import Batches
-from metasearch.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -79,13 +78,9 @@ def read_source(config: DistillConfig, stage: Stage, encoder: Encoder) -> Source
         encoder: counts tokens, where long pairs are left out.
 
     Raises:
-        ConfigError: no files are given for this kind of data.
         DataError: a file is missing or damaged, or too small for the dev part.
     """
     paths = {"parallel": config.corpus, "scored": config.scored, "entailment": config.entailment}[stage.data]
-    if not paths:
-        flag = {"parallel": "corpus"}.get(stage.data, stage.data)
-        raise ConfigError(f"recipe '{config.recipe.recipe}': its stages need --{flag} FILES")
     files = [Path(path) for path in paths]
     if stage.data == "parallel":
         return _parallel(files, stage, encoder, config.seed)

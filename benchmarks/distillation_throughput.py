@@ -1,0 +1,233 @@
+"""Pairs per second of two stages of distillation, beside sentence-transformers' own way to learn from translations.
+
+    python benchmarks/distillation_throughput.py --data ~/data
+    python benchmarks/distillation_throughput.py --shape large-table --stage contrast --rounds 8
+
+Both sides train the same student on the same pairs, with the recipe's batch, length, dropout and optimiser settings.
+Rounds of some steps take turns in one process, so that what else the machine does falls on both. Our batches are the
+first of an epoch of 50, pairs of similar length together; the peer has the pairs of our round in random order. A first
+round of one step is not counted. Neither side is scored or writes checkpoints while it is timed.
+
+Ours is the loop of `metasearch distill`. The peer's ways are
+
+- `st-live`: the frozen encoder encodes each batch, as `ParallelSentencesDataset` does without its cache; then
+  `MSELoss`, clipping, and the fused AdamW that transformers' Trainer takes by default since torch 2.8;
+- `st-live-loop`: the same with torch's default AdamW, a loop on a CPU, which the older `fit` takes;
+- `st-labels`: all vectors computed before training, as `make_multilingual.py` does; fused AdamW.
+
+In stage `contrast` we compute a contrastive loss besides, which the peer has no counterpart of. Time before the first
+step (ours: counting tokens and filling the store; of `st-labels`: the vectors) is spread over the epochs of the recipe
+and, in rows of their own, charged to a single one. Metrics that begin with `cpu_` are by the time of the processor,
+which says more than the clock on the wall where other work shares the machine.
+"""
+
+import copy
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import torch
+
+from _peer import WAYS, Rounds, Seconds, clock, peers_of
+from metasearch import jobs
+from metasearch.catalog import load_distillation
+from metasearch.compress.student import make_student, with_transformer
+from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
+from metasearch.config import MaxLength
+from metasearch.data.corpus.read import read_corpus
+from metasearch.data.corpus.settings import CorpusSettings
+from metasearch.data.stages import Stage
+from metasearch.data.translation import Translation
+from metasearch.distillation.sources import Source, texts_of
+from metasearch.distillation.stage import learner_of
+from metasearch.encoders._targets import TargetStore
+from metasearch.encoders.base import Encoder
+from metasearch.engine.schedule import Phase, Schedule
+from metasearch.engine.trainer import Trainer
+from metasearch.episodes.batches import Batches
+from metasearch.evaluation.report import markdown
+from metasearch.run import load_encoder
+from metasearch.seeding import stream
+
+RESULTS = Path(__file__).parent / "results" / "distillation_throughput.jsonl"
+STAGES = ("student", "contrast")
+SHAPES = ("compressed", "large-table")
+LINES = 3000
+"""Pairs that are read of each file; the vocabulary is learned from them, and what is timed is drawn from them."""
+SHOWN = ("case", "shape", "way", "metric", "epochs", "value", "low", "high")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large all is: the frozen encoder, its vocabulary, both students, pairs in an epoch and in a batch."""
+
+    encoder: str
+    vocabulary: int
+    bottleneck: int
+    recurrent: int
+    table: int
+    layers: int
+    pairs: int
+    batch: int
+
+
+SCALES = {
+    "full": Scale("minilm", 32000, 128, 3, 250_002, 3, 3200, 64),
+    "small": Scale("tiny", 400, 8, 1, 2000, 1, 24, 8),
+}
+
+
+def read_pairs(data: Path | None) -> Sequence[Translation]:
+    """Return the published pairs; without a folder, pairs of random words with lengths like those of real ones."""
+    if data is not None:
+        return read_corpus([data / "parallel"], CorpusSettings(max_chars=250, max_lines=LINES))
+    rng = stream(0, "generated")
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    words = ["".join(rng.choice(letters, rng.integers(2, 10))) for _ in range(20_000)]
+    sizes = rng.lognormal(2.2, 0.7, 2 * LINES).clip(1, 60).astype(int)
+    texts = [" ".join(words[int(i)] for i in rng.zipf(1.3, size) % len(words)) for size in sizes]
+    return [Translation(a, b, ("en", "de")) for a, b in zip(texts[::2], texts[1::2], strict=True)]
+
+
+def student_of(shape: str, assistant: Encoder, scale: Scale) -> Encoder:
+    """Return the compressed student, or one with random weights whose word table is large and whole."""
+    if shape == "compressed":
+        return make_student(assistant, scale.bottleneck, scale.recurrent)
+    source = assistant.model[0].auto_model
+    config = copy.deepcopy(source.config)
+    config.vocab_size, config.num_hidden_layers = scale.table, scale.layers
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        transformer = type(source)(config, add_pooling_layer=False)
+    return Encoder(with_transformer(assistant.model, transformer), shape, assistant.max_length)
+
+
+def measure(
+    stage: Stage,
+    student: Encoder,
+    frozen: Encoder,
+    pairs: Sequence[Translation],
+    batch: int,
+    ends: Sequence[int],
+    ways: Sequence[str],
+) -> tuple[dict[str, list[Seconds]], dict[str, Seconds]]:
+    """Return the seconds of each round, and those before the first step for a round's share of pairs, by way."""
+    kind, options, wanted = learner_of(stage, "stage")
+    assert wanted is not None
+    began = clock()
+    batches = Batches(pairs, Source.lengths(pairs, student), batch, seed=0)
+    counting = clock() - began
+    starts = [0, *ends[:-1]]
+    drawn = [[pairs[i] for step in range(a, b) for i in batches.rows(step)] for a, b in zip(starts, ends, strict=True)]
+    used = [pair for pairs_of_round in drawn for pair in pairs_of_round]
+    others, labelling = peers_of(ways, stage, student, frozen, drawn)
+    with tempfile.TemporaryDirectory() as folder:
+        texts = [text for pair in used for text in (texts_of(pair) if wanted.translations else [pair.source])]
+        began = clock()
+        targets = TargetStore(Path(folder)).targets(frozen, texts, "text", "pooled")
+        filling = clock() - began
+        heard = Rounds(ends, others)
+        Trainer(
+            kind(student, stage.loss, options, targets),
+            Schedule((Phase("train", batches, ends[-1]),), ends[-1], batch),
+            stage.outer,
+            stage.budget.model_copy(update={"eval_every": 0}),
+            dev=lambda: 0.0,
+            listener=heard,
+            dropout=stage.dropout,
+        ).fit()
+    share = len(drawn[-1]) / len(used)
+    before = {"metasearch": share * filling + counting * len(drawn[-1]) / len(pairs), "st-labels": share * labelling}
+    return {way: seconds[1:] for way, seconds in heard.seconds.items()}, before
+
+
+def rows_of(
+    seconds: Mapping[str, Sequence[Seconds]], before: Mapping[str, Seconds], pairs: int, epochs: int
+) -> list[dict[str, Any]]:
+    """Return pairs per second of each way, and how many times as many ours are; medians over rounds of so many pairs.
+
+    The time before the first step is spread over a number of epochs. Each figure comes by both clocks.
+    """
+    none = np.zeros(2)
+    whole = {way: np.array(found) + before.get(way, none) / epochs for way, found in seconds.items()}
+    rows = []
+    for way, found in whole.items():
+        figures = {"pairs_per_second": pairs / found}
+        if way != "metasearch":
+            figures["ratio"] = found / whole["metasearch"]
+        for (name, values), (column, prefix) in product(figures.items(), enumerate(("", "cpu_"))):
+            by_clock = values[:, column]
+            spread = {"value": np.median(by_clock), "low": by_clock.min(), "high": by_clock.max()}
+            rounded = {key: round(float(value), 3) for key, value in spread.items()}
+            ahead = round(float(before.get(way, none)[column]), 3)
+            rows.append({"way": way, "metric": prefix + name, "epochs": epochs, **rounded, "before": ahead})
+    return rows
+
+
+def machine(threads: int) -> dict[str, Any]:
+    """Return the revision and what else the figures depend on."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    revision = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    load = round(os.getloadavg()[0], 1)
+    facts = {"cores": os.cpu_count(), "threads": threads, "load": load, "torch": torch.__version__}
+    return {"revision": revision or "unknown", **facts}
+
+
+@click.command()
+@click.option("--data", envvar="METASEARCH_DATA", type=click.Path(path_type=Path), help="Parent of parallel/.")
+@click.option("--shape", "shapes", type=click.Choice(SHAPES), multiple=True, default=SHAPES, help="Of the student.")
+@click.option("--stage", "stages", type=click.Choice(STAGES), multiple=True, default=STAGES, help="Of the recipe.")
+@click.option("--way", "ways", type=click.Choice(WAYS), multiple=True, default=WAYS, help="Of the peer.")
+@click.option("--scale", type=click.Choice(sorted(SCALES)), default="full", show_default=True)
+@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("--steps", type=click.IntRange(min=1), default=4, show_default=True, help="Of a round.")
+@click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=RESULTS, help="JSON lines to append to.")
+def main(
+    data: Path | None,
+    shapes: Sequence[str],
+    stages: Sequence[str],
+    ways: Sequence[str],
+    scale: str,
+    rounds: int,
+    steps: int,
+    threads: int,
+    output: Path,
+) -> None:
+    """Time each stage on each shape, print the table, and keep the figures."""
+    torch.set_num_threads(threads)
+    recipe, size = load_distillation("compress"), SCALES[scale]
+    corpus = read_pairs(data)
+    pairs = [corpus[i] for i in stream(0, "pairs").choice(len(corpus), size.pairs, replace=False).tolist()]
+    teacher = load_encoder(size.encoder, MaxLength(text=recipe.stages["student"].max_length), "cpu")
+    tokenizer = train_tokenizer([text for pair in corpus for text in texts_of(pair)], size.vocabulary, "bpe")
+    assistant = with_vocabulary(teacher, tokenizer)
+    ends = [1 + steps * i for i in range(rounds + 1)]
+    shown = []
+    for shape in shapes:
+        for name in stages:
+            stage = recipe.stages[name]
+            against = teacher if stage.against == "teacher" else assistant
+            # Encoders remember tokens; a fresh one knows none, as at the beginning of a run.
+            frozen = Encoder(against.model, against.name, against.max_length)
+            found = measure(stage, student_of(shape, assistant, size), frozen, pairs, size.batch, ends, ways)
+            facts = {"scale": scale, "data": "real" if data else "generated", "rounds": rounds, "steps": steps}
+            rows = [
+                {"case": name, "shape": shape, **row, **facts, **machine(threads)}
+                for epochs in (stage.budget.epochs, 1)
+                for row in rows_of(*found, steps * size.batch, epochs)
+            ]
+            jobs.append_rows(output, rows)
+            shown += [[str(row[key]) for key in SHOWN] for row in rows]
+    click.echo(markdown(list(SHOWN), shown, left=4))
+
+
+if __name__ == "__main__":
+    main()
