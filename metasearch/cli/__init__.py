@@ -31,7 +31,7 @@ class _Failure(click.ClickException):
 
 
 class _Echo(logging.Handler):
-    """Writes log messages to stderr, each warning once: a sampler may have the same to say a thousand times."""
+    """Writes log messages to stderr, each warning once, whatever its numbers: a sampler may have a thousand of them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class _Echo(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record; `click.echo` finds the stderr of the moment, which a progress bar may have replaced."""
-        key = (record.name, str(record.msg))
+        key = (record.name, str(record.msg) if record.levelno >= logging.WARNING else record.getMessage())
         if key not in self._said:
             self._said.add(key)
             click.echo(f"metasearch: {record.getMessage()}", err=True)

@@ -20,6 +20,7 @@ from metasearch.distillation.config import DistillConfig
 from metasearch.distillation.report import stage_report, whole_report
 from metasearch.distillation.roles import Roles
 from metasearch.distillation.stage import Finished, learner_of, run_stage
+from metasearch.distillation.targets import require_comparable
 from metasearch.encoders.base import Encoder
 from metasearch.engine.run_folder import RunFolder, versions
 from metasearch.engine.trainer import Listener
@@ -40,7 +41,7 @@ def unheard(stage: str) -> AbstractContextManager[Listener]:
 def distill(config: DistillConfig, folder: Path, hear: Hear = unheard) -> RunResult:
     """Run the chosen stages of a recipe in a new run folder.
 
-    Every name, option and task is checked before weights are loaded and before the folder is made.
+    Every name, option and task is checked before weights are loaded, and all encoders before the folder is made.
 
     Args:
         config: what is run.
@@ -51,6 +52,7 @@ def distill(config: DistillConfig, folder: Path, hear: Hear = unheard) -> RunRes
         MetasearchError: of every kind that `metasearch.errors` lists; what was written before it stays.
     """
     benchmarks = _checked(config)
+    _check_encoders(config)
     files = RunFolder.create(folder, config, "", "distill")
     return _resumable(files, config, benchmarks, hear)
 
@@ -85,6 +87,17 @@ def _checked(config: DistillConfig) -> list[Benchmark]:
     return [load_benchmark(task, None, 0, config.data, config.include) for task in config.evaluate]
 
 
+def _check_encoders(config: DistillConfig) -> None:
+    """Load all encoders and make the student, so that nothing is found wrong with them after hours of training."""
+    roles = Roles(config, quiet=True)
+    for name in config.recipe.chosen:
+        stage = config.recipe.stages[name]
+        _, _, wanted = learner_of(stage, f"stage '{name}'")
+        trained = roles.at(stage.trains, stage.max_length)
+        if wanted and stage.against:
+            require_comparable(roles.at(stage.against, stage.max_length), trained, wanted)
+
+
 def _resumable(files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], hear: Hear) -> RunResult:
     """Run; wherever it is stopped, say how to go on."""
     try:
@@ -117,6 +130,10 @@ def _go(files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], he
             _stop_if_interrupted(below, files, finished)
             below.save_model(encoder)
             below.finish(stage_report(config, name, finished))
+            if finished.outcome.asked_to_stop:
+                raise Interrupted(
+                    f"stopped after {below.path.name}. Go on with: metasearch distill --resume {files.path}"
+                )
         _score(files, config, benchmarks, encoder, f"{number} {name}", number)
     assert encoder is not None
     files.save_model(encoder)

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, get_args
 
+from metasearch.data.stages import RoleName
 from metasearch.distillation.config import DistillConfig
 from metasearch.distillation.stage import Finished
 from metasearch.encoders.base import Encoder
@@ -45,13 +47,20 @@ def whole_report(files: RunFolder, config: DistillConfig, encoder: Encoder, seco
         parts.append(f"## {task}\n\n{_by_group(own) or by_language(own, 'test')}")
     count = encoder.parameter_count
     facts = [
-        *([role, config.named(role) or "made of the assistant"] for role in config.recipe.roles(False)),
+        *([role, config.named(role) or "made of the assistant"] for role in _roles(config)),
         ["model", f"{count:,} parameters, {4 * count / _MEBI:.1f} MiB in float32, {2 * count / _MEBI:.1f} in float16"],
         ["seed", str(config.seed)],
         ["time", f"{seconds:.0f} s since the start or the last resume, evaluation included"],
         ["versions", ", ".join(f"{library} {value}" for library, value in versions().items())],
     ]
     return "\n\n".join([*parts, markdown(["run", ""], facts, left=2)]) + "\n"
+
+
+def _roles(config: DistillConfig) -> list[RoleName]:
+    """Return the roles that took part."""
+    recipe = config.recipe
+    found = {*recipe.roles(config.student is not None), *(recipe.stages[name].trains for name in recipe.chosen)}
+    return [role for role in get_args(RoleName) if role in found]
 
 
 def _by_group(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -89,7 +98,11 @@ def _stages(files: RunFolder, config: DistillConfig) -> str:
 
 def _events(files: RunFolder, stage: str) -> list[Mapping[str, Any]]:
     path = files.path / stage / "log.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    events = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        with suppress(json.JSONDecodeError):  # of a line that a full disk or a kill cut off
+            events.append(json.loads(line))
+    return events
 
 
 def _shown(value: float | None) -> str:

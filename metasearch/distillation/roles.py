@@ -19,13 +19,15 @@ class Roles:
 
     Args:
         config: names the encoders, and says how a student is made.
+        quiet: leave the student's size unsaid.
 
     Raises:
         ConfigError: a role that the chosen stages need is not given.
     """
 
-    def __init__(self, config: DistillConfig) -> None:
+    def __init__(self, config: DistillConfig, quiet: bool = False) -> None:
         self.config = config
+        self.quiet = quiet
         self._loaded: dict[RoleName, Encoder] = {}
         for role in config.recipe.roles(student_given=config.student is not None):
             if config.named(role) is None:
@@ -66,5 +68,6 @@ class Roles:
             seed=self.config.seed,
         ).to(assistant.device)
         before, after = assistant.parameter_count, student.parameter_count
-        log.info("made the student: %s parameters of the assistant's %s", f"{after:,}", f"{before:,}")
+        if not self.quiet:
+            log.info("made the student: %s parameters of the assistant's %s", f"{after:,}", f"{before:,}")
         return student

@@ -58,6 +58,8 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
         raise ConfigError(f"{where}: learner '{stage.learner}' needs a frozen role to learn from, under `against`")
     if not wanted and stage.against is not None:
         raise ConfigError(f"{where}: learner '{stage.learner}' takes no targets; leave out `against`")
+    if not wanted and stage.monitor == "cosine":
+        raise ConfigError(f"{where}: monitor: cosine is to targets, and learner '{stage.learner}' takes none")
     if wanted and wanted.output == "tokens" and stage.monitor == "cosine":
         raise ConfigError(f"{where}: monitor: cosine is between vectors of texts; options.output is tokens")
     return found, options, wanted
@@ -124,6 +126,11 @@ def _seen(output: Output) -> Output:
 def _same_data(folder: Path, source: Source) -> None:
     """Write the fingerprint of a stage's data, or raise `DataError` where it began with other data."""
     path = folder / "data.txt"
-    if path.is_file() and path.read_text(encoding="utf-8").split()[0] != source.fingerprint:
-        raise DataError(f"{folder}: the data has changed since the stage began; it cannot go on with other data")
+    # A machine that stopped may have left the file empty.
+    known = path.read_text(encoding="utf-8").split()[:1] if path.is_file() else []
+    if known and known[0] != source.fingerprint:
+        raise DataError(
+            f"{folder}: the data has changed since the stage began. Put it back as it was, or delete the folder to "
+            "begin the stage again"
+        )
     path.write_text(f"{source.fingerprint} {source.described}\n", encoding="utf-8")

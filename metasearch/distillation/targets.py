@@ -32,6 +32,18 @@ class LiveTokens:
         return rows
 
 
+def require_comparable(frozen: Encoder, trained: Encoder, wanted: Wanted) -> None:
+    """Raise `ConfigError` unless the outputs of two encoders can be compared."""
+    theirs, ours = frozen.dimension(wanted.output), trained.dimension(wanted.output)
+    if theirs != ours:
+        raise ConfigError(
+            f"'{frozen.name}' gives vectors of {theirs} dimensions and '{trained.name}', which learns them, of {ours}; "
+            "they must be the same"
+        )
+    if wanted.output == "tokens" and frozen.model.tokenizer.get_vocab() != trained.model.tokenizer.get_vocab():
+        raise ConfigError(f"output tokens: '{frozen.name}' and '{trained.name}' have different vocabularies")
+
+
 def targets_of(frozen: Encoder, trained: Encoder, wanted: Wanted, pairs: Iterable[Any], folder: Path) -> Targets:
     """Return the outputs of a frozen encoder on the texts of pairs; what is not kept in the folder yet is computed.
 
@@ -46,15 +58,8 @@ def targets_of(frozen: Encoder, trained: Encoder, wanted: Wanted, pairs: Iterabl
         ConfigError: the outputs of the two encoders cannot be compared.
         NonFiniteError, RunFolderError: as `TargetStore.targets`.
     """
-    theirs, ours = frozen.dimension(wanted.output), trained.dimension(wanted.output)
-    if theirs != ours:
-        raise ConfigError(
-            f"'{frozen.name}' gives vectors of {theirs} dimensions and '{trained.name}', which learns them, of {ours}; "
-            "they must be the same"
-        )
+    require_comparable(frozen, trained, wanted)
     if wanted.output == "tokens":
-        if frozen.model.tokenizer.get_vocab() != trained.model.tokenizer.get_vocab():
-            raise ConfigError(f"output tokens: '{frozen.name}' and '{trained.name}' have different vocabularies")
         return LiveTokens(frozen)
     texts = dict.fromkeys(text for pair in map(texts_of, pairs) for text in (pair if wanted.translations else pair[:1]))
     log.info(f"{len(texts):,} texts for {frozen.name}; what is kept already is not computed again")

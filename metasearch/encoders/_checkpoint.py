@@ -37,14 +37,17 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
         raise EncoderError(f"unknown encoder '{name}'. Did you mean '{close[0]}'? See `metasearch ls encoders`")
     quiet()
     try:
-        model = SentenceTransformer(
-            name,
-            device="cpu",
-            local_files_only=folder.exists(),
-            trust_remote_code=trust_remote_code,
-            # The default takes the checkpoint's own type; in half precision an inner step of 1e-3 is rounding noise.
-            model_kwargs={"dtype": torch.float32},
-        )
+        # What a checkpoint lacks, such as a pooler, is drawn; the same each time, so that its fingerprint is the same.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = SentenceTransformer(
+                name,
+                device="cpu",
+                local_files_only=folder.exists(),
+                trust_remote_code=trust_remote_code,
+                # The default takes the checkpoint's own type; in half precision a step of 1e-3 is rounding noise.
+                model_kwargs={"dtype": torch.float32},
+            )
     except Exception as error:  # the libraries below raise anything from OSError to bare Exception
         raise EncoderError(_why(name, folder.exists(), error)) from error
     encoder = Encoder(model, name, max_length)

@@ -56,6 +56,7 @@ class Outcome:
         baseline: dev score before the first step.
         best_score: dev score of the weights that were kept; None when no step was taken.
         best_step: the outer step they are from.
+        asked_to_stop: whether a signal came, be it at the last step.
     """
 
     steps: int
@@ -63,6 +64,7 @@ class Outcome:
     baseline: float | None
     best_score: float | None
     best_step: int
+    asked_to_stop: bool = False
 
 
 @dataclass
@@ -121,7 +123,8 @@ class Trainer:
         self.learner.train(False)
         if reason != "interrupted" or self._best:
             self._put(self._best)
-        return Outcome(self.step, reason, self.baseline, self.stopping.best_score, self.stopping.best_step)
+        best = self.stopping
+        return Outcome(self.step, reason, self.baseline, best.best_score, best.best_step, interrupt.requested)
 
     def _loop(self, interrupt: Interrupt) -> Reason:
         while self.step < self.schedule.total:
