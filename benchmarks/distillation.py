@@ -65,10 +65,11 @@ def main(
     for name in only or STUDIES:
         folder = output / name
         recipe, *flags = (part.format(out=output) for part in STUDIES[name])
-        if (folder / "config.yaml").exists():
-            metasearch("distill", "--resume", str(folder))
-        else:
-            metasearch("distill", "--recipe", recipe, *flags, *common, "-o", str(folder))
+        if not (folder / "report.md").exists():
+            if (folder / "config.yaml").exists():
+                metasearch("distill", "--resume", str(folder))
+            else:
+                metasearch("distill", "--recipe", recipe, *flags, *common, "-o", str(folder))
             rows = RunFolder.open(folder, DistillConfig)[0].results()
             jobs.append_rows(RESULTS, [{"study": name, "steps": steps, **row} for row in rows])
     click.echo(means([name for name in STUDIES if (output / name / "report.md").exists()], output))

@@ -67,3 +67,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'metasearch' has no attribute '{name}'")
     return getattr(import_module(f"metasearch.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -70,7 +70,7 @@ class Shown:
         if self._bar and self._task is not None:
             self._bar.update(self._task, dev=self._dev)
         elif not self._bar:
-            mark = " (zero-shot)" if step == 0 else " (best so far)" if best else ""
+            mark = " (before)" if step == 0 else " (best so far)" if best else ""
             self._line(f"step {step} {self._dev}{mark}")
 
     def _line(self, text: str) -> None:

@@ -64,7 +64,8 @@ def refuse_others() -> None:
     said = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     others = sorted(set(said) - {"resume", "as_json", "trust_remote_code"})
     if others:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+        flag = {parameter.name: max(parameter.opts, key=len) for parameter in context.command.params}
+        flags = ", ".join(flag[name] for name in others)
         raise ConfigError(f"--resume goes on with a run as it was configured; leave out {flags}")
 
 

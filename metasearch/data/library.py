@@ -75,7 +75,12 @@ class Library:
 
     def distillation(self, name: str, overrides: Mapping[str, Any] | None = None) -> Distillation:
         """Return a recipe of several stages by name, with values put over it."""
-        found = taskfile.read(self.path("distillation", name), Distillation, overrides)
+        path = self.path("distillation", name)
+        known = taskfile.read(path, Distillation).stages
+        for stage in (overrides or {}).get("stages") or {}:
+            if stage not in known:
+                raise ConfigError(f"--set stages.{stage}: no such stage.{nearest(stage, known)}")
+        found = taskfile.read(path, Distillation, overrides)
         self._same_name("distillation", name, found.recipe)
         return found
 
@@ -109,7 +114,8 @@ def overrides(assignments: Sequence[str]) -> taskfile.Tree:
         key, equals, value = assignment.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"--set {assignment}: expected KEY=VALUE such as outer.lr=1e-4")
+        branch = taskfile.value_of(value.strip(), f"--set {assignment}")
         for part in reversed(key.strip().split(".")):
-            value = {part: value}  # type: ignore[assignment]
-        tree = taskfile.merge(tree, value)  # type: ignore[arg-type]
+            branch = {part: branch}
+        tree = taskfile.merge(tree, branch)
     return tree

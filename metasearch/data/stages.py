@@ -4,7 +4,7 @@ Three roles take part. The *teacher* is frozen. The *assistant* has the student'
 taught first. The *student* is made of the assistant, or given, and is what comes out.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -94,6 +94,11 @@ class Stage(Declared):
             raise Contradiction(f"the {self.trains} cannot be its own frozen teacher", "against")
         return self
 
+    @property
+    def flag(self) -> str:
+        """The flag that gives its data."""
+        return "--corpus" if self.data == "parallel" else f"--{self.data}"
+
     def _monitors(self) -> str:
         return ", ".join(_MONITORS[self.data])
 
@@ -165,5 +170,4 @@ class Distillation(Declared):
             needed.add("assistant")
         if "student" in trained and not student_given:
             needed.add("student" if self.student is None else "assistant")
-        order: tuple[RoleName, ...] = ("teacher", "assistant", "student")
-        return tuple(role for role in order if role in needed)
+        return tuple(role for role in get_args(RoleName) if role in needed)

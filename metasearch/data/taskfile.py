@@ -7,7 +7,8 @@ reported at once, each with its line, key path, value and, where there is one, t
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -64,6 +65,22 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
         both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
         merged[key] = merge(merged[key], value) if both else value
     return merged
+
+
+def value_of(written: str, where: str) -> Any:
+    """Return a value written on the command line: a list such as `[de, fr]`, `null`, or the text itself.
+
+    Raises:
+        ConfigError: a list that does not end, say.
+    """
+    if written == "null":
+        return None
+    if not written.startswith("["):
+        return written
+    try:
+        return yaml.load(written, Loader=yaml.BaseLoader)
+    except yaml.YAMLError:
+        raise ConfigError(f"{where}: expected a list such as [de, fr], got '{written}'") from None
 
 
 def _keys_of(tree: Mapping[str, Any], at: At = ()) -> Iterator[At]:
@@ -150,13 +167,31 @@ def _problem(item: Any, model: type[BaseModel], where: str, places: Places) -> s
 
 def _keys(model: type[BaseModel], at: tuple[str | int, ...]) -> list[str]:
     """Names of the keys allowed at a place below a model."""
+    found: Any = model
     for part in at:
-        info = model.model_fields.get(str(part))
-        inner = info.annotation if info else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+        if get_origin(found) is dict:
+            found = get_args(found)[1]
+        else:
+            info = found.model_fields.get(str(part))
+            found = (
+                next((kind for kind in _kinds(info.annotation) if _is_model(kind) or get_origin(kind)), None)
+                if info
+                else None
+            )
+        if not (_is_model(found) or get_origin(found) is dict):
             return []
-        model = inner
-    return list(model.model_fields)
+    return list(found.model_fields) if _is_model(found) else []
+
+
+def _kinds(annotation: Any) -> tuple[Any, ...]:
+    """Members of a union, or the one type; `Annotated` taken off."""
+    if get_origin(annotation) in (Union, UnionType):
+        return tuple(kind for member in get_args(annotation) for kind in _kinds(member))
+    return _kinds(get_args(annotation)[0]) if get_origin(annotation) is Annotated else (annotation,)
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def _dotted(at: tuple[str | int, ...]) -> str:

@@ -1,9 +1,9 @@
 """What a distillation is asked to do, as resolved from the command line; `config.yaml` of its run folder."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 from metasearch.config import Declared, Positive
-from metasearch.data.stages import Distillation, RoleName
+from metasearch.data.stages import Distillation, RoleName, Stage
 
 
 class DistillConfig(Declared):
@@ -40,6 +40,17 @@ class DistillConfig(Declared):
     data: str | None = None
     include: tuple[str, ...] = ()
     trust_remote_code: bool = False
+
+    @property
+    def used(self) -> tuple[RoleName, ...]:
+        """Roles that take part: those that are given for the chosen stages, and a student that is made."""
+        given = self.recipe.roles(student_given=self.student is not None)
+        trained = {self.recipe.stages[name].trains for name in self.recipe.chosen}
+        return tuple(role for role in get_args(RoleName) if role in given or role in trained)
+
+    def files(self, stage: Stage) -> tuple[str, ...]:
+        """Return the files of a stage's kind of data."""
+        return {"parallel": self.corpus, "scored": self.scored, "entailment": self.entailment}[stage.data]
 
     def named(self, role: RoleName) -> str | None:
         """Return the encoder that was given for a role."""

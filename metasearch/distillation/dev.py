@@ -1,8 +1,9 @@
 """The dev score of a stage, and whether its vectors collapse. Only held-out data is looked at, never a test set."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,6 +39,7 @@ class Dev:
         monitor: what the score is.
         output: of the encoder that the stage trains.
         note: hears of everything that was measured.
+        before: shape of the vectors at step 0, where a resumed stage knows it.
     """
 
     learner: Learner
@@ -46,7 +48,9 @@ class Dev:
     monitor: Monitor
     output: Output
     note: Callable[[dict[str, object]], None]
-    _before: Health | None = field(default=None, init=False)
+    before: Health | None = None
+    _warned: set[bool] = field(default_factory=set, init=False)
+    """Whether it was warned at the start, and later: twice at most, as a collapse seldom passes by itself."""
 
     def __call__(self) -> float:
         """Return the score, higher is better."""
@@ -55,13 +59,20 @@ class Dev:
         looked_at = np.linspace(0, len(self.pairs) - 1, min(len(self.pairs), _LOOKED_AT)).astype(int)
         texts = [texts_of(self.pairs[i])[1] for i in looked_at]
         now = health(encoder.encode(texts, "text", self.output))
-        warning = diagnose(now, self._before, encoder.dimension(self.output))
-        if warning:
+        warning = diagnose(now, self.before, encoder.dimension(self.output))
+        if warning and (self.before is None) not in self._warned:
+            self._warned.add(self.before is None)
             log.warning(warning)
-        self._before = self._before or now
+        self.before = self.before or now
         shape = asdict(now)
         self.note({"alike": shape.pop("cosine"), **shape, **measured})
         return score
+
+    @staticmethod
+    def noted(events: Sequence[Mapping[str, Any]]) -> Health | None:
+        """Return the shape of the vectors at step 0 from what was noted; None where nothing was."""
+        first = next((event for event in events if "alike" in event), None)
+        return None if first is None else Health(first["alike"], first["spread"], first["rank"])
 
     def _score(self, encoder: Encoder) -> float:
         if self.monitor == "loss":

@@ -9,23 +9,25 @@ report.md        written last
 model/           what the last stage made; loads with SentenceTransformer after `import metasearch.encoders`
 """
 
+import shutil
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from metasearch.catalog import Benchmark, load_benchmark
+from metasearch.catalog import Benchmark
+from metasearch.distillation.checks import benchmarks_of, resolved, roles_of
 from metasearch.distillation.config import DistillConfig
-from metasearch.distillation.report import stage_report, whole_report
+from metasearch.distillation.report import DEV, stage_report, whole_report
 from metasearch.distillation.roles import Roles
-from metasearch.distillation.stage import Finished, learner_of, run_stage
-from metasearch.distillation.targets import require_comparable
+from metasearch.distillation.stage import Finished, run_stage
 from metasearch.encoders.base import Encoder
 from metasearch.engine.run_folder import RunFolder, versions
 from metasearch.engine.trainer import Listener
-from metasearch.errors import ConfigError, Interrupted
+from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted
 from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation.scores import MEAN
 from metasearch.jobs import RunResult
 from metasearch.run import Silent
 
@@ -41,7 +43,8 @@ def unheard(stage: str) -> AbstractContextManager[Listener]:
 def distill(config: DistillConfig, folder: Path, hear: Hear = unheard) -> RunResult:
     """Run the chosen stages of a recipe in a new run folder.
 
-    Every name, option and task is checked before weights are loaded, and all encoders before the folder is made.
+    Every name, option and task is checked before weights are loaded, and every encoder and the files of every stage
+    before the folder is made, so that no stage fails for them when the ones before it are done.
 
     Args:
         config: what is run.
@@ -51,10 +54,15 @@ def distill(config: DistillConfig, folder: Path, hear: Hear = unheard) -> RunRes
     Raises:
         MetasearchError: of every kind that `metasearch.errors` lists; what was written before it stays.
     """
-    benchmarks = _checked(config)
-    _check_encoders(config)
+    config = resolved(config)
+    benchmarks = benchmarks_of(config)
+    roles = roles_of(config)
     files = RunFolder.create(folder, config, "", "distill")
-    return _resumable(files, config, benchmarks, hear)
+    try:
+        return _resumable(files, config, benchmarks, roles, hear)
+    except (ConfigError, DataError, EncoderError):
+        _discard_unbegun(files)
+        raise
 
 
 def resume(folder: Path, hear: Hear = unheard, trust_remote_code: bool = False) -> RunResult:
@@ -70,45 +78,28 @@ def resume(folder: Path, hear: Hear = unheard, trust_remote_code: bool = False) 
         return RunResult(folder, files.results(), files.report.read_text(encoding="utf-8"))
     if config.trust_remote_code and not trust_remote_code:
         raise ConfigError(f"{folder}: the run began with --trust-remote-code; say it again to go on")
-    return _resumable(files, config, _checked(config), hear)
+    return _resumable(files, config, benchmarks_of(config), Roles(config), hear)
 
 
-def _checked(config: DistillConfig) -> list[Benchmark]:
-    """Check all names of a configuration; return the tasks to evaluate on, read."""
-    recipe = config.recipe
-    for name in recipe.chosen:
-        learner_of(recipe.stages[name], f"recipe '{recipe.recipe}': stages.{name}")
-        flag = {"parallel": "corpus"}.get(recipe.stages[name].data, recipe.stages[name].data)
-        if not getattr(config, flag):
-            raise ConfigError(
-                f"recipe '{recipe.recipe}': stage '{name}' needs --{flag} FILES; --stages runs a part of the stages"
-            )
-    Roles(config)
-    return [load_benchmark(task, None, 0, config.data, config.include) for task in config.evaluate]
+def _discard_unbegun(files: RunFolder) -> None:
+    """Delete a run that holds nothing but its configuration, so that the corrected command can have its folder."""
+    kept = [*files.path.glob("*/log.jsonl"), *files.path.glob("targets/*/*"), *files.path.glob("results.jsonl")]
+    if not kept:
+        shutil.rmtree(files.path)
 
 
-def _check_encoders(config: DistillConfig) -> None:
-    """Load all encoders and make the student, so that nothing is found wrong with them after hours of training."""
-    roles = Roles(config, quiet=True)
-    for name in config.recipe.chosen:
-        stage = config.recipe.stages[name]
-        _, _, wanted = learner_of(stage, f"stage '{name}'")
-        trained = roles.at(stage.trains, stage.max_length)
-        if wanted and stage.against:
-            require_comparable(roles.at(stage.against, stage.max_length), trained, wanted)
-
-
-def _resumable(files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], hear: Hear) -> RunResult:
+def _resumable(
+    files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], roles: Roles, hear: Hear
+) -> RunResult:
     """Run; wherever it is stopped, say how to go on."""
     try:
-        return _go(files, config, benchmarks, hear)
+        return _go(files, config, benchmarks, roles, hear)
     except KeyboardInterrupt:
         raise Interrupted(f"stopped. Go on with: metasearch distill --resume {files.path}") from None
 
 
-def _go(files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], hear: Hear) -> RunResult:
+def _go(files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], roles: Roles, hear: Hear) -> RunResult:
     began = time.monotonic()
-    roles = Roles(config)
     recipe = config.recipe
     encoder = None
     for number, (name, stage) in enumerate(recipe.stages.items(), 1):
@@ -128,12 +119,9 @@ def _go(files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], he
                 finished = run_stage(config, name, roles, below, listener)
             encoder = finished.encoder
             _stop_if_interrupted(below, files, finished)
+            _note(files, config, name, f"{number} {name}", finished)
             below.save_model(encoder)
             below.finish(stage_report(config, name, finished))
-            if finished.outcome.asked_to_stop:
-                raise Interrupted(
-                    f"stopped after {below.path.name}. Go on with: metasearch distill --resume {files.path}"
-                )
         _score(files, config, benchmarks, encoder, f"{number} {name}", number)
     assert encoder is not None
     files.save_model(encoder)
@@ -148,6 +136,28 @@ def _stop_if_interrupted(below: RunFolder, files: RunFolder, finished: Finished)
             f"stopped after step {finished.outcome.steps} of {below.path.name}; the checkpoint is saved. "
             f"Go on with: metasearch distill --resume {files.path}"
         )
+
+
+def _note(files: RunFolder, config: DistillConfig, name: str, label: str, finished: Finished) -> None:
+    """Append the dev score of a stage to the results, unless it stands there."""
+    stage, outcome = config.recipe.stages[name], finished.outcome
+    row = {
+        "task": DEV,
+        "learner": label,
+        "recipe": config.recipe.recipe,
+        "split": "dev",
+        "measure": stage.monitor,
+        "pool": "pairs",
+        "language": MEAN,
+        "before": outcome.baseline,
+        "value": outcome.best_score,
+        "step": outcome.best_step,
+        "steps": outcome.steps,
+        "seed": config.seed,
+        "versions": versions(),
+    }
+    if (DEV, label) not in {(row["task"], row["learner"]) for row in files.results()}:
+        files.add_results([row])
 
 
 def _score(

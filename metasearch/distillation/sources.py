@@ -19,6 +19,7 @@ from metasearch.data.translation import Translation
 from metasearch.distillation.config import DistillConfig
 from metasearch.encoders.base import Encoder
 from metasearch.episodes.batches import Batches
+from metasearch.errors import ConfigError, DataError
 
 
 @dataclass(frozen=True)
@@ -69,30 +70,36 @@ def texts_of(pair: Any) -> tuple[str, str]:
     return pair.premise, pair.hypothesis
 
 
-def read_source(config: DistillConfig, stage: Stage, encoder: Encoder) -> Source:
+def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:
     """Read the data of a stage.
 
     Args:
         config: names the files.
-        stage: says which of it is used.
+        name: of the stage, which says what of them is used.
         encoder: counts tokens, where long pairs are left out.
 
     Raises:
-        DataError: a file is missing or damaged, or too small for the dev part.
+        DataError: a file is missing or damaged, or there is too little for the dev part.
     """
-    paths = {"parallel": config.corpus, "scored": config.scored, "entailment": config.entailment}[stage.data]
-    files = [Path(path) for path in paths]
-    if stage.data == "parallel":
-        return _parallel(files, stage, encoder, config.seed)
-    if stage.data == "scored":
-        return _scored(files, stage, config.seed)
-    return _entailment(files, stage, config.seed)
+    stage = config.recipe.stages[name]
+    files = [Path(path) for path in config.files(stage)]
+    read = {"parallel": _parallel, "scored": _scored, "entailment": _entailment}[stage.data]
+    try:
+        return read(files, stage, encoder, config.seed)
+    except DataError as error:
+        hint = f" Below --set it is stages.{name}.corpus.dev" if str(error).startswith("dev") else ""
+        raise DataError(f"stage '{name}': {error}{hint}") from None
 
 
 def _parallel(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
     settings = stage.corpus
     # One more than is allowed, so that a text that is cut shows as too long.
     counting = Encoder(encoder.model, encoder.name, MaxLength(text=settings.max_tokens + 1))
+    if counting.limit("text") <= settings.max_tokens:
+        raise ConfigError(
+            f"corpus.max_tokens={settings.max_tokens}: '{encoder.name}' reads {counting.limit('text')} tokens, so that "
+            "longer texts cannot be told; choose a smaller number"
+        )
     corpus = read_corpus(files, settings, lambda texts: counting.lengths(texts, "text"))
     train, dev = corpus.hold_out(settings.dev, seed)
     described = f"{train.describe()}, {len(dev)} for dev"
@@ -100,14 +107,14 @@ def _parallel(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) 
     return Source(train, dev, groups, corpus.fingerprint, described, corpus.report.describe())
 
 
-def _scored(files: Sequence[Path], stage: Stage, seed: int) -> Source:
+def _scored(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
     pairs = read_scored(files)
     train, dev = split_dev(pairs, stage.corpus.dev, seed)
     described = f"{len(train)} scored pairs, {len(dev)} for dev"
     return Source(train, dev, None, SimilarityData(pairs).fingerprint, described)
 
 
-def _entailment(files: Sequence[Path], stage: Stage, seed: int) -> Source:
+def _entailment(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
     found = read_entailment(files)
     train, dev = found.hold_out(stage.corpus.dev, seed)
     described = f"{len(train.pairs)} entailment pairs, {len(dev.pairs)} for dev"

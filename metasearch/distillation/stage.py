@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, 
     stage = config.recipe.stages[name]
     kind, options, wanted = learner_of(stage, f"stage '{name}'")
     encoder = roles.at(stage.trains, stage.max_length)
-    source = read_source(config, stage, encoder)
+    source = read_source(config, name, encoder)
     _same_data(files.path, source)
     log.info("stage %s: %s", name, source.described)
     if source.report:
@@ -91,7 +92,7 @@ def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, 
     total = min(limit for limit in limits if limit)
     if wanted and stage.against:
         frozen = roles.at(stage.against, stage.max_length)
-        pairs = [*(source.train[i] for i in batches.visited(total)), *source.dev]
+        pairs = chain((source.train[i] for i in batches.visited(total).tolist()), source.dev)
         folder = Path(config.targets) if config.targets else files.path.parent / "targets"
         learner = kind(encoder, stage.loss, options, targets_of(frozen, encoder, wanted, pairs, folder))
     else:
@@ -107,7 +108,8 @@ def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, 
             source.dev_batches(encoder, stage.budget.batch, name),
             stage.monitor,
             _seen(getattr(options, "output", "sentence")),
-            note=files.log,
+            note=lambda measured: files.log({"step": trainer.step, **measured}),
+            before=Dev.noted(files.events()),
         ),
         listener=Logged(files, listener),
         store=files.checkpoints,
@@ -126,9 +128,8 @@ def _seen(output: Output) -> Output:
 def _same_data(folder: Path, source: Source) -> None:
     """Write the fingerprint of a stage's data, or raise `DataError` where it began with other data."""
     path = folder / "data.txt"
-    # A machine that stopped may have left the file empty.
-    known = path.read_text(encoding="utf-8").split()[:1] if path.is_file() else []
-    if known and known[0] != source.fingerprint:
+    before = path.read_text(encoding="utf-8").split()[:1] if path.is_file() else []
+    if before not in ([], [source.fingerprint]):  # a crash may leave the file empty
         raise DataError(
             f"{folder}: the data has changed since the stage began. Put it back as it was, or delete the folder to "
             "begin the stage again"

@@ -32,18 +32,6 @@ class LiveTokens:
         return rows
 
 
-def require_comparable(frozen: Encoder, trained: Encoder, wanted: Wanted) -> None:
-    """Raise `ConfigError` unless the outputs of two encoders can be compared."""
-    theirs, ours = frozen.dimension(wanted.output), trained.dimension(wanted.output)
-    if theirs != ours:
-        raise ConfigError(
-            f"'{frozen.name}' gives vectors of {theirs} dimensions and '{trained.name}', which learns them, of {ours}; "
-            "they must be the same"
-        )
-    if wanted.output == "tokens" and frozen.model.tokenizer.get_vocab() != trained.model.tokenizer.get_vocab():
-        raise ConfigError(f"output tokens: '{frozen.name}' and '{trained.name}' have different vocabularies")
-
-
 def targets_of(frozen: Encoder, trained: Encoder, wanted: Wanted, pairs: Iterable[Any], folder: Path) -> Targets:
     """Return the outputs of a frozen encoder on the texts of pairs; what is not kept in the folder yet is computed.
 
@@ -58,12 +46,31 @@ def targets_of(frozen: Encoder, trained: Encoder, wanted: Wanted, pairs: Iterabl
         ConfigError: the outputs of the two encoders cannot be compared.
         NonFiniteError, RunFolderError: as `TargetStore.targets`.
     """
-    require_comparable(frozen, trained, wanted)
+    comparable(frozen, trained, wanted)
     if wanted.output == "tokens":
         return LiveTokens(frozen)
     texts = dict.fromkeys(text for pair in map(texts_of, pairs) for text in (pair if wanted.translations else pair[:1]))
     log.info(f"{len(texts):,} texts for {frozen.name}; what is kept already is not computed again")
     return TargetStore(folder).targets(frozen, list(texts), "text", wanted.output, _Told(frozen.name))
+
+
+def comparable(frozen: Encoder, trained: Encoder, wanted: Wanted) -> None:
+    """Raise `ConfigError` unless an encoder's output can be learnt from that of a frozen one."""
+    theirs, ours = frozen.dimension(wanted.output), trained.dimension(wanted.output)
+    if theirs != ours:
+        raise ConfigError(
+            f"'{frozen.name}' gives vectors of {theirs} dimensions and '{trained.name}', which learns them, of {ours}; "
+            "they must be the same"
+        )
+    if wanted.output != "tokens":
+        return
+    if frozen.model.tokenizer.get_vocab() != trained.model.tokenizer.get_vocab():
+        raise ConfigError(f"output tokens: '{frozen.name}' and '{trained.name}' have different vocabularies")
+    if frozen.limit("text") != trained.limit("text"):
+        raise ConfigError(
+            f"output tokens: '{frozen.name}' takes {frozen.limit('text')} tokens and '{trained.name}' "
+            f"{trained.limit('text')}; set max_length of the stage to the smaller number"
+        )
 
 
 class _Told:

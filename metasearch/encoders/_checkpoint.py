@@ -37,7 +37,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
         raise EncoderError(f"unknown encoder '{name}'. Did you mean '{close[0]}'? See `metasearch ls encoders`")
     quiet()
     try:
-        # What a checkpoint lacks, such as a pooler, is drawn; the same each time, so that its fingerprint is the same.
+        # Weights that a checkpoint lacks, such as a pooler, are drawn: the same ones every time it is opened.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             model = SentenceTransformer(
@@ -45,7 +45,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
                 device="cpu",
                 local_files_only=folder.exists(),
                 trust_remote_code=trust_remote_code,
-                # The default takes the checkpoint's own type; in half precision a step of 1e-3 is rounding noise.
+                # The default takes the checkpoint's own type; in half precision an inner step of 1e-3 is rounding.
                 model_kwargs={"dtype": torch.float32},
             )
     except Exception as error:  # the libraries below raise anything from OSError to bare Exception

@@ -94,7 +94,9 @@ class Encoder:
         self._tokenizer = model.tokenizer
         # Padding by hand is what this class is for; the advice against it would be printed once per process.
         self._tokenizer.deprecation_warnings["Asking-to-pad-a-fast-tokenizer"] = True
-        self._tokens: dict[tuple[Role, str], dict[str, list[int]]] = {}
+        # One array `(columns, T)` for each text: lists of numbers would take ten times the memory.
+        self._tokens: dict[tuple[Role, str], NDArray[np.int32]] = {}
+        self._columns: tuple[str, ...] = ()
         self.embedder.eval()
 
     @property
@@ -135,13 +137,13 @@ class Encoder:
         Each distinct text is tokenised once in the life of the encoder.
         """
         rows = self._tokenised(texts, role)
-        columns = {key: [row[key] for row in rows] for key in rows[0]}
+        columns = {key: [row[i].tolist() for row in rows] for i, key in enumerate(self._columns)}
         padded = self._tokenizer.pad(columns, return_tensors="pt")
         return {key: value.to(self.device) for key, value in padded.items()}
 
     def lengths(self, texts: Sequence[str], role: Role) -> NDArray[np.int64]:
         """Return the number of tokens of each text, special tokens included, cut at the limit of the role."""
-        return np.array([len(row["input_ids"]) for row in self._tokenised(texts, role)], dtype=np.int64)
+        return np.array([row.shape[1] for row in self._tokenised(texts, role)], dtype=np.int64)
 
     def encode(
         self, texts: Sequence[str], role: Role, output: Output = "sentence", batch_size: int = 64
@@ -183,7 +185,7 @@ class Encoder:
         self.model.max_seq_length = min(max(own, longest), _positions(self.model))
         self.model.save_pretrained(str(folder), create_model_card=False)
 
-    def _tokenised(self, texts: Sequence[str], role: Role) -> list[dict[str, list[int]]]:
+    def _tokenised(self, texts: Sequence[str], role: Role) -> list[NDArray[np.int32]]:
         new = [text for text in dict.fromkeys(texts) if (role, text) not in self._tokens]
         prompt = self.model.prompts.get(_PROMPTS.get(role, ""), "") or ""
         limit = self.limit(role) if new else 0
@@ -191,8 +193,9 @@ class Encoder:
         for start in range(0, len(new), _TOKENISED_AT_ONCE):
             chunk = new[start : start + _TOKENISED_AT_ONCE]
             encoded = self._tokenizer([prompt + text for text in chunk], truncation=True, max_length=limit)
+            self._columns = tuple(encoded)
             for i, text in enumerate(chunk):
-                self._tokens[role, text] = {key: values[i] for key, values in encoded.items()}
+                self._tokens[role, text] = np.array([values[i] for values in encoded.values()], np.int32)
         return [self._tokens[role, text] for text in texts]
 
 

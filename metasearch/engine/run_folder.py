@@ -45,6 +45,7 @@ class RunFolder:
         self.model = path / "model"
         self.report = path / "report.md"
         self._results = path / "results.jsonl"
+        self._log = path / "log.jsonl"
         self.checkpoints = CheckpointStore(path)
 
     @classmethod
@@ -94,12 +95,25 @@ class RunFolder:
             raise RunFolderError(f"{self.model} cannot be written: {error}") from error
 
     def log(self, event: Mapping[str, Any]) -> None:
-        """Append an event to `log.jsonl`."""
+        """Append an event to `log.jsonl`, on a line of its own, also behind one that a crash has cut off."""
         try:
-            with (self.path / "log.jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps(event) + "\n")
+            with self._log.open("ab+") as file:
+                if file.tell():
+                    file.seek(-1, os.SEEK_END)
+                cut = file.read(1) not in (b"", b"\n")
+                file.write(b"\n" * cut + json.dumps(event).encode() + b"\n")
         except OSError as error:
-            raise RunFolderError(f"{self.path / 'log.jsonl'} cannot be written: {error.strerror}") from None
+            raise RunFolderError(f"{self._log} cannot be written: {error.strerror}") from None
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return the events of `log.jsonl`, in their order; a line that a crash has cut off is left out."""
+        found: list[dict[str, Any]] = []
+        for line in self._log.read_bytes().splitlines() if self._log.is_file() else ():
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                continue
+        return found
 
     def add_results(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add scores to `results.jsonl`, all of them or none."""

@@ -56,7 +56,6 @@ class Outcome:
         baseline: dev score before the first step.
         best_score: dev score of the weights that were kept; None when no step was taken.
         best_step: the outer step they are from.
-        asked_to_stop: whether a signal came, be it at the last step.
     """
 
     steps: int
@@ -64,7 +63,6 @@ class Outcome:
     baseline: float | None
     best_score: float | None
     best_step: int
-    asked_to_stop: bool = False
 
 
 @dataclass
@@ -123,21 +121,21 @@ class Trainer:
         self.learner.train(False)
         if reason != "interrupted" or self._best:
             self._put(self._best)
-        best = self.stopping
-        return Outcome(self.step, reason, self.baseline, best.best_score, best.best_step, interrupt.requested)
+        return Outcome(self.step, reason, self.baseline, self.stopping.best_score, self.stopping.best_step)
 
     def _loop(self, interrupt: Interrupt) -> Reason:
-        while self.step < self.schedule.total:
-            if self.stopping.exhausted:
-                return "patience"
+        while True:
             if interrupt.requested:
                 self._checkpoint()
                 return "interrupted"
+            if self.step >= self.schedule.total:
+                return "finished"
+            if self.stopping.exhausted:
+                return "patience"
             self._outer_step()
             every = self.pace.eval_every
             if self.step == self.schedule.total or (every and self.step % every == 0):
                 self._evaluate()
-        return "finished"
 
     def _outer_step(self) -> None:
         phase, position = self.schedule.at(self.step)
@@ -185,7 +183,7 @@ class Trainer:
             parts = ", ".join(f"{name} {term:.4g}" for name, term in terms.items())
             raise NonFiniteError(
                 f"the {what} at outer step {self.step + 1} is {value.item()} ({parts}); the step was not taken. "
-                "Try a smaller rate: --set outer.lr=..., --set options.inner_lr=..."
+                "Try a smaller rate: outer.lr, or options.inner_lr where there is one"
             )
 
     def _checkpoint(self) -> None:

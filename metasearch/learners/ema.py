@@ -66,7 +66,15 @@ class EMA(Learner):
         self.step = 0
 
     def begin(self, total_steps: int) -> None:
-        """Take the steps of the training for K, where the options name none."""
+        """Take the steps of the training for K, where the options name none.
+
+        Raises:
+            ConfigError: the training ends before the teacher is updated for the first time.
+        """
+        if self.options.every > total_steps:
+            raise ConfigError(
+                f"options.every={self.options.every}: the training ends after {total_steps} steps; choose less"
+            )
         self.total = self.options.total or total_steps
 
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:

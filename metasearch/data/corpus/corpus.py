@@ -14,7 +14,7 @@ from metasearch.data.corpus.report import Report
 from metasearch.data.corpus.settings import Balance
 from metasearch.data.translation import Translation
 from metasearch.errors import DataError
-from metasearch.seeding import stream
+from metasearch.seeding import seed_of
 
 Rows = NDArray[np.int32]
 
@@ -173,7 +173,9 @@ class Corpus(Sequence[Translation]):
         Raises:
             DataError: a language has too few pairs to leave one to train on.
         """
-        rank = stream(seed, "corpus", "dev").permutation(len(self.texts))[self.source]
+        # A rank of the text alone: what one stage holds out, another one that reads other files does too.
+        used, place = np.unique(self.source, return_inverse=True)
+        rank = np.array([seed_of(seed, "corpus", "dev", self.texts[row]) for row in used.tolist()])[place]
         language = self.groups("language")
         held = np.zeros(len(self), np.bool_)
         for number in range(len(self.languages)):

@@ -1,0 +1,70 @@
+"""Finds what is wrong with a distillation before its first step: no stage is to fail for it when others are done."""
+
+from pathlib import Path
+
+from metasearch.catalog import Benchmark, load_benchmark
+from metasearch.data.corpus.files import find
+from metasearch.distillation.config import DistillConfig
+from metasearch.distillation.roles import Roles
+from metasearch.distillation.stage import learner_of
+from metasearch.distillation.targets import comparable
+from metasearch.errors import ConfigError
+
+
+def resolved(config: DistillConfig) -> DistillConfig:
+    """Return a configuration with all options of the chosen stages' learners spelt out; loads no weights.
+
+    Raises:
+        ConfigError: a learner or an option is wrong.
+    """
+    recipe = config.recipe
+    stages = dict(recipe.stages)
+    for name in recipe.chosen:
+        _, options, _ = learner_of(stages[name], f"recipe '{recipe.recipe}': stages.{name}")
+        stages[name] = stages[name].model_copy(update={"options": options.model_dump()})
+    return config.model_copy(update={"recipe": recipe.model_copy(update={"stages": stages})})
+
+
+def benchmarks_of(config: DistillConfig) -> list[Benchmark]:
+    """Check roles and files by name, and return the tasks to evaluate on, read; loads no weights.
+
+    Raises:
+        ConfigError: files or a role are missing, or are given in vain.
+        DataError: a task's data is missing or damaged.
+    """
+    recipe = config.recipe
+    stages = {name: recipe.stages[name] for name in recipe.chosen}
+    for name, stage in stages.items():
+        if not config.files(stage):
+            raise ConfigError(
+                f"recipe '{recipe.recipe}': stage '{name}' needs {stage.flag} FILES; --stages runs a part of the stages"
+            )
+    for flag in ("corpus", "scored", "entailment"):
+        if getattr(config, flag) and not any(stage.flag == f"--{flag}" for stage in stages.values()):
+            raise ConfigError(f"--{flag}: no chosen stage of recipe '{recipe.recipe}' reads it")
+    if config.student and "student" not in config.used:
+        raise ConfigError(f"--student: no chosen stage of recipe '{recipe.recipe}' trains it")
+    Roles(config)
+    return [load_benchmark(task, None, 0, config.data, config.include) for task in config.evaluate]
+
+
+def roles_of(config: DistillConfig) -> Roles:
+    """Return the encoders, once it is seen that they and the corpora's files suit every stage.
+
+    Raises:
+        ConfigError: outputs of two encoders cannot be compared, or the student does not fit the assistant.
+        DataError: a stage finds none of the files that it wants.
+        EncoderError: an encoder cannot be loaded or compressed.
+    """
+    stages = {name: config.recipe.stages[name] for name in config.recipe.chosen}
+    for stage in stages.values():
+        if stage.data == "parallel":
+            find([Path(path) for path in config.corpus], stage.corpus)
+    roles = Roles(config)
+    roles.check()
+    for name, stage in stages.items():
+        _, _, wanted = learner_of(stage, f"stage '{name}'")
+        if wanted and stage.against:
+            trained = roles.stand_in(stage.trains, stage.max_length)
+            comparable(roles.stand_in(stage.against, stage.max_length), trained, wanted)
+    return roles
