@@ -9,6 +9,7 @@ so that the same call goes on after a stop and gives the same file.
 """
 
 import hashlib
+import logging
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from sentence_transformers import CrossEncoder
 
+from metasearch.compress.output import claim_file
 from metasearch.data.scored import scored_csv, scored_rows
 from metasearch.encoders._fingerprint import fingerprint
 from metasearch.encoders.base import Encoder
@@ -32,6 +34,8 @@ _ROWS = 1024
 """Sentences whose similarity to all others is held in memory at a time."""
 
 _BINS = 5
+
+log = logging.getLogger(__name__)
 
 TextPair = tuple[str, str]
 Progress = Callable[[int, int], None]
@@ -86,12 +90,6 @@ def read_pairs(paths: Sequence[Path]) -> list[TextPair]:
     return [(first, second) for path in paths for first, second, _ in scored_rows(path)]
 
 
-def require_new(output: Path) -> None:
-    """Raise `RunFolderError` where the output exists."""
-    if output.exists():
-        raise RunFolderError(f"{output} exists already; choose another file with -o")
-
-
 def neighbours(vectors: NDArray[np.float32], top: int, device: str | torch.device = "cpu") -> NDArray[np.int64]:
     """Return for each row the rows nearest to it by dot product, itself left out.
 
@@ -136,6 +134,7 @@ def find_candidates(
     sentences = list(dict.fromkeys(text for pair in pairs for text in pair))
     if len(sentences) < 2:
         raise DataError(f"no neighbours: the pairs have {len(sentences)} distinct sentences")
+    log.info("%s encodes %d sentences", encoder.name, len(sentences))
     vectors = encoder.encode(sentences, "text")
     if not np.isfinite(vectors).all():
         raise NonFiniteError(f"encoder '{encoder.name}' gives vectors that are not finite")
@@ -148,6 +147,7 @@ def find_candidates(
     barred = {frozenset(pair) for pair in excluded} - given
     kept = tuple(pair for key, pair in distinct.items() if key not in given and key not in barred)
     found = Candidates(kept, len(sentences), len(distinct), len(distinct.keys() & given), len(distinct.keys() & barred))
+    log.info("%d sentences have %d pairs of neighbours, %d of them new", len(sentences), len(distinct), len(kept))
     if not kept:
         raise DataError(
             f"no new pairs: of {found.neighbours} pairs of neighbours {found.known} are known and {found.excluded} "
@@ -179,11 +179,12 @@ def augment(
         NonFiniteError: a score is not finite.
         Interrupted: Ctrl-C; the blocks that are whole are kept.
     """
-    require_new(output)
+    claim_file(output)
     pairs = candidates.pairs
     settings = (scorer.activation_fn, scorer.max_seq_length, scorer.device, batch_size, block)
     key = _key(pairs, fingerprint(scorer), *settings)
     partial = output.with_name(f"{output.name}.{key}.partial")
+    _mention_others(output, partial)
     try:
         partial.mkdir(parents=True, exist_ok=True)
         for start in range(0, len(pairs), block):
@@ -196,12 +197,21 @@ def augment(
         parts = sorted(partial.glob("*.csv"))
         _write(output, "".join(path.read_bytes().decode() for path in parts))
     except OSError as error:
-        raise RunFolderError(f"{output}: cannot be written: {error.strerror}; {partial} keeps what is done") from error
+        kept = f"; {partial} keeps what is done" if partial.is_dir() else ""
+        raise RunFolderError(f"{output}: cannot be written: {error.strerror or error}{kept}") from error
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; {partial} keeps what is done, and the same command goes on") from None
     shutil.rmtree(partial, ignore_errors=True)
     scores = [5 * score for _, _, score in scored_rows(output)]
     return Augmented(output, candidates, tuple(np.histogram(scores, bins=_BINS, range=(0, 5))[0].tolist()))
+
+
+def _mention_others(output: Path, partial: Path) -> None:
+    """Log what calls with other settings have left beside an output."""
+    others = [path for path in sorted(output.parent.glob("*.partial")) if path.name.startswith(f"{output.name}.")]
+    for path in others:
+        if path != partial:
+            log.info("%s holds scores of a stopped call with other settings; delete it if they are not wanted", path)
 
 
 def _scores(scorer: CrossEncoder, pairs: Sequence[TextPair], batch_size: int) -> list[float]:

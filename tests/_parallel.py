@@ -40,7 +40,7 @@ def write_corpus(folder, names=("en-de", "en-tr"), count=PAIRS):
     return folder
 
 
-def save_assistant(folder, layers=LAYERS, dimensions=tiny.DIMENSIONS, extra=()):
+def save_assistant(folder, layers=LAYERS, dimensions=tiny.DIMENSIONS, extra=(), positions=64, longest=None):
     """Write an untrained encoder that plain sentence-transformers loads.
 
     Args:
@@ -48,6 +48,8 @@ def save_assistant(folder, layers=LAYERS, dimensions=tiny.DIMENSIONS, extra=()):
         layers: of the encoder.
         dimensions: of its vectors.
         extra: tokens beside those of the built-in encoder.
+        positions: tokens that it can take.
+        longest: tokens that it was published with; by default all that it can take.
     """
     tokenizer = tiny.build().model.tokenizer
     tokenizer.add_tokens(list(extra))
@@ -57,13 +59,13 @@ def save_assistant(folder, layers=LAYERS, dimensions=tiny.DIMENSIONS, extra=()):
         num_hidden_layers=layers,
         num_attention_heads=4,
         intermediate_size=dimensions,
-        max_position_embeddings=64,
+        max_position_embeddings=positions,
     )
     with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as below:
         torch.manual_seed(1)
         BertModel(config, add_pooling_layer=False).save_pretrained(below)
         tokenizer.save_pretrained(below)
-        modules = [Transformer(below, max_seq_length=64), Pooling(dimensions, pooling_mode="mean")]
+        modules = [Transformer(below, max_seq_length=longest or positions), Pooling(dimensions, pooling_mode="mean")]
     SentenceTransformer(modules=modules, device="cpu").save(str(folder), create_model_card=False)
     return folder
 
@@ -99,3 +101,8 @@ def weights(folder: Path) -> bytes:
 def events(folder: Path):
     """Return the lines of the log of a stage."""
     return [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def results(run: Path):
+    """Return the scores of a run."""
+    return [json.loads(line) for line in (run / "results.jsonl").read_text(encoding="utf-8").splitlines()]

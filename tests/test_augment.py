@@ -1,6 +1,7 @@
 """Augmented SBERT: which pairs are made, how they are scored and written, and what a stop leaves behind."""
 
 import itertools
+import logging
 import shutil
 
 import numpy as np
@@ -18,6 +19,7 @@ from metasearch.augment import augment, find_candidates, neighbours
 from metasearch.cli import main
 from metasearch.data.scored import read_scored
 from metasearch.encoders import tiny
+from metasearch.encoders._checkpoint import quiet
 from metasearch.encoders._cross_encoder import load_cross_encoder
 from metasearch.errors import DataError, EncoderError, Interrupted, NonFiniteError, RunFolderError
 
@@ -255,8 +257,33 @@ def test_an_output_that_exists_or_cannot_be_written_is_refused(candidates, score
     (tmp_path / "file").touch()
     with pytest.raises(RunFolderError, match="file exists already"):
         augment(candidates, scorer, tmp_path / "file")
-    with pytest.raises(RunFolderError, match=r"x-en\.csv: cannot be written"):
+    with pytest.raises(RunFolderError, match=r"x-en\.csv: cannot be written: .*file is a file, not a folder$"):
         augment(candidates, scorer, tmp_path / "file" / "x-en.csv")
+
+
+@pytest.mark.parametrize("where", ["mkdir", "open"])
+def test_a_full_disk_names_what_is_kept_only_if_it_is_there(candidates, scorer, tmp_path, monkeypatch, where):
+    def full(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(f"pathlib.Path.{where}", full)
+    with pytest.raises(RunFolderError, match=r"x-en\.csv: cannot be written: No space left") as caught:
+        augment(candidates, scorer, tmp_path / "x-en.csv")
+    assert ("partial keeps what is done" in str(caught.value)) == (where == "open")
+
+
+def test_sentences_to_encode_and_scores_with_other_settings_are_mentioned(encoder, scorer, tmp_path, caplog):
+    (tmp_path / "x-en.csv.01234567.partial").mkdir()
+    (tmp_path / "other.csv.01234567.partial").mkdir()
+    with caplog.at_level("INFO", "metasearch.augment"):
+        augment(find_candidates(encoder, PAIRS, top=2), scorer, tmp_path / "x-en.csv")
+    said = [record.getMessage() for record in caplog.records]
+    assert said[0] == f"tiny encodes {len(SENTENCES)} sentences"
+    assert said[1].startswith(f"{len(SENTENCES)} sentences have ")
+    assert said[2:] == [
+        f"{tmp_path}/x-en.csv.01234567.partial holds scores of a stopped call with other settings; "
+        "delete it if they are not wanted"
+    ]
 
 
 def test_a_model_that_gives_no_single_score_is_refused(tmp_path, model):
@@ -264,6 +291,9 @@ def test_a_model_that_gives_no_single_score_is_refused(tmp_path, model):
         load_cross_encoder(str(folder_of(tmp_path / "three", labels=3)))
     with pytest.raises(EncoderError, match="BertModel without a head"):
         load_cross_encoder(str(folder_of(tmp_path / "encoder", kind=BertModel)))
+    tiny.build().model.save_pretrained(str(tmp_path / "sentences"))
+    with pytest.raises(EncoderError, match="is a sentence encoder, which reads one text; try cross-encoder/stsb-rob"):
+        load_cross_encoder(str(tmp_path / "sentences"))
     shutil.copytree(model, tmp_path / "cut")
     weights = tmp_path / "cut" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
@@ -275,6 +305,18 @@ def test_a_model_that_gives_no_single_score_is_refused(tmp_path, model):
         load_cross_encoder("no-such/cross-encoder")
     with pytest.raises(EncoderError, match=r"cross-encoder '\./no/such': no such folder"):
         load_cross_encoder("./no/such")
+
+
+def test_a_cross_encoder_that_was_saved_by_its_library_is_taken(scorer, tmp_path):
+    scorer.save_pretrained(str(tmp_path / "saved"))
+    again = load_cross_encoder(str(tmp_path / "saved"))
+    assert again.predict(PAIRS).tolist() == scorer.predict(PAIRS).tolist()
+
+
+def test_the_libraries_say_nothing_between_the_lines_of_a_command():
+    quiet()
+    for name in ("sentence_transformers.base.model", "transformers.modeling_utils"):
+        assert not logging.getLogger(name).isEnabledFor(logging.WARNING)
 
 
 def command(*args, code=0):

@@ -119,6 +119,32 @@ def test_without_balance_parts_change_nothing():
     assert epoch(batches(100, 8, parts=parts), 0) == epoch(batches(100, 8), 0)
 
 
+def visited(found, steps):
+    """Return the examples of the first steps by looking at each."""
+    return sorted({row for step in range(steps) for row in found.rows(step).tolist()})
+
+
+@given(portions, st.integers(1, 16), st.booleans(), st.data())
+def test_the_examples_that_steps_visit_are_those_of_their_batches_each_once(sizes, size, balance, data):
+    parts = np.repeat(np.arange(len(sizes)), sizes)
+    found = batches(len(parts), size, parts=parts, balance=balance)
+    steps = data.draw(st.integers(1, 3 * found.steps_per_epoch))
+    assert found.visited(steps).tolist() == visited(found, steps)
+
+
+def test_an_epoch_that_is_complete_visits_every_example():
+    found = batches(10, 4)
+    assert len(found.visited(2)) in (4 + 4, 4 + 2)  # the batch of 2 comes anywhere
+    assert found.visited(3).tolist() == found.visited(300).tolist() == list(range(10))
+
+
+def test_a_balanced_epoch_visits_its_share_of_a_large_part_and_later_ones_the_rest():
+    """Parts of 1 and 9 give 5 examples each to an epoch: the one alone, and 5 of the 9, then the other 4 and one."""
+    found = batches(10, 5, parts=np.repeat([0, 1], [1, 9]), balance=True)
+    assert found.steps_per_epoch == 2
+    assert [len(found.visited(steps)) for steps in (2, 4)] == [1 + 5, 1 + 9]
+
+
 def test_a_step_is_one_episode_of_one_set_in_the_languages_of_its_examples():
     found = batches(10, 4)
     (episode,) = found.batch(7, 16)

@@ -7,9 +7,11 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
-from transformers import AutoModel, ViTConfig
+from transformers import AutoModel, ViTConfig, XLMRobertaConfig
 
 from _backbones import CONFIGS, HIDDEN, LAYERS, LENGTHS, TEXTS, make
+from metasearch.compress._replace import replaced
+from metasearch.compress.sizes import planned_sizes
 from metasearch.compress.student import make_student
 from metasearch.encoders._checkpoint import open_checkpoint
 from metasearch.encoders._compressed import CompressedConfig, CompressedModel
@@ -264,14 +266,47 @@ def test_the_vocabulary_of_a_student_can_be_lengthened_and_cut(student):
         ({"recurrent": 0}, "recurrent 0: the encoder has 6 layers"),
         ({"repeats": 2}, "repeats 2: which layers"),
         ({"recurrent": 3, "repeats": 0}, "repeats 0: layers must run once at least"),
+        ({"recurrent": 3, "repeats": 9}, "repeats 9: the encoder has 6 layers, and at most 4 times as many may run"),
+        ({"recurrent": 5, "repeats": 10**9}, f"with 5 recurrent ones repeats can be {4 * 6 // 5} at most"),
+        ({"bottleneck": 4.0}, "bottleneck 4.0: expected a whole number"),
+        ({"bottleneck": "4"}, "bottleneck '4': expected a whole number"),
+        ({"recurrent": True}, "recurrent True: expected a whole number"),
+        ({"recurrent": 3, "repeats": 2.0}, "repeats 2.0: expected a whole number"),
+        ({}, "nothing to compress: give a bottleneck, or how many recurrent layers to keep"),
         ({"bottleneck": 4, "initial": "sdv"}, "unknown initial 'sdv'. Did you mean 'svd'?"),
         ({"recurrent": 3, "initial": "random"}, "initial random is for a bottleneck"),
     ],
 )
 def test_a_number_that_does_not_fit_is_named_with_those_that_do(assistant, arguments, says):
     with pytest.raises(ConfigError) as caught:
-        make_student(assistant, **{"bottleneck": None, "recurrent": None, **arguments})
+        make_student(assistant, **arguments)
     assert says in str(caught.value)
+
+
+def test_layers_may_run_four_times_as_often_as_the_encoder_is_deep(assistant):
+    made = make_student(assistant, recurrent=3, repeats=4 * LAYERS // 3)
+    assert transformer_of(made).config.num_hidden_layers == 4 * LAYERS
+
+
+@pytest.mark.parametrize(("words", "warns"), [(16, True), (17, False)])
+def test_a_bottleneck_that_saves_no_weights_is_mentioned_with_the_number_that_does(caplog, words, warns):
+    """With H = 16 columns and V = 16 words, K = 8 columns take V·K + K·H = 256 weights, as many as V·H."""
+    config = XLMRobertaConfig(vocab_size=words, hidden_size=16, num_attention_heads=2, num_hidden_layers=1)
+    with caplog.at_level("WARNING", "metasearch.encoders._limits"):
+        planned_sizes(config, 8, None)
+    assert warns == ("two factors have 256 weights and the table itself has 256" in caplog.text)
+    assert warns == ("below V*H/(V+H) = 8.0 columns" in caplog.text)
+
+
+def test_a_student_made_with_such_a_bottleneck_has_the_warning_too(assistant, caplog):
+    words = transformer_of(assistant).config.vocab_size
+    with caplog.at_level("WARNING", "metasearch.encoders._limits"):
+        make_student(assistant, 15)
+        assert caplog.text == ""
+        small = replaced(assistant, assistant.model.tokenizer, torch.zeros(100, 16))
+        make_student(small, 15)
+    assert words > 15 * 16 > 100
+    assert f"bottleneck 15 saves nothing: the two factors have {15 * (100 + 16):,} weights" in caplog.text
 
 
 def test_the_bottleneck_of_a_narrow_electra_is_compared_with_its_narrow_table():

@@ -103,6 +103,7 @@ def test_plain_sentence_transformers_loads_an_export_at_once_and_a_student_after
     command = [sys.executable, "-c", ELSEWHERE, argument]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
+    assert "LOAD REPORT" not in result.stderr
     refused, without, vectors, again, longest, prompts = json.loads(result.stdout.splitlines()[-1])
     assert "metasearch-compressed" in refused
     assert without
@@ -110,6 +111,26 @@ def test_plain_sentence_transformers_loads_an_export_at_once_and_a_student_after
     expected = student.model.encode(TEXTS)
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
     np.testing.assert_allclose(again, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_an_export_has_every_weight_of_its_kind_and_a_pooler_that_is_not_used_is_of_zeros(kind, tmp_path):
+    stock = plain(make_student(make(kind), 4, 3)).model[0].auto_model
+    stock.save_pretrained(tmp_path)
+    _, report = type(stock).from_pretrained(tmp_path, output_loading_info=True)
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+    assert ("pooler.dense.weight" in stock.state_dict()) == (kind not in ("distilbert", "electra", "electra-narrow"))
+    assert all(not weight.any() for name, weight in stock.state_dict().items() if name.startswith("pooler."))
+
+
+def test_a_stock_encoder_without_its_pooler_gets_one_in_the_export_and_stays_as_it_is():
+    encoder = make("bert")
+    encoder.model[0].auto_model.pooler = None
+    stock = plain(encoder)
+    assert encoder.model[0].auto_model.pooler is None
+    assert not stock.model[0].auto_model.pooler.dense.weight.any()
+    assert torch.equal(outputs(stock), outputs(encoder))
 
 
 def test_an_export_holds_no_word_of_metasearch_and_no_weight_is_missing(tmp_path):

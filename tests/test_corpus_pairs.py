@@ -136,6 +136,31 @@ def test_dev_depends_on_the_seed_alone():
     assert draws[0] != draws[2]
 
 
+def sources_of(corpus):
+    return {pair.source for pair in corpus}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_other_files_of_the_same_sources_hold_out_the_same_ones(order):
+    """So that no stage trains on what another one is scored by, whichever languages it reads and in whatever order."""
+    german, french = (corpus_of([(f"s{i}", f"{code} {i}", code, code) for i in range(60)]) for code in ("de", "fr"))
+    numbers = list(range(60))[::order]
+    both = corpus_of([(f"s{i}", f"{code} {i}", code, code) for i in numbers for code in ("fr", "de")])
+    held = [sources_of(corpus.hold_out(10, seed=3)[1]) for corpus in (german, french, both)]
+    assert held[0] == held[1] == held[2]
+    assert len(held[0]) == 10
+
+
+@pytest.mark.parametrize("lines", [30, 59])
+def test_fewer_lines_hold_out_what_more_lines_do_as_far_as_they_have_it(lines):
+    rows = [(f"s{i}", f"{code} {i}", code, code) for i in range(60) for code in ("de", "fr")]
+    whole, part = (corpus_of(found).hold_out(10, seed=3) for found in (rows, rows[: 2 * lines]))
+    kept = sources_of(whole[1]) & {f"s{i}" for i in range(lines)}
+    assert 0 < len(kept)
+    assert kept <= sources_of(part[1])
+    assert not kept & sources_of(part[0])
+
+
 def test_a_dev_part_that_leaves_nothing_to_train_on_is_refused():
     with pytest.raises(DataError, match="dev=1: fr has 1 pairs; none with a source of its own is left to train on"):
         SMALL.hold_out(1, 0)

@@ -43,14 +43,14 @@ def test_an_empty_file_is_refused_by_name(form, name, tmp_path):
 
 @pytest.mark.parametrize(("form", "name"), FILES)
 def test_a_file_that_is_no_utf_8_is_refused_with_the_place_of_the_first_wrong_byte(form, name, tmp_path):
-    message = spoil(form, name, lambda sound: b"ab\xff" + sound, tmp_path)
-    assert message == f"{tmp_path / form / name}: not UTF-8 at byte {len('ab')}"
+    message = spoil(form, name, lambda sound: b"a\nb\n\xfe\xff" + sound, tmp_path)
+    assert message == f"{tmp_path / form / name}:3: not UTF-8: byte 0xfe"
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_file_in_utf_16_is_refused(form, tmp_path):
     message = spoil(form, files(form)[0], lambda sound: sound.decode().encode("utf-16"), tmp_path)
-    assert message == f"{tmp_path / form / files(form)[0]}: not UTF-8 at byte 0"
+    assert message == f"{tmp_path / form / files(form)[0]}:1: not UTF-8: byte 0xff"
 
 
 @pytest.mark.parametrize(("form", "name"), FILES)

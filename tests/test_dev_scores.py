@@ -239,16 +239,20 @@ def test_the_log_hears_the_score_and_the_shape_of_the_translations_vectors(encod
     assert len(event) == 4  # the score, and three numbers of the shape
 
 
+def collapse(encoder):
+    """Make every token nearly the same, in every place."""
+    with torch.no_grad():
+        block = encoder.model[0].auto_model.embeddings
+        block.word_embeddings.weight.mul_(1e-3)
+        block.position_embeddings.weight.mul_(0).add_(torch.linspace(-1, 1, tiny.DIMENSIONS))
+
+
 def test_vectors_that_collapse_while_they_are_trained_are_reported(encoder, caplog):
     measured = dev(distilled(encoder), PAIRS, "accuracy")
     with caplog.at_level(logging.WARNING, logger="metasearch"):
         measured()
         assert not caplog.records
-        with torch.no_grad():
-            # Every token becomes nearly the same, in every place.
-            block = encoder.model[0].auto_model.embeddings
-            block.word_embeddings.weight.mul_(1e-3)
-            block.position_embeddings.weight.mul_(0).add_(torch.linspace(-1, 1, tiny.DIMENSIONS))
+        collapse(encoder)
         measured()
     (record,) = caplog.records
     assert record.getMessage().startswith("collapse: all vectors are nearly the same")
@@ -257,3 +261,37 @@ def test_vectors_that_collapse_while_they_are_trained_are_reported(encoder, capl
 
 def test_one_pair_is_enough_for_a_score(encoder):
     assert dev(distilled(encoder), PAIRS[:1], "accuracy")() == 1
+
+
+def warnings(caplog):
+    return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+
+
+def test_a_collapse_is_told_once_at_the_start_and_once_later_however_long_it_lasts(encoder, caplog):
+    collapse(encoder)
+    measured = dev(distilled(encoder), PAIRS, "accuracy")
+    with caplog.at_level(logging.WARNING, logger="metasearch"):
+        for _ in range(4):
+            measured()
+    first, later = warnings(caplog)
+    assert "Nothing is trained yet" in first
+    assert "It was so at step 0" in later
+
+
+def test_a_stage_that_goes_on_knows_the_shape_of_step_0_from_its_log(encoder, caplog):
+    heard = []
+    learner = distilled(encoder)
+    dev(learner, PAIRS, "accuracy", heard=heard)()
+    known = Dev.noted([{"step": 0, "dev": 0.5}, *heard, {"alike": 1.0, "spread": 0.0, "rank": 1.0}])
+    collapse(encoder)
+    measured = Dev(learner, PAIRS, Batches(PAIRS, [1] * 8, 3, 0), "accuracy", "pooled", heard.append, known)
+    with caplog.at_level(logging.WARNING, logger="metasearch"):
+        measured()
+    (warning,) = warnings(caplog)
+    assert "It came with training" in warning
+    assert f"at step 0 mean cosine {heard[0]['alike']:.2f}, spread {heard[0]['spread']:.2f}" in warning
+
+
+def test_a_log_without_a_shape_of_the_vectors_tells_none():
+    assert Dev.noted([]) is None
+    assert Dev.noted([{"step": 1, "loss": 0.5}]) is None

@@ -106,7 +106,7 @@ def test_the_second_stage_leaves_the_layers_as_they_were(place, tmp_path):
         assert weight.equal(kept[name]), name
 
 
-def _entailment(folder):
+def _pairs(folder):
     labels = ("neutral", "entailment", "contradiction")
     lines = [
         f'{{"gold_label": "{labels[i % 3]}", "sentence1": "premise {i}", "sentence2": "hypothesis {i}"}}\n'
@@ -114,7 +114,7 @@ def _entailment(folder):
     ]
     (folder / "nli.jsonl").write_text("".join(lines))
     (folder / "sts-en.csv").write_text("".join(f'"left {i}","right {i}",{i % 6}\n' for i in range(24)))
-    return [f"--entailment={folder / 'nli.jsonl'}", f"--scored={folder / 'sts-en.csv'}"]
+    return {"entailment": f"--entailment={folder / 'nli.jsonl'}", "scored": f"--scored={folder / 'sts-en.csv'}"}
 
 
 @pytest.mark.parametrize("recipe", Library().names("distillation"))
@@ -124,13 +124,14 @@ def test_every_recipe_runs_to_its_end(place, tmp_path, recipe):
         f"{name}-en-{code}" for name in ("TED2020", "WikiMatrix", "Europarl", "NewsCommentary") for code in PAPER
     ]
     names = corpora if recipe == "compress-paper" else ("en-de",)
-    given = [f"--corpus={write_corpus(tmp_path / 'corpus', names, count=30)}", *_entailment(tmp_path)]
+    files = {"parallel": f"--corpus={write_corpus(tmp_path / 'corpus', names, count=30)}", **_pairs(tmp_path)}
+    given = sorted({files[stage.data] for stage in declared.stages.values()})
     if declared.student:
         given += ["--teacher=tiny", f"--assistant={place / 'assistant'}"]
         given += ["--set=student.bottleneck=16", "--set=student.recurrent=2"]
     else:
         given += [f"--student={place / 'assistant'}"]
-    sizes = small(*declared.stages, corpus__dev=6)
+    sizes = small(*declared.stages, corpus__dev=6, corpus__max_tokens=60)
     distill(f"--recipe={recipe}", *given, *sizes, "--max-steps=1", "-o", tmp_path / "run")
     ran = [path.name.partition("-")[2] for path in sorted((tmp_path / "run").glob("[0-9]-*"))]
     assert ran == list(declared.chosen)
@@ -141,7 +142,8 @@ def test_every_recipe_runs_to_its_end(place, tmp_path, recipe):
 def test_the_rate_of_an_ema_teacher_fits_the_number_of_steps_where_it_is_scaled(place, tmp_path, recipe, moves):
     """With K = 2 the scaled 1 - τ is min(1, 1e-5 · 105000 / 2) = 0.525, so that the teacher follows the student."""
     chosen = [f"--student={place / 'assistant'}", f"--corpus={place / 'corpus'}", "--max-steps=2"]
-    chosen += small("align", options__schedule="constant", outer__lr=5, outer__trust=1, outer__warmup=0)
+    shape = {"outer__lr": 5, "outer__trust": 1, "outer__warmup": 0, "corpus__max_tokens": 60}
+    chosen += small("align", options__schedule="constant", **shape)
     first, second = (tmp_path / name for name in ("as-declared", "frozen"))
     distill(f"--recipe={recipe}", *chosen, "-o", first)
     distill(f"--recipe={recipe}", *chosen, "--set=stages.align.options.tau=1", "-o", second)

@@ -79,6 +79,17 @@ def test_tiny_has_the_same_bits_from_the_same_seed(elsewhere):
     assert digest(tiny.build(seed=4)) != elsewhere["digest"]
 
 
+@pytest.mark.parametrize("seed", [-1, 2**63, 10**30])
+def test_tiny_takes_every_whole_number_as_its_seed(seed):
+    assert digest(tiny.build(seed=seed)) == digest(tiny.build(seed=seed % 2**63))
+
+
+def test_tiny_names_the_folder_for_temporary_files_when_it_cannot_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with pytest.raises(EncoderError, match=f"made by way of {tmp_path}/none, which cannot be written: No such file"):
+        tiny.build()
+
+
 def test_making_an_encoder_from_a_seed_leaves_the_random_stream_alone():
     torch.manual_seed(11)
     expected = torch.rand(3)

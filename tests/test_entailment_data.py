@@ -114,7 +114,7 @@ def test_of_each_kind_of_damage_the_first_three_places_are_kept(file):
         ("x.jsonl", "", r"x\.jsonl: the file has no pairs"),
         ("x.tsv", "sentence1\tsentence2\tlabel\n", r"x\.tsv: the file has no pairs"),
         ("x.tsv", b"\xff\n", r"x\.tsv:1: the header is not UTF-8"),
-        ("x.csv", b"sentence1,sentence2,label\n\xff\n", r"x\.csv: not UTF-8 at byte 26"),
+        ("x.csv", b"sentence1,sentence2,label\n\xff\n", r"x\.csv:2: not UTF-8: byte 0xff"),
         ("x.parquet", "PAR1", r"x\.parquet: expected \.jsonl, \.tsv or \.csv"),
     ],
 )

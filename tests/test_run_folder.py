@@ -77,3 +77,27 @@ def test_versions_are_json_and_name_what_a_result_depends_on():
     assert {"metasearch", "python", "torch", "transformers", "sentence-transformers", "learn2learn", "numpy"} == set(
         json.loads(json.dumps(versions()))
     )
+
+
+def test_events_are_read_back_in_their_order(tmp_path):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    assert files.events() == []
+    told = [{"step": 0, "dev": 0.5}, {"step": 1, "loss": 0.1, "phase": "θ\u2028"}]
+    for event in told:
+        files.log(event)
+    assert files.events() == told
+    assert len((tmp_path / "run" / "log.jsonl").read_text().splitlines()) == len(told)
+
+
+@pytest.mark.parametrize("kept", range(1, 12))
+def test_an_event_that_was_cut_off_is_left_out_and_the_next_one_stands_on_a_line_of_its_own(tmp_path, kept):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    files.log({"step": 1})
+    files.log({"step": 2})
+    path = tmp_path / "run" / "log.jsonl"
+    line = b'{"step": 2}\n'
+    path.write_bytes(path.read_bytes()[: -len(line)] + line[:kept])
+    before = [{"step": 1}, {"step": 2}][: 2 if kept == len(line) - 1 else 1]  # whole but for the end of the line
+    assert files.events() == before
+    files.log({"step": 3})
+    assert files.events() == [*before, {"step": 3}]

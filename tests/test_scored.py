@@ -99,7 +99,7 @@ def test_another_greatest_score_is_divided_out(file):
         ("x-en.csv", "a,b,nan\n", r"expected a score from 0 to 5, got 'nan'"),
         ("x-en.csv", 'a,b,1\na,"b\n', r"x-en.csv:2: not CSV"),
         ("x-en.csv", "", r"x-en.csv: the file is empty"),
-        ("x-en.csv", b"a,b\xff,1\n", r"x-en.csv: not UTF-8 at byte 3"),
+        ("x-en.csv", b"a,b\xff,1\n", r"x-en.csv:1: not UTF-8: byte 0xff"),
         ("x-en.json", "{}", r"x-en.json: expected a file of scored pairs in .csv"),
     ],
 )

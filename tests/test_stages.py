@@ -420,9 +420,10 @@ def test_a_recipe_is_found_by_name_with_values_put_over_it(compress):
 @pytest.mark.parametrize(
     ("assignment", "says"),
     [
-        ("student.botleneck=64", "--set: student.botleneck: unknown key."),
+        ("student.botleneck=64", "--set: student.botleneck: unknown key. Did you mean 'bottleneck'?"),
+        ("stages.contrast.corpus.dve=1", "--set: stages.contrast.corpus.dve: unknown key. Did you mean 'dev'?"),
         ("stages.contrast.outer.lr=fast", "--set: stages.contrast.outer.lr: input should be a valid number"),
-        ("stages.contrats.outer.lr=1", "stages.contrats.description: this key is missing"),
+        ("stages.contrats.outer.lr=1", "--set stages.contrats: no such stage. Did you mean 'contrast'?"),
     ],
 )
 def test_a_wrong_value_put_over_a_recipe_is_refused(assignment, says):

@@ -5,7 +5,9 @@ import pytest
 from _declarations import RECIPE, TASK, line_of, problems
 from metasearch.config import Recipe
 from metasearch.data import taskfile
+from metasearch.data.stages import Distillation
 from metasearch.data.task import Mode, Task
+from metasearch.errors import ConfigError
 
 
 @pytest.mark.parametrize(("written", "value"), [("1e-3", 1 / 1000), ("5e-05", 5 / 100_000), ("2", 2.0), ("'0.5'", 0.5)])
@@ -129,3 +131,74 @@ def test_a_mode_whose_patterns_differ_in_length_is_refused(write):
     (found,) = problems(path, Mode)
     assert found.startswith(str(path))
     assert found.endswith("all patterns of a mode must have the same number of links")
+
+
+STAGES = """\
+recipe: small
+description: for a test
+student: {bottleneck: 16}
+stages:
+  align:
+    description: one
+    trains: student
+    learner: ema
+    outer: {lr: 1}
+    corpus: {dev: 5}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "nearest"),
+    [
+        ("bottleneck:", "botleneck:", "student.botleneck", "bottleneck"),  # the student may be null
+        ("learner:", "leaner:", "stages.align.leaner", "learner"),  # a stage has a name of one's own
+        ("dev:", "dve:", "stages.align.corpus.dve", "dev"),
+        ("outer: {lr:", "outer: {weight_decai: 0, lr:", "stages.align.outer.weight_decai", "weight_decay"),
+    ],
+)
+def test_an_unknown_key_below_one_that_may_be_missing_or_a_name_has_its_nearest_right_name(
+    write, old, new, key, nearest
+):
+    path = write(STAGES.replace(old, new))
+    found = [problem for problem in problems(path, Distillation) if "unknown key" in problem]
+    assert found == [f"{line_of(path, new.partition(':')[0])}: {key}: unknown key. Did you mean '{nearest}'?"]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("[de, fr]", ["de", "fr"]),
+        ("[no]", ["no"]),
+        ("[1e-3]", ["1e-3"]),
+        ("[]", []),
+        ("null", None),
+        ("1e-4", "1e-4"),
+        ("no", "no"),
+        ("", ""),
+        ("a [b]", "a [b]"),
+    ],
+)
+def test_a_value_of_the_command_line_is_a_list_null_or_text(written, value):
+    assert taskfile.value_of(written, "--set k") == value
+
+
+@pytest.mark.parametrize("written", ["[de, fr", "[de]]", "[de, fr] x", "["])
+def test_a_list_that_does_not_end_is_refused_with_the_right_way_to_write_one(written):
+    with pytest.raises(ConfigError) as caught:
+        taskfile.value_of(written, "--set k")
+    assert str(caught.value) == f"--set k: expected a list such as [de, fr], got '{written}'"
+
+
+def test_a_list_and_null_are_put_over_a_file(write):
+    over = {"student": None, "stages": {"align": {"corpus": {"languages": ["de", "no"]}}}}
+    found = taskfile.read(write(STAGES), Distillation, over)
+    assert found.student is None
+    assert found.stages["align"].corpus.languages == ("de", "no")
+    assert found.stages["align"].corpus.dev == 5
+
+
+def test_a_wrong_item_of_a_list_put_over_a_file_is_named_with_its_place(write):
+    over = {"stages": {"align": {"corpus": {"languages": ["de", "klingon!"]}}}}
+    (found,) = problems(write(STAGES), Distillation, over)
+    assert found.startswith("--set: stages.align.corpus.languages.1: ")
+    assert found.endswith("(got 'klingon!')")

@@ -98,6 +98,24 @@ def test_a_language_without_files_is_passed_over_and_named_where_the_task_is_par
     assert locate(partial, tmp_path / "small.yaml", tatoeba.files(partial), str(tmp_path)) == tmp_path
 
 
+@pytest.mark.parametrize(
+    ("present", "absent", "says"),
+    [
+        (2, 1, "2 of 3 languages are there; without files: c0"),
+        (1, 2, "1 of 3 languages are there: p0"),
+        (9, 9, f"9 of 18 languages are there; without files: {' '.join(f'c{i}' for i in range(8))} ... (9)"),
+        (9, 103, f"9 of 112 languages are there: {' '.join(f'p{i}' for i in range(8))} ... (9)"),
+        (8, 104, f"8 of 112 languages are there: {' '.join(f'p{i}' for i in range(8))}"),
+    ],
+)
+def test_those_that_are_fewer_are_named_and_no_more_than_eight(tmp_path, caplog, present, absent, says):
+    codes = [f"p{i}" for i in range(present)]
+    fill(tmp_path, dict.fromkeys(codes, TWO["ell"]))
+    with caplog.at_level(logging.INFO, "metasearch.data.readers.tatoeba"):
+        tatoeba.read(tmp_path, declared(" ".join([*codes, *(f"c{i}" for i in range(absent))]), partial=True))
+    assert [record.getMessage() for record in caplog.records] == [f"small: {says}"]
+
+
 def test_a_language_without_files_is_an_error_where_the_task_is_not_partial(tmp_path):
     whole = declared("deu ell tha")
     assert "tatoeba.tha-eng.tha: no such file" in said(fill(tmp_path), whole)
@@ -132,7 +150,7 @@ def test_different_numbers_of_lines_are_named_with_both_files(tmp_path):
     [
         ("tatoeba.deu-eng.deu", b"Hallo.\n \n", "tatoeba.deu-eng.deu:2: expected a sentence, got nothing"),
         ("tatoeba.deu-eng.eng", b"\nIt rains.\n", "tatoeba.deu-eng.eng:1: expected a sentence, got nothing"),
-        ("tatoeba.ell-eng.ell", b"caf\xe9\n", "tatoeba.ell-eng.ell: not UTF-8 at byte 3"),
+        ("tatoeba.ell-eng.ell", b"caf\xe9\n", "tatoeba.ell-eng.ell:1: not UTF-8: byte 0xe9"),
         ("tatoeba.ell-eng.eng", b"", "tatoeba.ell-eng.eng: the file is empty"),
     ],
 )

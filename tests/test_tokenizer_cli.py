@@ -97,6 +97,27 @@ def test_files_of_a_folder_are_read_by_name_and_each_once(corpus):
     assert list(read_texts([corpus, corpus / "de.txt"])) == whole
 
 
+def test_both_sides_of_a_parallel_corpus_are_read_and_other_files_are_mentioned(corpus, caplog):
+    (corpus / "ted").mkdir()
+    (corpus / "ted" / "TED.en-th.en").write_text("a house\n")
+    (corpus / "ted" / "TED.en-th.th.gz").write_bytes(gzip.compress("บ้าน\n".encode()))
+    for name in ("LICENSE", "x.xml", "ted/TED.en-th.ids", ".hidden"):
+        (corpus / name).write_text("not a text")
+    with caplog.at_level("INFO", "metasearch.compress.texts"):
+        whole = list(read_texts([corpus]))
+    assert whole == [*lines_of("de"), *table(corpus), *lines_of("en"), "a house", "บ้าน"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{corpus}: 4 files are no texts and are passed over: LICENSE, notes.md, ted/TED.en-th.ids, ..."
+    ]
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_a_size_beyond_all_memory_is_refused_with_what_the_texts_have(kind):
+    texts = ["hello world this is it"] * 3
+    with pytest.raises(DataError, match=r"size 2147483647: the texts have pieces for \d+ only"):
+        train_tokenizer(texts, 2**31 - 1, kind)
+
+
 def test_a_mark_at_the_beginning_of_a_file_is_no_text(tmp_path):
     (tmp_path / "a.txt").write_bytes("\ufeffdas Haus\r\n".encode())
     assert list(read_texts([tmp_path / "a.txt"])) == ["das Haus"]
@@ -121,7 +142,9 @@ def test_a_damaged_file_is_named_with_its_line(tmp_path, name, content, says):
 def test_a_folder_without_texts_and_a_missing_file_are_named(tmp_path):
     (tmp_path / "notes.md").write_text("x")
     out = tmp_path / "out"
-    assert "no file in it ends in .txt, .tsv" in metasearch("tokenizer", tmp_path, "-o", out, code=3).stderr
+    said = metasearch("tokenizer", tmp_path, "-o", out, code=3).stderr
+    assert "no file in it ends in .txt, .tsv" in said
+    assert "such as WikiMatrix.de-en.de" in said
     assert "no such file or folder" in metasearch("tokenizer", tmp_path / "nowhere", "-o", out, code=3).stderr
     assert not out.exists()
 

@@ -274,6 +274,30 @@ def test_an_interrupt_ends_after_the_step_with_a_checkpoint_that_resumes_exactly
     assert same(weights(resumed), weights(learner))
 
 
+@pytest.mark.parametrize(("changes", "ended"), [([], "finished"), (["budget.patience=1", "outer.lr=1e-12"], "patience")])
+def test_an_interrupt_at_the_last_step_says_so_and_resumes_to_the_end_without_a_step(tmp_path, changes, ended):
+    learner, benchmark, recipe = start("maml-tiny", "trans", *changes)
+    whole = run.fit(learner, benchmark, recipe)
+    assert whole.reason == ended
+    store = CheckpointStore(tmp_path)
+    stopped, *_ = start("maml-tiny", "trans", *changes)
+    ring = Recorder(whole.steps, lambda: os.kill(os.getpid(), signal.SIGINT))
+    outcome = run.fit(stopped, benchmark, recipe, listener=ring, store=store)
+    assert (outcome.reason, outcome.steps) == ("interrupted", whole.steps)
+    resumed, *_ = start("maml-tiny", "trans", *changes)
+    again = Recorder()
+    assert run.fit(resumed, benchmark, recipe, listener=again, store=store, resume=True) == whole
+    assert (again.terms, again.scores) == ([], [])
+    assert same(weights(resumed), weights(learner))
+
+
+def test_the_only_step_of_a_training_has_the_whole_rate_whatever_its_warm_up():
+    for warmup in (0.1, 0.514, 0.99):
+        for decay in ("none", "linear", "cosine"):
+            told, _ = trained(Slope(1.0), Outer(lr=0.2, warmup=warmup, decay=decay), steps=1)
+            assert told[0]["lr"] == 0.2
+
+
 def test_bf16_runs_in_first_order_and_is_refused_in_second():
     learner, benchmark, recipe = start()
     exact, *_ = start()

@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -29,7 +30,29 @@ trust = click.option(
     is_flag=True,
     help="Run Python code that comes with the encoder.",
 )
+SEEDS = click.IntRange(0, 2**63 - 1)
+"""Seeds that every library takes."""
+
+
+class NewPath(click.Path):
+    """A path to write to; an empty one, such as an unset variable gives, is not taken for the folder one is in."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        if value == "":
+            self.fail("-o is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 as_json = click.option("--json", "as_json", is_flag=True, help="Print scores as one JSON object on stdout.")
+
+
+def seed(help: str) -> Callable[[F], F]:
+    """Return the option `--seed`, with what the seed is of."""
+    return click.option("--seed", type=SEEDS, default=0, show_default=True, metavar="SEED", help=help)
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:

@@ -25,7 +25,9 @@ _FILE = click.Path(path_type=Path)
     "--batch-size", type=click.IntRange(min=1), default=32, show_default=True, help="Pairs in one forward pass."
 )
 @_options.together(_options.device, _options.trust)
-@click.option("-o", "--output", required=True, type=_FILE, help="CSV file to write, such as stsb-en-augmented.csv.")
+@click.option(
+    "-o", "--output", required=True, type=_options.NewPath(), help="CSV file to write, such as stsb-en-augmented.csv."
+)
 def command(
     pairs: Sequence[Path],
     encoder: str,
@@ -47,11 +49,14 @@ def command(
       metasearch augment stsb-en-train.csv --encoder minilm --cross-encoder cross-encoder/stsb-roberta-base \\
         --exclude stsb-en-dev.csv --exclude stsb-en-test.csv -o stsb-en-augmented.csv
     """
+    from metasearch.compress.output import claim_file
+
+    claim_file(output)
+
     from metasearch import augment
     from metasearch.encoders._cross_encoder import load_cross_encoder
     from metasearch.run import load_encoder
 
-    augment.require_new(output)
     known, excluded = augment.read_pairs(pairs), augment.read_pairs(exclude)
     loaded = load_encoder(encoder, device=device, trust_remote_code=trust_remote_code)
     scorer = load_cross_encoder(cross_encoder, loaded.device, trust_remote_code)

@@ -31,12 +31,12 @@ from metasearch.errors import ConfigError
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="PATH",
-    help="Keep only the vocabulary of these text files, plain or .gz; the first two columns of .tsv; repeatable.",
+    help="Keep only the vocabulary of these texts: files, or folders of .txt, .tsv and Moses files; repeatable.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of fresh weights.")
+@_options.seed("Of fresh weights.")
 @click.option("--sizes-only", is_flag=True, help="Print the table and write nothing; a config.json is enough.")
 @_options.together(_options.device, _options.trust)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the student; new or empty.")
+@click.option("-o", "--output", type=_options.NewPath(), help="Folder of the student; new or empty.")
 @click.option("--json", "as_json", is_flag=True, help="Print the sizes as one JSON object on stdout.")
 def command(
     encoder: str,
@@ -58,12 +58,20 @@ def command(
       metasearch compress minilm --bottleneck 64 --recurrent 3 --trim corpus/ -o student
       metasearch compress xlm-r/config.json --bottleneck 128 --recurrent 3 --sizes-only
     """
+    from metasearch.compress.output import claim
+    from metasearch.compress.plan import Plan
+    from metasearch.compress.texts import text_files
+
+    if sizes_only == (output is not None):
+        raise ConfigError("say where the student goes with -o DIR, or --sizes-only to write nothing; one of them")
+    Plan(**plan).check(writes=not sizes_only)
+    if output is not None:
+        claim(output)
+    chosen = Plan(**{**plan, "trim": tuple(text_files(plan["trim"]))})
+
     from metasearch import run
     from metasearch.compress import job
 
-    chosen = job.Plan(**plan)
-    if sizes_only == (output is not None):
-        raise ConfigError("say where the student goes with -o DIR, or --sizes-only to write nothing; one of them")
     found = job.bare_config(encoder) if sizes_only else None
     if found is None:
         found = run.load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)

@@ -27,11 +27,11 @@ _PATHS = ("corpus", "scored", "entailment")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
 @click.option("--evaluate", multiple=True, metavar="TASK", help="Score on a task before and after stages; repeatable.")
 @click.option("--targets", metavar="DIR", help="Where outputs of frozen encoders are kept; by default in the run.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of batches, dropout and the student.")
+@_options.seed("Of batches, dropout and the student.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Steps of each stage, at most.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
 @_options.together(_options.device, _options.data, _options.include, _options.trust)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder; by default a new one below runs/.")
+@click.option("-o", "--output", type=_options.NewPath(), help="Run folder; by default a new one below runs/.")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run as it was configured.")
 @_options.as_json
 def command(resume: Path | None, output: Path | None, as_json: bool, **flags: Any) -> None:

@@ -7,12 +7,13 @@ import click
 from metasearch import registry
 from metasearch.cli import _options
 from metasearch.data.library import Library
+from metasearch.errors import ConfigError, nearest
 
 KINDS = ("tasks", "modes", "recipes", "distillations", "learners", "encoders")
 
 
 @click.command("ls", short_help="What there is: tasks, modes, recipes, learners.")
-@click.argument("kind", type=click.Choice(KINDS), required=False)
+@click.argument("kind", required=False, metavar=f"[{'|'.join(KINDS)}]")
 @_options.include
 def command(kind: str | None, include: Sequence[str]) -> None:
     """List tasks, transfer modes, recipes of learners and of distillations, learners and built-in encoders.
@@ -21,6 +22,8 @@ def command(kind: str | None, include: Sequence[str]) -> None:
     Example:
       metasearch ls modes
     """
+    if kind is not None and kind not in KINDS:
+        raise ConfigError(f"nothing is called '{kind}'.{nearest(kind, KINDS)}")
     library = Library(include)
     for shown in (kind,) if kind else KINDS:
         click.echo(f"{shown}:")

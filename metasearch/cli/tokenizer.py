@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
-from metasearch.errors import ConfigError, RunFolderError
+from metasearch.errors import ConfigError
 
 
 @click.command("tokenizer", short_help="Learn a vocabulary from texts.")
 @click.argument("texts", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--size",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 2**31 - 1),
     default=32000,
     show_default=True,
     help="Tokens in all, special ones and the 256 bytes included.",
@@ -39,11 +39,8 @@ from metasearch.errors import ConfigError, RunFolderError
     type=click.Choice(["pieces", "random"]),
     help="Where the new rows of its word table come from: the old pieces of a token (default), or chance.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the rows that are drawn.")
-@_options.trust
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="New or empty folder."
-)
+@_options.together(_options.seed("Of the rows that are drawn."), _options.trust)
+@click.option("-o", "--output", type=_options.NewPath(), required=True, metavar="DIR", help="New or empty folder.")
 def command(
     texts: Sequence[Path],
     size: int,
@@ -56,42 +53,40 @@ def command(
     trust_remote_code: bool,
     output: Path,
 ) -> None:
-    """Learn a vocabulary from TEXTS, files or folders of *.txt and *.tsv, each also as .gz, and write it to DIR.
+    """Learn a vocabulary from TEXTS, and write it to DIR.
 
-    A line is a text; in a .tsv file the first two columns are. No text is unknown to the tokenizer: characters too rare
-    for a token of their own are spelt as bytes. Prints how many tokens it makes of each file.
+    TEXTS are files, or folders of *.txt, *.tsv and parallel corpora in Moses format such as *.de-en.de, each also as
+    .gz. A line is a text; in a .tsv file the first two columns are. No text is unknown to the tokenizer: characters too
+    rare for a token of their own are spelt as bytes. Prints how many tokens it makes of each file.
 
     \b
     Examples:
       metasearch tokenizer corpus/ --size 32000 -o vocabulary
       metasearch tokenizer corpus/en-de.tsv.gz --size 16000 --encoder minilm -o bilingual-minilm
     """
-    from metasearch.compress import job
+    from metasearch.compress.output import claim, whole
     from metasearch.compress.texts import read_texts, text_files
-    from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
-    from metasearch.run import load_encoder
 
     if encoder is None and initial is not None:
         raise ConfigError("--initial says where an encoder's rows come from; name the encoder with --encoder")
     if encoder is not None and max_length is not None:
         raise ConfigError("--max-length goes without --encoder: an encoder keeps its own")
+    claim(output)
     files = text_files(texts)
+
+    from metasearch.compress import job
+    from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
+    from metasearch.run import load_encoder
+
     old = None if encoder is None else load_encoder(encoder, seed=seed, trust_remote_code=trust_remote_code)
-    job.claim(output)
     tokenizer = train_tokenizer(read_texts(files), size, kind, lowercase, max_length or 512)
     if old is None:
-        _save(tokenizer, output)
+        with whole(output) as folder:
+            tokenizer.save_pretrained(str(folder))
     else:
         job.write(with_vocabulary(old, tokenizer, initial or "pieces", seed), output)
     click.echo(_table(tokenizer, files))
     click.echo(f"\n{'tokenizer' if old is None else 'encoder'} of {len(tokenizer):,} tokens: {output}")
-
-
-def _save(tokenizer: Any, folder: Path) -> None:
-    try:
-        tokenizer.save_pretrained(str(folder))
-    except Exception as error:  # the tokenizer's own library raises bare exceptions
-        raise RunFolderError(f"{folder} cannot be written: {error}") from error
 
 
 def _table(tokenizer: Any, files: Sequence[Path]) -> str:

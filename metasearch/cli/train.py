@@ -23,12 +23,12 @@ from metasearch.errors import ConfigError
 @click.option("--recipe", help="Hyper-parameters by name; by default the learner's.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
 @_options.together(_options.fold, _options.fold_seed)
-@click.option("--seed", type=int, default=0, show_default=True, help="Of episodes, dropout and the tiny encoder.")
+@_options.seed("Of episodes, dropout and the tiny encoder.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps at most; both phases shrink.")
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over meta-train and meta-valid, at most.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
 @_options.together(_options.device, _options.data, _options.include, _options.trust)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Run folder; by default a new one below runs/.")
+@click.option("-o", "--output", type=_options.NewPath(), help="Run folder; by default a new one below runs/.")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run as it was configured.")
 @_options.as_json
 def command(resume: Path | None, output: Path | None, as_json: bool, **flags: Any) -> None:

@@ -21,6 +21,8 @@ COVERAGE = 0.9995
 _DIGITS = 4
 # What the unigram trainer adds to the lowest score from one missing character to the next.
 _STEP = 1e-4
+# Substrings that the unigram trainer begins with at most, beside all characters; it then drops the worst of them.
+_BEGINNINGS = 1_000_000
 
 
 def covered(texts: Sequence[str]) -> set[str]:
@@ -45,7 +47,8 @@ def unigram(blank: Tokenizer, texts: Sequence[str], count: int, needed: Iterable
         needed: characters that are pieces whether or not they occur in the texts.
     """
     blank.model = models.Unigram()
-    wanted = count + max(count // 50, 16)
+    # The trainer takes memory for as many as are asked for; more than it begins with it never finds.
+    wanted = min(count + max(count // 50, 16), _BEGINNINGS + len(set().union(*texts)) + 1)
     blank.train_from_iterator(texts, trainers.UnigramTrainer(vocab_size=wanted, show_progress=False))
     learned = [(piece, round(score, _DIGITS)) for piece, score in _model(blank)["vocab"]]
     lowest = min(score for _, score in learned)
@@ -59,7 +62,10 @@ def unigram(blank: Tokenizer, texts: Sequence[str], count: int, needed: Iterable
 def bpe(blank: Tokenizer, texts: Sequence[str], count: int) -> tuple[list[str], list[tuple[str, str]]]:
     """Return at most `count` pieces, characters first, and the merges that make them; arguments as of `unigram`."""
     blank.model = models.BPE()
-    blank.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=count, show_progress=False))
+    # The trainer takes memory for as many as are asked for. Characters, with the space before each text, and merges,
+    # each of which makes the texts shorter by a symbol, cannot be more than this.
+    most = 2 * sum(len(text) + 1 for text in texts)
+    blank.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=min(count, most), show_progress=False))
     model = _model(blank)
     return sorted(model["vocab"], key=model["vocab"].__getitem__), [(left, right) for left, right in model["merges"]]
 

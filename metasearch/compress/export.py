@@ -8,7 +8,10 @@ encoder's own vectors of a text may differ between batches of other sizes. Layer
 """
 
 import copy
+from inspect import signature
+from typing import Any
 
+import torch
 from torch import nn
 
 from metasearch.compress.student import with_transformer
@@ -23,12 +26,19 @@ def is_compressed(encoder: Encoder) -> bool:
 
 
 def plain(encoder: Encoder) -> Encoder:
-    """Return a stock encoder that computes the same; one that is stock already is returned as it is.
+    """Return a stock encoder that computes the same; one that is stock and whole already is returned as it is.
 
-    Pooling, further modules, prompts, tokenizer and lengths stay.
+    Pooling, further modules, prompts, tokenizer and lengths stay. Where a model of its kind has a pooler and this one
+    has none, it gets one of zeros. Nothing here uses it; but one that is missing would be drawn, with a warning, by
+    each program that loads the model.
     """
     if not is_compressed(encoder):
-        return encoder
+        pooler = _missing_pooler(encoder.model[0].auto_model)
+        if pooler is None:
+            return encoder
+        whole = copy.deepcopy(encoder.model[0].auto_model)
+        whole.pooler = pooler
+        return Encoder(with_transformer(encoder.model, whole), encoder.name, encoder.max_length)
     backbone = copy.deepcopy(encoder.model[0].auto_model.backbone)
     table = backbone.get_input_embeddings()
     if isinstance(table, FactorisedEmbedding):
@@ -37,4 +47,19 @@ def plain(encoder: Encoder) -> Encoder:
         backbone.set_input_embeddings(nn.Embedding(words, width, padding_idx=table.padding_idx, _weight=rows))
     owner = layers_of(backbone)
     owner.layer = nn.ModuleList([copy.deepcopy(layer) for layer in owner.layer])
+    pooler = _missing_pooler(backbone)
+    if pooler is not None:
+        backbone.pooler = pooler
     return Encoder(with_transformer(encoder.model, backbone), encoder.name, encoder.max_length)
+
+
+def _missing_pooler(model: Any) -> nn.Module | None:
+    """Return a pooler of zeros for a model that has none and whose kind has one."""
+    if getattr(model, "pooler", None) is not None or "add_pooling_layer" not in signature(type(model)).parameters:
+        return None
+    with torch.device("meta"):
+        pooler: nn.Module = type(model)(model.config, add_pooling_layer=True).pooler
+    pooler.to_empty(device=model.device)
+    for parameter in pooler.parameters():
+        nn.init.zeros_(parameter)
+    return pooler.to(model.dtype)

@@ -1,46 +1,21 @@
 """What `metasearch compress` and `metasearch export` do, from an encoder to a folder."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from transformers import AutoConfig
 
 from metasearch.compress.export import is_compressed, plain
+from metasearch.compress.output import claim, whole
+from metasearch.compress.plan import Plan
 from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes, with_other
-from metasearch.compress.student import Initial, make_student
+from metasearch.compress.student import make_student
 from metasearch.compress.texts import read_texts
 from metasearch.encoders.base import Encoder
-from metasearch.errors import ConfigError, EncoderError, RunFolderError
+from metasearch.errors import ConfigError, EncoderError
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How to compress; see `metasearch.compress.student.make_student`.
-
-    Attributes:
-        bottleneck: columns of the word table's narrow factor.
-        recurrent: layers to keep.
-        repeats: how often they run.
-        initial: what the bottleneck starts from.
-        trim: text files, or folders of them, whose words are the vocabulary to keep; all words where there is none.
-        seed: of fresh weights.
-    """
-
-    bottleneck: int | None = None
-    recurrent: int | None = None
-    repeats: int | None = None
-    initial: Initial = "svd"
-    trim: Sequence[Path] = ()
-    seed: int = 0
-
-    @property
-    def shrinks(self) -> bool:
-        """Whether the architecture changes; trimming the vocabulary leaves it."""
-        return any(value is not None for value in (self.bottleneck, self.recurrent, self.repeats))
 
 
 def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
@@ -52,8 +27,7 @@ def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
         EncoderError: the encoder cannot be compressed.
         DataError: a text file is missing or damaged.
     """
-    if not plan.shrinks and not plan.trim:
-        raise ConfigError("nothing to compress: say --bottleneck, --recurrent or --trim")
+    plan.check()
     claim(folder)
     before = encoder_sizes(encoder)
     student = _trimmed(encoder, plan.trim)
@@ -71,6 +45,7 @@ def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:
         EncoderError: the encoder cannot be compressed.
         DataError: a text file is missing or damaged.
     """
+    plan.check(writes=False)
     if isinstance(source, Encoder):
         before = encoder_sizes(source)
         config = _trimmed(source, plan.trim).model[0].auto_model.config
@@ -116,23 +91,10 @@ def bare_config(name: str) -> Any | None:
         raise EncoderError(f"{name}: no configuration that can be read: {first}") from error
 
 
-def claim(folder: Path) -> None:
-    """Raise `RunFolderError` unless a folder is new or empty; asked before work begins, and makes nothing."""
-    try:
-        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-    except OSError as error:
-        raise RunFolderError(f"{folder} cannot be written: {error.strerror}") from None
-    if taken:
-        raise RunFolderError(f"{folder} exists already; choose another folder with -o")
-
-
 def write(encoder: Encoder, folder: Path) -> None:
     """Write an encoder with the lengths it was published with; `RunFolderError` when that fails."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        encoder.model.save_pretrained(str(folder), create_model_card=False)
-    except Exception as error:  # safetensors raises its own error type for a full disk
-        raise RunFolderError(f"{folder} cannot be written: {getattr(error, 'strerror', None) or error}") from error
+    with whole(folder) as partial:
+        encoder.model.save_pretrained(str(partial), create_model_card=False)
 
 
 def _trimmed(encoder: Encoder, paths: Sequence[Path]) -> Encoder:

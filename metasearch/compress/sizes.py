@@ -9,7 +9,8 @@ import torch
 from torch import nn
 from transformers import AutoModel
 
-from metasearch.encoders._compressed import CompressedConfig, CompressedModel
+from metasearch.encoders._compressed import CompressedConfig, CompressedModel, width_of
+from metasearch.encoders._limits import warn_if_wider
 from metasearch.encoders.base import Encoder
 from metasearch.errors import EncoderError
 
@@ -102,7 +103,9 @@ def planned_sizes(config: Any, bottleneck: int | None, recurrent: int | None, re
         EncoderError: the model is of a kind that cannot be compressed, or is compressed already.
         ConfigError: a number does not fit it.
     """
-    return config_sizes(CompressedConfig(backbone=config, bottleneck=bottleneck, recurrent=recurrent, repeats=repeats))
+    planned = CompressedConfig(backbone=config, bottleneck=bottleneck, recurrent=recurrent, repeats=repeats)
+    warn_if_wider(bottleneck, planned.vocab_size, width_of(planned.native))
+    return config_sizes(planned)
 
 
 def with_other(sizes: Sizes, weights: int) -> Sizes:

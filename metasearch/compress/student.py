@@ -4,30 +4,25 @@ Multi-stage distillation paper, section 3.1.3.
 """
 
 import copy
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
 
-from metasearch.encoders._compressed import CompressedConfig, CompressedModel
+from metasearch.compress.plan import Initial, check_initial
+from metasearch.encoders._compressed import CompressedConfig, CompressedModel, width_of
 from metasearch.encoders._factorised import FactorisedEmbedding
+from metasearch.encoders._limits import warn_if_wider
 from metasearch.encoders.base import Encoder
-from metasearch.errors import ConfigError, nearest
+from metasearch.errors import ConfigError
 from metasearch.seeding import seed_of
-
-Initial = Literal["svd", "random"]
-"""What a bottleneck starts from.
-
-- `svd`: the best approximation of the assistant's word table; positions, types and LayerNorm are the assistant's.
-- `random`: as the authors have it; the whole embedding block is fresh, from PyTorch's defaults.
-"""
 
 
 def make_student(
     assistant: Encoder,
-    bottleneck: int | None,
-    recurrent: int | None,
+    bottleneck: int | None = None,
+    recurrent: int | None = None,
     repeats: int | None = None,
     initial: Initial = "svd",
     seed: int = 0,
@@ -48,12 +43,12 @@ def make_student(
 
     Raises:
         EncoderError: the assistant is of a kind that cannot be compressed, or is compressed already.
-        ConfigError: a number does not fit the assistant, or `initial` is unknown or has no bottleneck to start.
+        ConfigError: a number does not fit the assistant, there is none, or `initial` is unknown or has no bottleneck
+            to start.
     """
-    if initial not in get_args(Initial):
-        raise ConfigError(f"unknown initial '{initial}'.{nearest(initial, get_args(Initial))}")
-    if initial == "random" and bottleneck is None:
-        raise ConfigError("initial random is for a bottleneck; without one, the assistant's word table is kept")
+    check_initial(initial, bottleneck)
+    if bottleneck is None and recurrent is None and repeats is None:
+        raise ConfigError("nothing to compress: give a bottleneck, or how many recurrent layers to keep")
     source = assistant.model[0].auto_model
     config = CompressedConfig(
         backbone=source.config,
@@ -62,6 +57,7 @@ def make_student(
         repeats=repeats,
         attn_implementation=source.config._attn_implementation,
     )
+    warn_if_wider(bottleneck, config.vocab_size, width_of(config.native))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_of(seed, "student"))
         student = CompressedModel(config)

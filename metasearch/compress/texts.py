@@ -1,16 +1,24 @@
-"""Reads running text for vocabularies: one text a line, plain, tab-separated or compressed."""
+"""Reads running text for vocabularies: one text a line, plain, tab-separated or compressed.
+
+The sides of a parallel corpus in Moses format, such as `WikiMatrix.de-en.de`, are plain texts, too.
+"""
 
 import gzip
 import io
+import logging
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from metasearch.data.corpus.names import recognise
 from metasearch.errors import DataError
 
 SUFFIXES = (".txt", ".tsv")
 _COLUMNS = 2
+_SHOWN = 3
+
+log = logging.getLogger(__name__)
 
 
 def read_texts(paths: Iterable[Path]) -> Iterator[str]:
@@ -20,7 +28,8 @@ def read_texts(paths: Iterable[Path]) -> Iterator[str]:
     Files that end in `.gz` are decompressed.
 
     Args:
-        paths: files, or folders of which all files `*.txt`, `*.tsv`, `*.txt.gz` and `*.tsv.gz` are read.
+        paths: files, or folders of which all files `*.txt`, `*.tsv`, `*.txt.gz` and `*.tsv.gz` are read, and those
+            of parallel corpora.
 
     Raises:
         DataError: a path is missing, a file has no text, is damaged, or is not UTF-8; names file and line.
@@ -32,6 +41,8 @@ def read_texts(paths: Iterable[Path]) -> Iterator[str]:
 def text_files(paths: Iterable[Path]) -> list[Path]:
     """Return files as they are, and for each folder the text files in it, at any depth, by name.
 
+    Other files of a folder are passed over, and the log names some of them; hidden ones are not mentioned.
+
     Raises:
         DataError: a path is missing, or a folder has no text file.
     """
@@ -39,10 +50,7 @@ def text_files(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise DataError(f"{path}: no such file or folder")
-        inside = [path] if path.is_file() else sorted(file for file in path.rglob("*") if _is_text(file))
-        if not inside:
-            raise DataError(f"{path}: no file in it ends in {', '.join(SUFFIXES)}, or in one of these and .gz")
-        found += inside
+        found += [path] if path.is_file() else _inside(path)
     return list(dict.fromkeys(found))
 
 
@@ -59,8 +67,24 @@ def read_file(path: Path) -> Iterator[str]:
         raise DataError(f"{path}: the file has no text")
 
 
+def _inside(folder: Path) -> list[Path]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    found = [path for path in files if _is_text(path)]
+    if not found:
+        raise DataError(
+            f"{folder}: no file in it ends in {', '.join(SUFFIXES)}, or in one of these and .gz, or is named as a side "
+            "of a parallel corpus, such as WikiMatrix.de-en.de"
+        )
+    others = [path for path in files if not _is_text(path)]
+    if others:
+        names = ", ".join(str(path.relative_to(folder)) for path in others[:_SHOWN])
+        more = ", ..." if len(others) > _SHOWN else ""
+        log.info("%s: %d files are no texts and are passed over: %s%s", folder, len(others), names, more)
+    return found
+
+
 def _is_text(path: Path) -> bool:
-    return path.is_file() and path.name.removesuffix(".gz").endswith(SUFFIXES)
+    return path.name.removesuffix(".gz").endswith(SUFFIXES) or recognise(path) is not None
 
 
 def _lines(path: Path) -> Iterator[str]:

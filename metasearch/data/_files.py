@@ -37,4 +37,10 @@ def exact_text(path: Path) -> str:
     try:
         return b"".join(byte_lines(path)).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 at byte {error.start}") from None
+        raise not_utf8(path, error) from None
+
+
+def not_utf8(path: Path, error: UnicodeDecodeError) -> DataError:
+    """Return the error that names the line of a file's first wrong byte, and the byte; the whole file was decoded."""
+    line = error.object.count(b"\n", 0, error.start) + 1
+    return DataError(f"{path}:{line}: not UTF-8: byte {error.object[error.start]:#04x}")

@@ -1,5 +1,6 @@
 """Opens any sentence-transformers or transformers checkpoint, by hub name or local folder."""
 
+import logging
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -58,9 +59,10 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
 
 
 def quiet() -> None:
-    """Stop transformers from printing progress bars and load reports between a command's own lines."""
+    """Stop the libraries from printing progress bars, reports and warnings between a command's own lines."""
     transformers_logging.disable_progress_bar()
     transformers_logging.set_verbosity_error()
+    logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
 
 
 def _check_folder(folder: Path) -> None:

@@ -15,7 +15,8 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedMode
 from transformers.modeling_outputs import BaseModelOutput
 
 from metasearch.encoders._factorised import FactorisedEmbedding, RecurrentLayers
-from metasearch.errors import ConfigError, EncoderError
+from metasearch.encoders._limits import check_repeats, check_width
+from metasearch.errors import EncoderError
 
 MODEL_TYPE = "metasearch-compressed"
 BACKBONES = ("bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")
@@ -49,7 +50,9 @@ class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers 
         **kwargs: Any,
     ) -> None:
         self.backbone = _native(backbone)
-        check_width(bottleneck, _width(self.backbone))
+        # Where the assistant lay is no part of what the student is; equal students have equal files.
+        self.backbone._name_or_path = ""
+        check_width(bottleneck, width_of(self.backbone))
         depth = self.backbone.num_hidden_layers
         self.bottleneck = bottleneck
         self.recurrent = recurrent
@@ -152,44 +155,6 @@ def layers_of(backbone: Any) -> Any:
     return backbone.transformer if backbone.config.model_type == "distilbert" else backbone.encoder
 
 
-def check_width(bottleneck: int | None, width: int) -> None:
-    """Raise `ConfigError` unless a bottleneck is narrower than the table of this width."""
-    if bottleneck is not None and not 1 <= bottleneck < width:
-        raise ConfigError(
-            f"bottleneck {bottleneck}: the word table has {width} columns; choose a number from 1 to {width - 1}"
-        )
-
-
-def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int | None:
-    """Return how often M layers run, by default so often that the depth L stays.
-
-    Args:
-        depth: L.
-        recurrent: M; none for a model that keeps all layers.
-        repeats: as asked for.
-
-    Raises:
-        ConfigError: there are fewer layers than M, L is no multiple of M, or a number is below 1.
-    """
-    if recurrent is None:
-        if repeats is not None:
-            raise ConfigError(f"repeats {repeats}: which layers? Say how many recurrent ones to keep, too")
-        return None
-    fitting = [str(m) for m in range(1, depth + 1) if depth % m == 0]
-    if not 1 <= recurrent <= depth:
-        raise ConfigError(f"recurrent {recurrent}: the encoder has {depth} layers; choose {' or '.join(fitting)}")
-    if repeats is not None:
-        if repeats < 1:
-            raise ConfigError(f"repeats {repeats}: layers must run once at least")
-        return repeats
-    if depth % recurrent:
-        raise ConfigError(
-            f"recurrent {recurrent}: {depth} layers are no multiple of it; choose {' or '.join(fitting)}, "
-            "or say with repeats how often they run"
-        )
-    return depth // recurrent
-
-
 def _native(backbone: Any) -> Any:
     """Return a backbone's configuration, as a copy that may be changed."""
     kind = backbone.get("model_type") if isinstance(backbone, dict) else getattr(backbone, "model_type", None)
@@ -202,7 +167,7 @@ def _native(backbone: Any) -> Any:
     return AutoConfig.for_model(**backbone)
 
 
-def _width(native: Any) -> int:
+def width_of(native: Any) -> int:
     """Return the columns of a word table; ELECTRA's may be fewer than those of its layers."""
     return int(getattr(native, "embedding_size", native.hidden_size))
 
@@ -223,7 +188,7 @@ def _built(config: CompressedConfig) -> Any:
         backbone.pooler = None
     if config.bottleneck is not None:
         padding = backbone.get_input_embeddings().padding_idx
-        small_table = FactorisedEmbedding(config.vocab_size, config.bottleneck, _width(native), padding)
+        small_table = FactorisedEmbedding(config.vocab_size, config.bottleneck, width_of(native), padding)
         backbone.set_input_embeddings(small_table)
     if config.recurrent is not None and config.repeats is not None:
         owner = layers_of(backbone)

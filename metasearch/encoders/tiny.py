@@ -6,6 +6,7 @@ find out from a few examples, in any language, and what makes it better in all o
 """
 
 import tempfile
+from contextlib import ExitStack
 from importlib.resources import as_file, files
 
 import torch
@@ -16,6 +17,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 from metasearch.config import MaxLength
 from metasearch.encoders._checkpoint import quiet
 from metasearch.encoders.base import Encoder
+from metasearch.errors import EncoderError
 
 DIMENSIONS = 128
 POSITIONS = 512
@@ -28,6 +30,9 @@ def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
     Args:
         max_length: longest inputs in tokens.
         seed: of the weights.
+
+    Raises:
+        EncoderError: the folder for temporary files, through which it passes, cannot be written.
     """
     quiet()
     with as_file(files("metasearch.encoders") / "tiny_tokenizer.json") as path:
@@ -48,13 +53,32 @@ def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
         intermediate_size=2 * DIMENSIONS,
         max_position_embeddings=POSITIONS,
     )
-    with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder:
-        torch.manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed % 2**63)
         bert = BertModel(config, add_pooling_layer=False)
         torch.nn.init.normal_(bert.embeddings.position_embeddings.weight, std=_POSITION_STD)
-        bert.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        transformer = Transformer(folder, max_seq_length=POSITIONS)
+        # Its pooler, which nothing uses, is drawn when it is opened.
+        transformer = _transformer(bert, tokenizer)
     pooling = Pooling(DIMENSIONS, pooling_mode="mean")
     model = SentenceTransformer(modules=[transformer, pooling, Normalize()], device="cpu")
     return Encoder(model, "tiny", max_length)
+
+
+def _transformer(bert: BertModel, tokenizer: PreTrainedTokenizerFast) -> Transformer:
+    """Return the module of sentence-transformers around a model; it takes one from a folder only."""
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            bert.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+        except Exception as error:  # safetensors and tokenizers raise errors of their own for a full disk
+            place = tempfile.tempdir or "the folder for temporary files"
+            reason = getattr(error, "strerror", None) or error
+            raise EncoderError(
+                f"encoder 'tiny' is made by way of {place}, which cannot be written: {reason}; "
+                "free space there, or set TMPDIR to another folder"
+            ) from error
+        transformer = Transformer(folder, max_seq_length=POSITIONS)
+    # The folder has another name each time, which would be saved with the encoder.
+    transformer.auto_model.config._name_or_path = ""
+    return transformer

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from metasearch.data._files import not_utf8
 from metasearch.data.records import Data
 from metasearch.data.task import Task
 from metasearch.errors import DataError
@@ -31,7 +32,7 @@ def text_of(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 at byte {error.start}") from None
+        raise not_utf8(path, error) from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
 

@@ -13,6 +13,7 @@ from metasearch.data.translations import TranslationData
 from metasearch.errors import DataError
 
 PIVOT = "eng"
+_SHOWN = 8
 
 log = logging.getLogger(__name__)
 
@@ -41,9 +42,17 @@ def read(folder: Path, task: Task) -> TranslationData:
             f"{folder}: none of the files of task '{task.task}' is there, such as {', '.join(files(task)[:2])}"
         )
     if absent:
-        found, wanted = len(task.languages) - len(absent), len(task.languages)
-        log.info("%s: %d of %d languages are there; without files: %s", task.task, found, wanted, " ".join(absent))
+        present = [language for language in task.languages if language not in absent]
+        counts = (task.task, len(present), len(task.languages))
+        if len(present) < len(absent):
+            log.info("%s: %d of %d languages are there: %s", *counts, _some(present))
+        else:
+            log.info("%s: %d of %d languages are there; without files: %s", *counts, _some(absent))
     return TranslationData(tuple(pairs), {name: tuple(codes) for name, codes in task.groups.items()})
+
+
+def _some(languages: list[str]) -> str:
+    return " ".join([*languages[:_SHOWN], *([f"... ({len(languages)})"] if len(languages) > _SHOWN else [])])
 
 
 def _names(language: str) -> tuple[str, str]:

@@ -1,0 +1,105 @@
+"""Folders and files that a command writes: asked for before work begins, and there whole or not at all.
+
+A new folder is written beside its place, as `<name>.partial`, and takes its name when it is whole. An empty one that is
+there already may be a mount, so its files are written inside it, in `.partial`, and moved up.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from metasearch.errors import MetasearchError, RunFolderError
+
+_INSIDE = ".partial"
+
+
+def claim(folder: Path) -> None:
+    """Raise `RunFolderError` unless a folder is new or empty and can be written; makes nothing."""
+    try:
+        taken = folder.exists() and (not folder.is_dir() or any(path.name != _INSIDE for path in folder.iterdir()))
+        partial = _partial(folder)
+        _check_writable(folder)
+        left = partial.exists()
+    except OSError as error:
+        raise RunFolderError(f"{folder} cannot be written: {error.strerror}") from None
+    if taken:
+        raise RunFolderError(f"{folder} exists already; choose another folder with -o")
+    if left:
+        raise RunFolderError(
+            f"{partial} exists: another call writes {folder} now, or one was killed; delete it if none runs"
+        )
+
+
+def claim_file(path: Path) -> None:
+    """Raise `RunFolderError` unless a file is new and can be written; makes nothing."""
+    try:
+        taken = path.exists()
+        _check_writable(path.parent)
+    except OSError as error:
+        raise RunFolderError(f"{path}: cannot be written: {error.strerror}") from None
+    if taken:
+        raise RunFolderError(f"{path} exists already; choose another file with -o")
+
+
+@contextmanager
+def whole(folder: Path) -> Iterator[Path]:
+    """Give a new folder to write to, which becomes `folder` when all went well, and is removed when it did not.
+
+    Args:
+        folder: new or empty.
+
+    Raises:
+        RunFolderError: it is neither, or it cannot be written, for want of space say.
+    """
+    claim(folder)
+    partial = _partial(folder)
+    try:
+        partial.mkdir(parents=True)
+    except OSError as error:
+        raise RunFolderError(f"{folder} cannot be written: {error.strerror}") from error
+    moved: list[Path] = []
+    try:
+        yield partial
+        _put(partial, folder, moved)
+    except BaseException as error:
+        for path in (partial, *moved):
+            _remove(path)
+        # What writes models raises errors of its own for a full disk.
+        if isinstance(error, Exception) and not isinstance(error, MetasearchError):
+            reason = getattr(error, "strerror", None) or error
+            raise RunFolderError(f"{folder} cannot be written: {reason}") from error
+        raise
+
+
+def _partial(folder: Path) -> Path:
+    return folder / _INSIDE if folder.exists() else folder.with_name(f"{folder.name}.partial")
+
+
+def _put(partial: Path, folder: Path, moved: list[Path]) -> None:
+    """Give a finished folder its name, or move what is in it up; `moved` hears what is about to be moved."""
+    if not folder.exists():
+        partial.rename(folder)
+        return
+    for path in list(partial.iterdir()):
+        moved.append(folder / path.name)
+        path.rename(moved[-1])
+    partial.rmdir()
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _check_writable(folder: Path) -> None:
+    """Raise `OSError` unless a folder, or the nearest one above it that exists, can be written."""
+    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not nearest.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, f"{nearest} is a file, not a folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, f"no permission to write to {nearest}")

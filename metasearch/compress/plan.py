@@ -1,0 +1,61 @@
+"""How to compress an encoder, checked as far as that goes without the encoder."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from metasearch.errors import ConfigError, nearest
+
+Initial = Literal["svd", "random"]
+"""What a bottleneck starts from.
+
+- `svd`: the best approximation of the assistant's word table; positions, types and LayerNorm are the assistant's.
+- `random`: as the authors have it; the whole embedding block is fresh, from PyTorch's defaults.
+"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to compress; see `metasearch.compress.student.make_student`.
+
+    Attributes:
+        bottleneck: columns of the word table's narrow factor.
+        recurrent: layers to keep.
+        repeats: how often they run.
+        initial: what the bottleneck starts from.
+        trim: text files, or folders of them, whose words are the vocabulary to keep; all words where there is none.
+        seed: of fresh weights.
+    """
+
+    bottleneck: int | None = None
+    recurrent: int | None = None
+    repeats: int | None = None
+    initial: Initial = "svd"
+    trim: Sequence[Path] = ()
+    seed: int = 0
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether the architecture changes; trimming the vocabulary leaves it."""
+        return any(value is not None for value in (self.bottleneck, self.recurrent, self.repeats))
+
+    def check(self, writes: bool = True) -> None:
+        """Raise `ConfigError` where parts of the plan do not fit together.
+
+        Args:
+            writes: a student is to be made; sizes can be asked for without a plan, too.
+        """
+        if writes and not self.shrinks and not self.trim:
+            raise ConfigError("nothing to compress: say --bottleneck, --recurrent or --trim")
+        if self.repeats is not None and self.recurrent is None:
+            raise ConfigError(f"repeats {self.repeats}: which layers? Say how many recurrent ones to keep, too")
+        check_initial(self.initial, self.bottleneck)
+
+
+def check_initial(initial: str, bottleneck: int | None) -> None:
+    """Raise `ConfigError` where a way to begin is unknown, or there is no bottleneck to begin."""
+    if initial not in get_args(Initial):
+        raise ConfigError(f"unknown initial '{initial}'.{nearest(initial, get_args(Initial))}")
+    if initial == "random" and bottleneck is None:
+        raise ConfigError("initial random is for a bottleneck; without one, the assistant's word table is kept")
