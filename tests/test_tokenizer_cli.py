@@ -129,8 +129,8 @@ def test_a_mark_at_the_beginning_of_a_file_is_no_text(tmp_path):
         ("bad.txt", b"gut\nschlecht \xff\n", r"bad\.txt:2: not UTF-8: byte 0xff"),
         ("empty.txt", b"", r"empty\.txt: the file has no text"),
         ("blank.txt", b"\n \n", r"blank\.txt: the file has no text"),
-        ("none.txt.gz", b"no gzip", r"none\.txt\.gz:1: the compressed file is damaged"),
-        ("cut.txt.gz", gzip.compress(b"das Haus\n" * 999)[:-12], r"cut\.txt\.gz:\d+: the compressed file is damaged"),
+        ("none.txt.gz", b"no gzip", r"none\.txt\.gz: damaged gzip file after line 0"),
+        ("cut.txt.gz", gzip.compress(b"das Haus\n" * 999)[:-12], r"cut\.txt\.gz: damaged gzip file after line \d+"),
     ],
 )
 def test_a_damaged_file_is_named_with_its_line(tmp_path, name, content, says):

@@ -3,15 +3,12 @@
 The sides of a parallel corpus in Moses format, such as `WikiMatrix.de-en.de`, are plain texts, too.
 """
 
-import gzip
-import io
 import logging
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from metasearch.data.corpus.names import recognise
+from metasearch.data.packed import byte_lines
 from metasearch.errors import DataError
 
 SUFFIXES = (".txt", ".tsv")
@@ -88,18 +85,8 @@ def _is_text(path: Path) -> bool:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    number = 0
-    try:
-        with _open(path) as file:
-            for number, line in enumerate(file, 1):
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}:{number}: not UTF-8: byte {error.object[error.start]:#04x}") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}:{number + 1}: the compressed file is damaged: {error}") from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
-
-
-def _open(path: Path) -> BinaryIO:
-    return io.BufferedReader(gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+    for number, line in enumerate(byte_lines(path), 1):
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}:{number}: not UTF-8: byte {error.object[error.start]:#04x}") from None

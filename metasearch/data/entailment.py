@@ -16,9 +16,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from metasearch.data._files import byte_lines, exact_text, kind_of
 from metasearch.data.corpus.report import EXAMPLES, Report
 from metasearch.data.fingerprint import fingerprint_of
+from metasearch.data.packed import byte_lines, exact_text, kind_of
 from metasearch.data.readers.base import csv_of
 from metasearch.errors import DataError, nearest
 from metasearch.seeding import stream

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from metasearch.data._files import exact_text, kind_of
+from metasearch.data.packed import exact_text, kind_of
 from metasearch.data.readers.base import GOLD_MAX, csv_of, nonempty
 from metasearch.data.records import ScoredPair
 from metasearch.errors import ConfigError, DataError

@@ -1,18 +1,14 @@
 """The two sides of each line of a parallel corpus, still as bytes."""
 
-import gzip
-import io
-import zlib
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from metasearch.data.corpus.files import Source
+from metasearch.data.packed import byte_lines
 from metasearch.errors import DataError
 
 Sides = tuple[bytes, bytes]
-_BOM = b"\xef\xbb\xbf"
 
 
 def sides(source: Source) -> Iterator[Sides | None]:
@@ -25,7 +21,7 @@ def sides(source: Source) -> Iterator[Sides | None]:
 
 
 def _columns(source: Source) -> Iterator[Sides | None]:
-    for line in _lines(source.path):
+    for line in byte_lines(source.path):
         columns = line.split(b"\t", 2)
         if len(columns) < 2:
             yield None
@@ -36,7 +32,7 @@ def _columns(source: Source) -> Iterator[Sides | None]:
 
 
 def _aligned(pivot: Path, other: Path) -> Iterator[Sides]:
-    left, right = _lines(pivot), _lines(other)
+    left, right = byte_lines(pivot), byte_lines(other)
     for number, (source, target) in enumerate(zip_longest(left, right)):
         if source is None or target is None:
             # `zip_longest` has taken one line of the longer side.
@@ -47,22 +43,3 @@ def _aligned(pivot: Path, other: Path) -> Iterator[Sides]:
                 " line n of one must be the translation of line n of the other"
             )
         yield source, target
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    number = 0
-    try:
-        with _open(path) as file:
-            for number, line in enumerate(file, 1):
-                yield line.removeprefix(_BOM) if number == 1 else line
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}: damaged gzip file after line {number}: {error}") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def _open(path: Path) -> BinaryIO:
-    if path.suffix != ".gz":
-        return path.open("rb")
-    # Lines are cut faster by a buffered reader than by the gzip file itself.
-    return io.BufferedReader(cast(io.RawIOBase, gzip.open(path)))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from metasearch.data._files import not_utf8
+from metasearch.data.packed import not_utf8
 from metasearch.data.records import Data
 from metasearch.data.task import Task
 from metasearch.errors import DataError
