@@ -156,7 +156,7 @@ def test_fewer_lines_hold_out_what_more_lines_do_as_far_as_they_have_it(lines):
     rows = [(f"s{i}", f"{code} {i}", code, code) for i in range(60) for code in ("de", "fr")]
     whole, part = (corpus_of(found).hold_out(10, seed=3) for found in (rows, rows[: 2 * lines]))
     kept = sources_of(whole[1]) & {f"s{i}" for i in range(lines)}
-    assert 0 < len(kept)
+    assert len(kept) > 0
     assert kept <= sources_of(part[1])
     assert not kept & sources_of(part[0])
 

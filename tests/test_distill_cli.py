@@ -6,8 +6,11 @@ import pytest
 from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 
-from _parallel import FOLDERS, distill, events, flags, save_assistant, small, write_corpus
+from _parallel import FOLDERS, STAGES, distill, events, flags, results, save_assistant, small, write_corpus
 from metasearch.cli import main
+from metasearch.distillation.config import DistillConfig
+from metasearch.engine.run_folder import RunFolder
+from metasearch.learners.distill import Distill
 from metasearch.run import load_encoder
 
 
@@ -61,6 +64,29 @@ def test_the_report_has_the_dev_scores_of_every_stage_from_its_log(whole):
         assert row[3:] == [f"{100 * before:.2f}", f"{100 * after:.2f}", "5 of 5"]
 
 
+def test_the_results_have_the_dev_score_of_every_stage_once(whole):
+    rows = [row for row in results(whole[0]) if row["task"] == "dev"]
+    assert [row["learner"] for row in rows] == ["1 assistant", "2 embedding", "3 student", "4 contrast"]
+    for stage, row in zip(FOLDERS, rows, strict=True):
+        scores = [event["dev"] for event in events(whole[0] / stage) if "dev" in event]
+        assert [row["before"], row["value"]] == scores
+        assert (row["split"], row["step"], row["steps"]) == ("dev", 5, 5)
+    assert [row["measure"] for row in rows] == ["accuracy", "cosine", "accuracy", "accuracy"]
+
+
+def test_the_configuration_that_is_stored_spells_out_all_options_of_the_learners(whole):
+    stored = RunFolder.open(whole[0], DistillConfig)[1].recipe.stages
+    expected = [
+        Distill.Options(output="pooled", target="source"),
+        Distill.Options(output="embedding", target="own"),
+        Distill.Options(output="pooled", target="own"),
+        Distill.Options(output="pooled", target="source", contrast="soft", contrast_weight=1, temperature=5 / 100),
+    ]
+    for name, options in zip(STAGES, expected, strict=True):
+        assert set(stored[name].options) == set(Distill.Options.model_fields)
+        assert Distill.Options.model_validate(stored[name].options) == options
+
+
 def test_the_report_has_the_scores_on_each_task_before_and_after_each_stage(whole):
     report = (whole[0] / "report.md").read_text()
     for head in ("map@20 (test)", "map (test)", "pearson (test)", "spearman (test)"):
@@ -74,7 +100,7 @@ def test_the_report_has_the_scores_on_each_task_before_and_after_each_stage(whol
 
 
 def test_the_scores_of_a_stage_are_those_that_evaluate_gives_its_model(whole, place):
-    rows = [json.loads(line) for line in (whole[0] / "results.jsonl").read_text().splitlines()]
+    rows = results(whole[0])
     for label, model in (("assistant, before", place / "assistant"), ("4 contrast", whole[0] / "model")):
         said = CliRunner().invoke(main, ["evaluate", "--encoder", str(model), "--task", "demo", "--json"])
         found = {(row["measure"], row["language"]): row["value"] for row in json.loads(said.stdout)["results"]}
@@ -103,6 +129,18 @@ def test_json_prints_one_object_and_nothing_else(place, tmp_path):
     found = json.loads(result.stdout)
     assert found["run"] == str(tmp_path / "run")
     assert {row["learner"] for row in found["results"]} == {"assistant, before", "1 assistant"}
+
+
+def test_a_loss_is_printed_as_it_is_and_json_has_dev_scores_where_no_task_is_evaluated(place, tmp_path):
+    given = flags(place, "--stages=1", "--set=stages.assistant.monitor=loss", steps=1)
+    (row,) = json.loads(distill(*given, "--json", "-o", tmp_path / "run").stdout)["results"]
+    assert (row["task"], row["learner"], row["measure"]) == ("dev", "1 assistant", "loss")
+    assert row["before"] < row["value"] < 0  # the negative loss, higher is better
+    written = [f"{-row['before']:.4f}", f"{-row['value']:.4f}"]
+    whole = table((tmp_path / "run/report.md").read_text(), "stage ")
+    assert whole["1 assistant"] == ["assistant", "teacher", "loss", *written, "1 of 1"]
+    stage = table((tmp_path / "run" / FOLDERS[0] / "report.md").read_text(), "stage ")
+    assert stage["dev loss"] == [" → ".join(written)]
 
 
 def test_the_report_names_the_encoders_that_were_used_and_no_others(place, whole, tmp_path):

@@ -1,6 +1,5 @@
 """A distillation that is stopped, in whatever way, ends as if it had never been, and does nothing twice."""
 
-import json
 import os
 import signal
 import subprocess
@@ -8,7 +7,8 @@ import sys
 
 import pytest
 
-from _parallel import FOLDERS, distill, flags, save_assistant, small, weights, write_corpus
+from _parallel import FOLDERS, distill, events, flags, results, save_assistant, small, weights, write_corpus
+from metasearch.evaluation.collapse import Health
 
 STEPS = 12
 PACE = [f"--set=stages.{stage}.budget.eval_every=4" for stage in ("assistant", "embedding", "student")]
@@ -53,12 +53,6 @@ main(['distill', '--resume', sys.argv[1]])
 """
 
 
-def scores(run):
-    """Return the results of a run without the name of the encoder, which tells where its files are."""
-    rows = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
-    return [{key: value for key, value in row.items() if key != "encoder"} for row in rows]
-
-
 def facts(run):
     """Return the report without how long it took."""
     return [line for line in (run / "report.md").read_text().splitlines() if not line.startswith("| time")]
@@ -83,7 +77,12 @@ def test_a_run_that_was_killed_and_one_that_was_interrupted_end_with_the_bits_of
     for folder in FOLDERS[:3]:
         assert weights(run / folder) == weights(place / "whole" / folder)
     assert weights(run) == weights(place / "whole")
-    assert scores(run) == scores(place / "whole")
+    assert results(run) == results(place / "whole")
+    assert [row["learner"] for row in results(run) if row["task"] == "dev"] == [
+        "1 assistant",
+        "2 embedding",
+        "3 student",
+    ]
     assert facts(run) == facts(place / "whole")
 
 
@@ -126,6 +125,15 @@ def test_a_line_of_a_log_and_a_fingerprint_that_were_cut_off_do_not_end_a_run(be
     assert "| 1 assistant |" in distill("--resume", begun).stdout
 
 
+def test_a_stage_that_goes_on_looks_for_a_collapse_since_its_step_0(begun, monkeypatch):
+    seen = []
+    monkeypatch.setattr("metasearch.distillation.dev.diagnose", lambda now, before, dimension: seen.append(before))
+    distill("--resume", begun)
+    first = next(event for event in events(begun / FOLDERS[0]) if "alike" in event)
+    assert first["step"] == 0
+    assert seen == [Health(first["alike"], first["spread"], first["rank"])] * 2  # at steps 4 and 6
+
+
 def test_a_checkpoint_that_is_damaged_is_named(begun):
     path = begun / FOLDERS[0] / "checkpoint" / "weights.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
@@ -136,7 +144,8 @@ def test_a_checkpoint_that_is_damaged_is_named(begun):
 
 def test_what_is_no_run_and_flags_beside_resume_are_refused(tmp_path, place):
     assert "is no run folder: it has no config.yaml" in distill("--resume", tmp_path, code=5).stderr
-    assert "leave out --seed" in distill("--resume", place / "whole", "--seed=1", code=2).stderr
+    for given, named in (("--seed=1", "--seed"), ("--set=x=1", "--set"), ("-o=elsewhere", "--output")):
+        assert f"leave out {named}\n" in distill("--resume", place / "whole", given, code=2).stderr
 
 
 def test_targets_in_a_folder_of_their_own_are_computed_once_for_all_runs(place, tmp_path):
@@ -166,8 +175,31 @@ def test_targets_are_shared_by_runs_of_a_checkpoint_that_lacks_weights_which_no_
     assert len([path for path in (tmp_path / "targets").iterdir() if path.is_dir()]) == 1
 
 
-def test_a_ctrl_c_at_the_last_step_of_a_stage_ends_the_run_before_the_next_one(place, tmp_path):
+def test_a_ctrl_c_at_the_last_step_of_a_stage_ends_the_run_before_the_next_one_and_loses_nothing(place, tmp_path):
     run = tmp_path / "run"
-    error = interrupted([*flags(place, "--stages=1-2", steps=2), "-o", run], "assistant", 2)
+    error = interrupted([*arguments(place), "--stages=1-2", "-o", run], "assistant", STEPS)
+    assert f"after step {STEPS} of 1-assistant; the checkpoint is saved. " in error
     assert f"Go on with: metasearch distill --resume {run}" in error
-    assert not (run / FOLDERS[1] / "log.jsonl").exists()
+    assert not (run / FOLDERS[0] / "report.md").exists()
+    assert not (run / FOLDERS[1]).exists()
+    taken = events(run / FOLDERS[0])
+    distill("--resume", run)
+    assert events(run / FOLDERS[0]) == taken
+    for folder in FOLDERS[:2]:
+        assert weights(run / folder) == weights(place / "whole" / folder)
+    assert results(run) == [row for row in results(place / "whole") if not row["learner"].startswith("3 ")]
+
+
+def test_a_run_that_ended_between_a_dev_score_and_the_report_of_its_stage_has_the_score_once(place, tmp_path):
+    run = tmp_path / "run"
+
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("metasearch.distillation.job.stage_report", stop)
+        error = distill(*flags(place, "--stages=1", steps=2), "-o", run, code=130).stderr
+    assert f"stopped. Go on with: metasearch distill --resume {run}" in error
+    (before,) = results(run)
+    distill("--resume", run)
+    assert results(run) == [before]

@@ -274,7 +274,9 @@ def test_an_interrupt_ends_after_the_step_with_a_checkpoint_that_resumes_exactly
     assert same(weights(resumed), weights(learner))
 
 
-@pytest.mark.parametrize(("changes", "ended"), [([], "finished"), (["budget.patience=1", "outer.lr=1e-12"], "patience")])
+@pytest.mark.parametrize(
+    ("changes", "ended"), [([], "finished"), (["budget.patience=1", "outer.lr=1e-12"], "patience")]
+)
 def test_an_interrupt_at_the_last_step_says_so_and_resumes_to_the_end_without_a_step(tmp_path, changes, ended):
     learner, benchmark, recipe = start("maml-tiny", "trans", *changes)
     whole = run.fit(learner, benchmark, recipe)

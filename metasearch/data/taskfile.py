@@ -79,7 +79,7 @@ def value_of(written: str, where: str) -> Any:
         return written
     try:
         return yaml.load(written, Loader=yaml.BaseLoader)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError):
         raise ConfigError(f"{where}: expected a list such as [de, fr], got '{written}'") from None
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from metasearch.catalog import Benchmark, load_benchmark
 from metasearch.data.corpus.files import find
+from metasearch.data.stages import Stage
 from metasearch.distillation.config import DistillConfig
 from metasearch.distillation.roles import Roles
 from metasearch.distillation.stage import learner_of
@@ -63,8 +64,20 @@ def roles_of(config: DistillConfig) -> Roles:
     roles = Roles(config)
     roles.check()
     for name, stage in stages.items():
+        _check_length(name, stage, roles)
         _, _, wanted = learner_of(stage, f"stage '{name}'")
         if wanted and stage.against:
             trained = roles.stand_in(stage.trains, stage.max_length)
             comparable(roles.stand_in(stage.against, stage.max_length), trained, wanted)
     return roles
+
+
+def _check_length(name: str, stage: Stage, roles: Roles) -> None:
+    """Raise `ConfigError` where longer texts than are wanted cannot be told, as the encoder cuts them before."""
+    wanted = stage.corpus.max_tokens
+    reads = roles.stand_in(stage.trains, wanted + 1).limit("text")
+    if reads <= wanted:
+        raise ConfigError(
+            f"stage '{name}': corpus.max_tokens={wanted}: the {stage.trains} reads {reads} tokens, so that longer texts "
+            "cannot be told; choose a smaller number"
+        )

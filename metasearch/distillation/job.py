@@ -12,7 +12,7 @@ model/           what the last stage made; loads with SentenceTransformer after 
 import shutil
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,10 @@ def _discard_unbegun(files: RunFolder) -> None:
     """Delete a run that holds nothing but its configuration, so that the corrected command can have its folder."""
     kept = [*files.path.glob("*/log.jsonl"), *files.path.glob("targets/*/*"), *files.path.glob("results.jsonl")]
     if not kept:
-        shutil.rmtree(files.path)
+        for path in files.path.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        with suppress(OSError):  # a link, or a mounted folder, stays
+            files.path.rmdir()
 
 
 def _resumable(

@@ -19,7 +19,7 @@ from metasearch.data.translation import Translation
 from metasearch.distillation.config import DistillConfig
 from metasearch.encoders.base import Encoder
 from metasearch.episodes.batches import Batches
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,6 @@ def _parallel(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) 
     settings = stage.corpus
     # One more than is allowed, so that a text that is cut shows as too long.
     counting = Encoder(encoder.model, encoder.name, MaxLength(text=settings.max_tokens + 1))
-    if counting.limit("text") <= settings.max_tokens:
-        raise ConfigError(
-            f"corpus.max_tokens={settings.max_tokens}: '{encoder.name}' reads {counting.limit('text')} tokens, so that "
-            "longer texts cannot be told; choose a smaller number"
-        )
     corpus = read_corpus(files, settings, lambda texts: counting.lengths(texts, "text"))
     train, dev = corpus.hold_out(settings.dev, seed)
     described = f"{train.describe()}, {len(dev)} for dev"
