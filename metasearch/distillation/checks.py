@@ -78,6 +78,6 @@ def _check_length(name: str, stage: Stage, roles: Roles) -> None:
     reads = roles.stand_in(stage.trains, wanted + 1).limit("text")
     if reads <= wanted:
         raise ConfigError(
-            f"stage '{name}': corpus.max_tokens={wanted}: the {stage.trains} reads {reads} tokens, so that longer texts "
-            "cannot be told; choose a smaller number"
+            f"stage '{name}': corpus.max_tokens={wanted}: the {stage.trains} reads {reads} tokens, so that longer "
+            "texts cannot be told; choose a smaller number"
         )
