@@ -71,7 +71,8 @@ def main(
             else:
                 metasearch("distill", "--recipe", recipe, *flags, *common, "-o", str(folder))
             rows = RunFolder.open(folder, DistillConfig)[0].results()
-            jobs.append_rows(RESULTS, [{"study": name, "steps": steps, **row} for row in rows])
+            own = [{"study": name, "steps": steps, **row} for row in rows if row["language"] == "mean"]
+            jobs.append_rows(RESULTS, own)
     click.echo(means([name for name in STUDIES if (output / name / "report.md").exists()], output))
 
 
