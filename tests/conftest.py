@@ -4,6 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes depends on what else the machine does; a first call into torch is slow anywhere.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # Two busy-waiting threads on cores that something else uses, too, make these small tensors a hundred times slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
