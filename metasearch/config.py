@@ -182,3 +182,23 @@ class RunConfig(Declared):
     data: str | None = None
     include: list[str] = []
     trust_remote_code: bool = False
+
+
+class ScoreConfig(Declared):
+    """An encoder that is scored as it is, on dev and test of a fold; `config.yaml` of such a run folder.
+
+    Attributes:
+        label: what the encoder is called in results, `zero-shot` unless something else made it.
+        seed: of the weights of an encoder that is made from a seed.
+    """
+
+    task: str
+    encoder: str
+    label: str = "zero-shot"
+    fold: Count = 0
+    fold_seed: int | None = None
+    seed: int = 0
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    data: str | None = None
+    include: list[str] = []
+    trust_remote_code: bool = False

@@ -5,22 +5,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from metasearch import run
 from metasearch.catalog import Benchmark, check_sizes, load_benchmark
 from metasearch.config import RunConfig
 from metasearch.data.folds import hold_out
 from metasearch.encoders.base import Encoder
+from metasearch.engine.machine import used
 from metasearch.engine.run_folder import Logged, RunFolder, versions
 from metasearch.engine.trainer import Listener, Outcome
 from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.report import by_language, markdown
-from metasearch.evaluation.scores import MEAN, Pool
-
-ZERO_SHOT = "zero-shot"
-Row = dict[str, Any]
+from metasearch.evaluation.scores import Pool
+from metasearch.scoring import ZERO_SHOT, Row, add_scores, means
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,8 @@ def _resumable(
 ) -> RunResult:
     """Run; wherever it is stopped, say how to go on."""
     try:
-        return _go(files, config, benchmark, encoder, listener)
+        with files.held():
+            return _go(files, config, benchmark, encoder, listener)
     except KeyboardInterrupt:
         raise Interrupted(f"stopped. Go on with: metasearch train --resume {files.path}") from None
 
@@ -155,7 +154,7 @@ def _go(
         listener=Logged(files, listener or run.Silent()),
         store=files.checkpoints,
         resume=True,
-        baseline=_means(files, benchmark)[ZERO_SHOT, "dev"],
+        baseline=means(files, benchmark.task.monitor)[ZERO_SHOT, "dev"],
     )
     files.save_model(encoder)
     if outcome.reason == "interrupted":
@@ -164,54 +163,27 @@ def _go(
             f"Go on with: metasearch train --resume {files.path}"
         )
     _score(files, config, benchmark, encoder, recipe.learner, outcome.best_step)
-    report = _report(files, config, benchmark, outcome, time.monotonic() - began)
-    files.finish(report)
+    seconds = time.monotonic() - began
+    report = _report(files, config, benchmark, outcome, seconds)
+    files.finish(report, used(seconds, encoder.device) | {"steps": outcome.steps})
     return RunResult(files.path, files.results(), report)
 
 
 def _score(files: RunFolder, config: RunConfig, benchmark: Benchmark, encoder: Encoder, label: str, step: int) -> None:
     """Append the scores on dev and test to the results, unless they stand there."""
+    shared = ("task", "mode", "encoder", "fold", "fold_seed", "seed")
+    facts = {key: getattr(config, key) for key in shared} | {"recipe": config.recipe.recipe, "learner": label}
     _, scored = hold_out(benchmark.split.dev, config.recipe.budget.dev_holdout)
-    known = _complete(files, benchmark)
-    for split, data in (("dev", scored), ("test", benchmark.split.test)):
-        if (label, split) not in known:
-            facts = {
-                "task": config.task,
-                "mode": config.mode,
-                "encoder": config.encoder,
-                "learner": label,
-                "recipe": config.recipe.recipe,
-                "fold": config.fold,
-                "fold_seed": config.fold_seed,
-                "seed": config.seed,
-                "step": step,
-                "split": split,
-            }
-            stamp = {"data": benchmark.data.fingerprint, "versions": versions()}
-            files.add_results({**facts, **row, **stamp} for row in evaluate(encoder, data, benchmark.measures).rows())
+    add_scores(files, facts | {"step": step}, benchmark, encoder, {"dev": scored, "test": benchmark.split.test})
 
 
 def _shuffled(config: RunConfig) -> str:
     return "" if config.fold_seed is None else f" (articles or rows shuffled with seed {config.fold_seed})"
 
 
-def _complete(files: RunFolder, benchmark: Benchmark) -> set[tuple[str, str]]:
-    """Return learner and split of which the mean of every measure stands in the results."""
-    found = {(row["learner"], row["split"], row["measure"]) for row in files.results() if row["language"] == MEAN}
-    wanted = {str(measure) for measure in benchmark.measures}
-    return {(learner, split) for learner, split, _ in found if all((learner, split, m) in found for m in wanted)}
-
-
-def _means(files: RunFolder, benchmark: Benchmark) -> dict[tuple[str, str], float]:
-    """Return the mean of the task's monitor by learner and split."""
-    wanted = (benchmark.task.monitor, MEAN)
-    rows = [row for row in files.results() if (row["measure"], row["language"]) == wanted]
-    return {(row["learner"], row["split"]): row["value"] for row in rows}
-
-
 def _report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: Outcome, seconds: float) -> str:
     recipe, rows = config.recipe, files.results()
-    monitor, scores = benchmark.task.monitor, _means(files, benchmark)
+    monitor, scores = benchmark.task.monitor, means(files, benchmark.task.monitor)
     verdicts = []
     for split in ("dev", "test"):
         before, after = 100 * scores[ZERO_SHOT, split], 100 * scores[recipe.learner, split]

@@ -34,7 +34,8 @@ def trained(tmp_path_factory):
 def test_train_writes_the_files_of_a_run_and_ends_with_the_table(trained):
     folder, result = trained
     names = {path.name for path in folder.iterdir()}
-    assert names == {"config.yaml", "log.jsonl", "results.jsonl", "report.md", "model"}
+    files = {"config.yaml", "log.jsonl", "results.jsonl", "queries", "facts.json", "report.md", "model", ".lock"}
+    assert names == files
     report = (folder / "report.md").read_text()
     assert result.stdout == f"{report}\nrun: {folder}\n"
     assert "# maml-align on demo" in report

@@ -16,30 +16,35 @@ BASE = ("errors", "registry", "seeding", "config")
 # Each layer and those that it may import, beside itself; the lowest layer stands first.
 _DATA = {*BASE, "data", "metrics"}
 _MODEL = {*_DATA, "losses", "encoders", "episodes"}
-_JOB = {*_MODEL, "compress", "learners", "engine", "evaluation", "catalog"}
+_JOB = {*_MODEL, "compress", "learners", "engine", "results", "evaluation", "catalog"}
 MAY_IMPORT = {
     **{module: set(BASE) for module in BASE},
     "data": set(BASE),
     "metrics": set(BASE),
+    "statistics": set(BASE),
+    "results": {*_DATA, "statistics"},
+    "reports": {*_DATA, "statistics", "results"},
     "losses": set(BASE),
     "encoders": set(BASE),
     "episodes": _DATA,
     "compress": {*_DATA, "encoders"},
     "learners": _MODEL,
     "engine": {*_MODEL, "learners"},
-    "evaluation": {*_MODEL, "learners"},
+    "evaluation": {*_MODEL, "learners", "results"},
     "catalog": {*_DATA, "episodes"},
     "run": _JOB,
-    "jobs": {*_JOB, "run"},
+    "scoring": {*_JOB, "run"},
+    "jobs": {*_JOB, "run", "scoring"},
     "validation": {*_JOB, "run"},
-    "distillation": {*_JOB, "run", "jobs"},
+    "distillation": {*_JOB, "run", "scoring", "jobs"},
     "augment": {*_JOB, "run"},
-    "cli": {*_JOB, "run", "jobs", "validation", "distillation", "augment"},
+    "study": {*_JOB, "statistics", "reports", "run", "scoring", "jobs", "distillation"},
+    "cli": {*_JOB, "statistics", "reports", "run", "scoring", "jobs", "validation", "distillation", "augment", "study"},
     "__main__": {"cli"},
     # The package names what it offers and imports it when it is used.
     "__init__": {"errors", "config", "encoders", "evaluation", "catalog", "run", "compress", "distillation"},
 }
-LIGHT = (*BASE, "data", "metrics", "episodes", "catalog", "__init__")
+LIGHT = (*BASE, "data", "metrics", "statistics", "results", "reports", "episodes", "catalog", "__init__")
 HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}
 DOORS = {"learn2learn": "learners/_learn2learn.py", "yaml": "data/taskfile.py", "click": "cli/"}
 

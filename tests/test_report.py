@@ -22,7 +22,7 @@ def test_rows_are_the_scores_and_their_means():
         Score("map", "multilingual", "el", "all", 1.0, 1),
         Score("map", "monolingual", "ar", "ar", 0.25, 2),
     )
-    assert list(Evaluation(scores, {}).rows()) == [
+    assert list(Evaluation(scores).rows()) == [
         row("map", "ar", 0.5),
         row("map", "el", 1.0, count=1),
         row("map", "ar", 0.25, pool="monolingual", candidates="ar"),
@@ -72,7 +72,7 @@ def test_a_matrix_has_questions_down_and_candidates_across():
         Score("map", "multilingual", "el", "all", 0.1, 2),
         Score("map@20", "bilingual", "ar", "el", 0.2, 2),
     )
-    assert matrix(list(Evaluation(scores, {}).rows()), "map").split("\n") == [
+    assert matrix(list(Evaluation(scores).rows()), "map").split("\n") == [
         "| map: question \\ candidates |    ar |     el |",
         "| -------------------------- | ----: | -----: |",
         "| ar                         | 75.00 |  50.00 |",

@@ -163,8 +163,8 @@ def test_each_language_is_searched_in_both_directions_among_its_own():
         ("xx-en", "ell", "eng", pytest.approx(2 / 3), 3),
         ("en-xx", "ell", "ell", 1.0, 3),
     ]
-    assert found.per_query["accuracy", "xx-en", "ell", "eng"].tolist() == [1, 0, 1]
-    assert found.per_query["accuracy", "both", "ell", ""].tolist() == [1, 0.5, 1]
+    assert found.kept.columns["accuracy", "xx-en", "ell", "eng"].tolist() == [1, 0, 1]
+    assert found.kept.columns["accuracy", "both", "ell", ""].tolist() == [1, 0.5, 1]
 
 
 def test_the_mean_is_that_of_both_directions_and_languages():

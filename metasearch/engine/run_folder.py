@@ -3,6 +3,8 @@
     config.yaml      the resolved configuration; `--resume` reads it
     log.jsonl        one line an outer step or dev score
     results.jsonl    one line a score, with versions, seed and data fingerprint
+    queries/         the score of each test question, and what ranked where: `metasearch.results.kept`
+    facts.json       time, memory and hardware
     report.md        the table against zero-shot; written last
     model/           loads with plain SentenceTransformer
     checkpoint/      only while a run is not finished
@@ -13,10 +15,13 @@ Results and report appear whole or not at all.
 import json
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+from filelock import FileLock, Timeout
 
 from metasearch import __version__
 from metasearch.config import Declared
@@ -82,6 +87,31 @@ class RunFolder:
         stored = taskfile.read(path / "config.yaml", _Stored[kind])  # type: ignore[valid-type]
         return cls(path), stored.config, stored.data_fingerprint
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes out of the folder; the lock goes with the process, however that ends.
+
+        Raises:
+            RunFolderError: another process is at work here, or the folder cannot be written.
+        """
+        lock = FileLock(self.path / ".lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise RunFolderError(
+                f"{self.path}: another process is at work in this folder; wait for it to end"
+            ) from None
+        except OSError as error:
+            raise RunFolderError(f"{self.path} cannot be written: {error.strerror}") from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def queries(self, label: str, split: str) -> Path:
+        """Return the path of what is kept of each question for an encoder, by its label, and a part of the data."""
+        return self.path / "queries" / f"{label}.{split}.npz"
+
     @property
     def finished(self) -> bool:
         """Whether the run came to its end."""
@@ -134,8 +164,10 @@ class RunFolder:
                 ) from None
         return rows
 
-    def finish(self, report: str) -> None:
-        """Write the report, by which a run counts as finished, and drop the checkpoint."""
+    def finish(self, report: str, facts: Mapping[str, Any] | None = None) -> None:
+        """Write facts of the run and its report, by which it counts as finished, and drop the checkpoint."""
+        if facts is not None:
+            self._replace(self.path / "facts.json", json.dumps(facts, indent=2) + "\n")
         self._replace(self.report, report)
         self.checkpoints.remove()
 

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from metasearch.data.records import Question, RetrievalData
 from metasearch.encoders.base import Encoder
 from metasearch.errors import ConfigError, DataError, NonFiniteError, nearest
+from metasearch.evaluation.ranked import Search, joined
 from metasearch.evaluation.scores import Evaluation, Pool, Score
 from metasearch.metrics import Measure
-from metasearch.metrics.average_precision import average_precision, ranks
+from metasearch.metrics.average_precision import average_precision
+from metasearch.results.kept import Cell, Kept
 
 POOLS: tuple[Pool, ...] = ("multilingual", "bilingual", "monolingual")
 
@@ -46,17 +48,23 @@ def evaluate_retrieval(
     candidates = encoder.encode([c.text for c in data.candidates], "candidate")
     languages = np.array([c.language for c in data.candidates])
     scores: list[Score] = []
-    per_query: dict[tuple[str, Pool, str, str], NDArray[np.float64]] = {}
+    units: dict[Cell, tuple[str, ...]] = {}
+    columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
+    multilingual: list[Search] = []
     for asked, questions in sorted(data.questions_by_language.items()):
         vectors = encoder.encode([q.text for q in questions], "question")
         for pool, inside in _pools(pools, asked, sorted(data.languages)):
             member = np.ones(len(languages), bool) if inside == "all" else languages == inside
-            found = _ranks(data, questions, vectors @ candidates[member].T, np.flatnonzero(member))
+            search = _search(data, questions, vectors @ candidates[member].T, np.flatnonzero(member))
+            units[pool, asked, inside] = tuple(q.id for q in questions)
+            if pool == "multilingual":
+                multilingual.append(search)
             for measure in measures:
-                values = np.array([average_precision(r, measure.k) for r in found])
-                per_query[str(measure), pool, asked, inside] = values
+                values = np.array([average_precision(r, measure.k) for r in search.ranks])
+                columns[str(measure), pool, asked, inside] = values
                 scores.append(Score(str(measure), pool, asked, inside, float(values.mean()), len(values)))
-    return Evaluation(tuple(scores), per_query)
+    ranking = joined(data.candidates, multilingual) if multilingual else None
+    return Evaluation(tuple(scores), Kept(units, columns, ranking))
 
 
 def _pools(pools: Sequence[Pool], asked: str, languages: Sequence[str]) -> list[tuple[Pool, str]]:
@@ -72,10 +80,10 @@ def _pools(pools: Sequence[Pool], asked: str, languages: Sequence[str]) -> list[
     return listed
 
 
-def _ranks(
+def _search(
     data: RetrievalData, questions: Sequence[Question], scores: NDArray[np.float32], members: NDArray[np.int64]
-) -> list[NDArray[np.int64]]:
-    """Return the ranks of what is relevant to each question.
+) -> Search:
+    """Return what ranks where for some questions.
 
     Args:
         data: says what answers what.
@@ -83,17 +91,17 @@ def _ranks(
         scores: of questions and the pool's candidates, `(Q, C)`.
         members: index of each of the pool's candidates in the data, `(C,)`.
     """
-    relevant: dict[str, list[int]] = {}
+    columns: dict[str, list[int]] = {}
     for column, member in enumerate(members):
         for question in data.candidates[member].answers:
-            relevant.setdefault(question, []).append(column)
-    found = []
+            columns.setdefault(question, []).append(column)
+    relevant = []
     for question, row in zip(questions, scores, strict=True):
-        if question.id not in relevant:
+        if question.id not in columns:
             raise DataError(f"question '{question.id}' ({question.language}) has no relevant candidate in the pool")
         if not np.isfinite(row).all():
             raise NonFiniteError(
                 f"the encoder's scores for question '{question.id}' ({question.language}) are not finite"
             )
-        found.append(ranks(row, relevant[question.id]))
-    return found
+        relevant.append(np.array(columns[question.id]))
+    return Search(tuple(questions), scores, relevant)

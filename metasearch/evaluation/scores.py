@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
+from metasearch.errors import ConfigError, nearest
+from metasearch.results.kept import Kept
 
 Pool = Literal["multilingual", "bilingual", "monolingual", "pairs", "xx-en", "en-xx", "both"]
 """What is ranked: candidates of all languages together, of one other language, or of the question's own; for
@@ -43,18 +43,26 @@ class Evaluation:
 
     Attributes:
         scores: one for each measure, pool and language.
-        per_query: `(measure, pool, language, candidates)` → value of each query, in the order of the data.
+        kept: the values of each query, and what ranked where.
         groups: name → languages over which a mean of its own is reported.
     """
 
     scores: tuple[Score, ...]
-    per_query: Mapping[tuple[str, Pool, str, str], NDArray[np.float64]]
+    kept: Kept = field(default_factory=Kept)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def mean(self, measure: str, pool: Pool | None = None) -> float:
-        """Return the unweighted mean over languages, in the first pool that was evaluated unless one is named."""
+        """Return the unweighted mean over languages, in the first pool that was evaluated unless one is named.
+
+        Raises:
+            ConfigError: the measure was not evaluated in that pool.
+        """
         pool = pool or self.scores[0].pool
-        return fmean(score.value for score in self.scores if (score.measure, score.pool) == (measure, pool))
+        values = [score.value for score in self.scores if (score.measure, score.pool) == (measure, pool)]
+        if not values:
+            known = {score.measure for score in self.scores if score.pool == pool}
+            raise ConfigError(f"'{measure}' was not evaluated in pool '{pool}'.{nearest(measure, known)}")
+        return fmean(values)
 
     def rows(self) -> Iterable[dict[str, Any]]:
         """Yield all scores, the mean of each measure and pool, and that of each group, as plain dictionaries.

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metasearch.data.records import SimilarityData
 from metasearch.encoders.base import Encoder
 from metasearch.errors import DataError, MetasearchError
 from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.metrics import Measure, correlation
+from metasearch.results.kept import Cell, Kept
 
 
 def evaluate_similarity(encoder: Encoder, data: SimilarityData, measures: Sequence[Measure]) -> Evaluation:
@@ -30,13 +32,19 @@ def evaluate_similarity(encoder: Encoder, data: SimilarityData, measures: Sequen
     cosines = np.einsum("nd,nd->n", first, second, dtype=np.float64)
     gold = np.array([pair.score for pair in data.pairs])
     names = np.array([pair.pair for pair in data.pairs])
-    scores = []
-    for name in dict.fromkeys(names):
+    groups = np.array([pair.group for pair in data.pairs])
+    scores: list[Score] = []
+    units: dict[Cell, tuple[str, ...]] = {}
+    columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
+    for name in map(str, dict.fromkeys(names)):
         member = names == name
+        cell = ("pairs", name, "")
+        units[cell] = tuple(map(str, groups[member]))
+        columns |= {("predicted", *cell): cosines[member], ("gold", *cell): gold[member]}
         for measure in measures:
             try:
                 value = getattr(correlation, measure.metric)(cosines[member], gold[member])
             except MetasearchError as error:
                 raise type(error)(f"pairs {name}: {error}") from None
-            scores.append(Score(str(measure), "pairs", str(name), "", value, int(member.sum())))
-    return Evaluation(tuple(scores), {})
+            scores.append(Score(str(measure), "pairs", name, "", value, int(member.sum())))
+    return Evaluation(tuple(scores), Kept(units, columns))

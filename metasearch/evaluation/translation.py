@@ -14,6 +14,7 @@ from metasearch.errors import DataError, MetasearchError
 from metasearch.evaluation.scores import Evaluation, Pool, Score
 from metasearch.metrics import Measure
 from metasearch.metrics.accuracy import hits
+from metasearch.results.kept import Cell, Kept
 
 
 def evaluate_translation(encoder: Encoder, data: TranslationData, measures: Sequence[Measure]) -> Evaluation:
@@ -37,7 +38,8 @@ def evaluate_translation(encoder: Encoder, data: TranslationData, measures: Sequ
     pivots = {text: i for i, text in enumerate(dict.fromkeys(pair.source for pair in data.pairs))}
     known = encoder.encode(list(pivots), "text")
     scores: list[Score] = []
-    per_query: dict[tuple[str, Pool, str, str], NDArray[np.float64]] = {}
+    units: dict[Cell, tuple[str, ...]] = {}
+    columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
     for language, pairs in data.by_language.items():
         sources = known[[pivots[pair.source] for pair in pairs]]
         targets = encoder.encode([pair.target for pair in pairs], "text")
@@ -51,8 +53,10 @@ def evaluate_translation(encoder: Encoder, data: TranslationData, measures: Sequ
             ("xx-en", pairs[0].languages[0], into),
             ("en-xx", language, out),
         ]
+        # The languages share most of their texts in the pivot language, and are resampled together by it.
+        units |= {(pool, language, candidates): tuple(p.source for p in pairs) for pool, candidates, _ in cells}
         for measure in map(str, measures):
             for pool, candidates, values in cells:
-                per_query[measure, pool, language, candidates] = values
+                columns[measure, pool, language, candidates] = values
                 scores.append(Score(measure, pool, language, candidates, float(values.mean()), len(values)))
-    return Evaluation(tuple(scores), per_query, data.named)
+    return Evaluation(tuple(scores), Kept(units, columns), data.named)

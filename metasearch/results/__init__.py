@@ -1,0 +1,1 @@
+"""What runs and studies leave behind, read back, compared and summed up. Never imports torch."""

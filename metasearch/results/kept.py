@@ -1,0 +1,158 @@
+"""What an evaluation keeps of every question, so that nothing has to be run again to compare or to explain.
+
+One file for each encoder and part of the data, `queries/<label>.<split>.npz` in a run folder: compressed arrays and, as
+bytes of JSON, the texts that they speak of. No pickle is written or read.
+"""
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.errors import DataError, RunFolderError
+
+FORMAT = "metasearch queries 1"
+
+Cell = tuple[str, str, str]
+"""Pool, language of the questions (or the language pair), language of the candidates: as in a `Score`."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A question or a candidate, as a report shows it."""
+
+    id: str
+    language: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Where the multilingual pool was searched: what ranked where.
+
+    N questions of all languages, C candidates, M relevant candidates of all questions in a row.
+
+    Attributes:
+        questions: N of them, languages in alphabetical order.
+        candidates: C of them, in the order that breaks ties.
+        languages: of the candidates, L of them in alphabetical order.
+        offsets: question i has the relevant candidates `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
+        relevant: index of each relevant candidate, those of a question in the order of their ranks, `(M,)`.
+        ranks: its rank from 1, `(M,)`.
+        above: how many candidates of each language that are not relevant rank above it, `(M, L)`.
+        top: the highest ranked candidates, `(N, K)`.
+        scores: their scores, `(N, K)`.
+    """
+
+    questions: tuple[Text, ...]
+    candidates: tuple[Text, ...]
+    languages: tuple[str, ...]
+    offsets: NDArray[np.int64]
+    relevant: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+    above: NDArray[np.int64]
+    top: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+
+_ARRAYS = ("offsets", "relevant", "ranks", "above", "top", "scores")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of an evaluation.
+
+    Attributes:
+        units: ids of the questions of a cell, in their order, `(N,)`; equal ids in two cells are translations of each
+            other. For similarity the rows, for translation the pairs.
+        columns: name and cell → a value for each of its questions, `(N,)`. The name is a measure such as `map@20`; a
+            correlation has no value of a question, there the names are `predicted` and `gold`.
+        ranking: of a retrieval task with the multilingual pool.
+    """
+
+    units: Mapping[Cell, tuple[str, ...]] = field(default_factory=dict)
+    columns: Mapping[tuple[str, *Cell], NDArray[np.float64]] = field(default_factory=dict)
+    ranking: Ranking | None = None
+
+    def save(self, path: Path, facts: Mapping[str, Any]) -> None:
+        """Write the file, whole or not at all.
+
+        Args:
+            path: of the file; its folder is made.
+            facts: what it is of, such as task, data fingerprint, fold, split and learner.
+
+        Raises:
+            RunFolderError: it cannot be written; a file that was there stays.
+        """
+        about: dict[str, Any] = {
+            "format": FORMAT,
+            "facts": dict(facts),
+            "units": [[*cell, list(ids)] for cell, ids in self.units.items()],
+            "columns": [list(key) for key in self.columns],
+        }
+        arrays = {f"column{i}": values for i, values in enumerate(self.columns.values())}
+        if self.ranking:
+            for side in ("questions", "candidates"):
+                about[side] = [[t.id, t.language, t.text] for t in getattr(self.ranking, side)]
+            about["languages"] = list(self.ranking.languages)
+            arrays |= {name: _small(getattr(self.ranking, name)) for name in _ARRAYS}
+        arrays["about"] = np.frombuffer(json.dumps(about, ensure_ascii=False).encode(), dtype=np.uint8)
+        new = path.with_name(f"{path.name}.new")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with new.open("wb") as file:
+                np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+        except OSError as error:
+            new.unlink(missing_ok=True)
+            raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def load(path: Path) -> tuple[Kept, dict[str, Any]]:
+    """Return what was kept, and the facts that were written with it.
+
+    Raises:
+        RunFolderError: there is no such file.
+        DataError: it is cut off, damaged, or no such file.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            about = json.loads(file["about"].tobytes())
+            if about["format"] != FORMAT:
+                raise DataError(f"{path}: its format is '{about['format']}'; this version reads '{FORMAT}'")
+            return _read(file, about), about["facts"]
+    except FileNotFoundError:
+        raise RunFolderError(f"{path}: what was kept of each question is not there") from None
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise DataError(
+            f"{path}: damaged, or not a file of kept questions ({str(error) or type(error).__name__})"
+        ) from None
+
+
+def _read(file: Any, about: Mapping[str, Any]) -> Kept:
+    units = {(pool, language, inside): tuple(ids) for pool, language, inside, ids in about["units"]}
+    columns = {tuple(key): file[f"column{i}"] for i, key in enumerate(about["columns"])}
+    for name, *cell in columns:
+        if len(columns[name, *cell]) != len(units[tuple(cell)]):  # type: ignore[index]
+            raise ValueError(f"{name} of {' '.join(cell)} has not as many values as questions")
+    ranking = None
+    if "questions" in about:
+        questions, candidates = (tuple(Text(*row) for row in about[side]) for side in ("questions", "candidates"))
+        wide = [file[name].astype(np.int64) for name in _ARRAYS[:-1]]
+        ranking = Ranking(questions, candidates, tuple(about["languages"]), *wide, scores=file["scores"])
+    return Kept(units, columns, ranking)
+
+
+def _small(values: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers in the narrowest type that holds them."""
+    if values.dtype.kind not in "iu" or values.size == 0:
+        return values
+    return values.astype(np.min_scalar_type(int(values.max())))
