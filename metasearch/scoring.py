@@ -55,7 +55,7 @@ def add_scores(files: RunFolder, facts: Row, benchmark: Benchmark, encoder: Enco
     known = complete(files, {str(measure) for measure in benchmark.measures})
     stamp = {"data": benchmark.data.fingerprint, "versions": versions()}
     for split, data in parts.items():
-        kept = files.queries(label, split)
+        kept = files.queries(benchmark.task.task, label, split)
         if (label, split) in known and (split != "test" or kept.is_file()):
             continue
         found = evaluate(encoder, data, benchmark.measures, POOLS if split == "test" else POOLS[:1])

@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "episodes": _DATA,
     "compress": {*_DATA, "encoders"},
     "learners": _MODEL,
-    "engine": {*_MODEL, "learners"},
+    "engine": {*_MODEL, "learners", "results"},
     "evaluation": {*_MODEL, "learners", "results"},
     "catalog": {*_DATA, "episodes"},
     "run": _JOB,

@@ -108,6 +108,11 @@ def dump(tree: Mapping[str, Any]) -> str:
     return yaml.dump(dict(tree), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
+def tree(path: Path) -> Tree:
+    """Return a YAML file as strings, unchecked; `ConfigError` names file and line of what is no YAML."""
+    return _parse(path)[0]
+
+
 def _parse(path: Path) -> tuple[Tree, Places]:
     text = ""
     try:

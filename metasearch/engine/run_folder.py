@@ -30,6 +30,7 @@ from metasearch.encoders.base import Encoder
 from metasearch.engine.checkpoint import CheckpointStore
 from metasearch.engine.trainer import Listener
 from metasearch.errors import RunFolderError
+from metasearch.results.kept import kept_at
 
 _LIBRARIES = ("torch", "transformers", "sentence-transformers", "learn2learn", "numpy")
 
@@ -108,9 +109,9 @@ class RunFolder:
         finally:
             lock.release()
 
-    def queries(self, label: str, split: str) -> Path:
-        """Return the path of what is kept of each question for an encoder, by its label, and a part of the data."""
-        return self.path / "queries" / f"{label}.{split}.npz"
+    def queries(self, task: str, label: str, split: str) -> Path:
+        """Return the path of what is kept of each question for an encoder, by its label, on a part of a task."""
+        return kept_at(self.path, task, label, split)
 
     @property
     def finished(self) -> bool:

@@ -1,6 +1,6 @@
 """What an evaluation keeps of every question, so that nothing has to be run again to compare or to explain.
 
-One file for each encoder and part of the data, `queries/<label>.<split>.npz` in a run folder: compressed arrays and, as
+One file for each task, encoder and part of the data, `queries/<task>.<label>.<split>.npz` in a run folder: compressed arrays and, as
 bytes of JSON, the texts that they speak of. No pickle is written or read.
 """
 
@@ -116,6 +116,11 @@ class Kept:
             raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
 
 
+def kept_at(run: Path, task: str, label: str, split: str) -> Path:
+    """Return where a run folder has what was kept for an encoder, by its label, on a part of a task."""
+    return run / "queries" / f"{task}.{label}.{split}.npz"
+
+
 def load(path: Path) -> tuple[Kept, dict[str, Any]]:
     """Return what was kept, and the facts that were written with it.
 
@@ -146,8 +151,8 @@ def _read(file: Any, about: Mapping[str, Any]) -> Kept:
     ranking = None
     if "questions" in about:
         questions, candidates = (tuple(Text(*row) for row in about[side]) for side in ("questions", "candidates"))
-        wide = [file[name].astype(np.int64) for name in _ARRAYS[:-1]]
-        ranking = Ranking(questions, candidates, tuple(about["languages"]), *wide, scores=file["scores"])
+        wide: dict[str, Any] = {name: file[name].astype(np.int64) for name in _ARRAYS if name != "scores"}
+        ranking = Ranking(questions, candidates, tuple(about["languages"]), **wide, scores=file["scores"])
     return Kept(units, columns, ranking)
 
 

@@ -1,0 +1,1 @@
+"""Tables, charts and pages of what studies found. Never imports torch."""

@@ -1,0 +1,1 @@
+"""Pure statistics of paired measurements: intervals, tests, corrections. Never imports torch."""
