@@ -15,7 +15,7 @@ class Cell:
         spread: standard deviation, where the value is a mean; `Table.notes` says over what.
         place: among the learners of its column; the best is set bold, the second in italics.
         mark: behind the value, such as `*` or `†`, explained in `Table.notes`.
-        text: shown in place of a value.
+        text: shown in place of the value, such as `0.0031` for a probability.
     """
 
     value: float | None = None
@@ -68,7 +68,7 @@ class Table:
 
     def shown(self, cell: Cell) -> str:
         """Return a cell as plain text, without its place and mark: `57.04` or `57.04 ± 2.90`."""
-        if cell.value is None:
+        if cell.text or cell.value is None:
             return cell.text
         value = f"{self.scale * cell.value:.{self.decimals}f}"
         return value if cell.spread is None else f"{value} ± {self.scale * cell.spread:.{self.decimals}f}"

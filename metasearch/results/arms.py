@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,11 @@ ZERO_SHOT = "zero-shot"
 
 _NOT_SETTINGS = ("task", "fold", "seed", "data", "include", "device", "trust_remote_code", "fold_seed")
 _NOT_RECIPE = ("recipe", "description", "sources")
+_SHOWN = 2
+"""Settings that a label names, at most; where more differ, their hash tells arms apart."""
+
+Settings = Mapping[str, str]
+"""Dotted key → value, of everything that a way to train depends on."""
 
 
 @dataclass(frozen=True)
@@ -53,28 +58,70 @@ def arm_of(row: Mapping[str, Any], config: Mapping[str, Any], source: str) -> Ar
         return Arm(learner, None, None, encoder)
     if row.get("mode") is None:  # it was made elsewhere: each seed has an encoder of its own
         return Arm(learner, None, row.get("recipe"), "", source=source)
-    settings = {key: value for key, value in config.items() if key not in _NOT_SETTINGS}
-    settings["recipe"] = {k: v for k, v in (config.get("recipe") or {}).items() if k not in _NOT_RECIPE}
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
-    return Arm(learner, row["mode"], row["recipe"], encoder, digest)
+    return Arm(learner, row["mode"], row.get("recipe"), encoder, digest(settings_of(config)))
 
 
-def labelled(arms: Sequence[Arm]) -> list[Arm]:
-    """Return the arms with labels that tell them apart: learner, then mode, recipe, encoder, source, settings."""
+def settings_of(config: Mapping[str, Any]) -> Settings:
+    """Return what a way to train depends on, of the configuration of a run: not the data, nor names and notes."""
+    kept = {key: value for key, value in config.items() if key not in _NOT_SETTINGS}
+    recipe = config.get("recipe")
+    if isinstance(recipe, Mapping):
+        kept["recipe"] = {key: value for key, value in recipe.items() if key not in _NOT_RECIPE}
+    return dict(_flat(kept))
+
+
+def digest(settings: Settings) -> str:
+    """Return a short hash of settings."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _flat(tree: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value if isinstance(value, str) else json.dumps(value)
+
+
+def labelled(arms: Sequence[Arm], known: Mapping[str, Settings] | None = None) -> list[Arm]:
+    """Return the arms with labels that tell them apart: learner, then mode, recipe, encoder, settings, source.
+
+    Args:
+        arms: all that are compared, each once.
+        known: hash → settings; without it a label has the hash where it could name what differs.
+    """
     names = [arm.learner for arm in arms]
     for attribute, shown in (
         ("mode", "{} ({})"),
         ("recipe", "{} [{}]"),
         ("encoder", "{}, {}"),
+        ("settings", "{}, {}"),
         ("source", "{} in {}"),
-        ("settings", "{} #{}"),
     ):
-        clashes: dict[str, list[int]] = {}
+        alike: dict[str, list[int]] = {}
         for i, name in enumerate(names):
-            clashes.setdefault(name, []).append(i)
-        for same in clashes.values():
+            alike.setdefault(name, []).append(i)
+        for same in alike.values():
             values = [getattr(arms[i], attribute) or "" for i in same]
             if len(set(values)) > 1:
+                said = (
+                    _differences(values, known or {}) if attribute == "settings" else {value: value for value in values}
+                )
                 for i, value in zip(same, values, strict=True):
-                    names[i] = shown.format(names[i], value) if value else names[i]
+                    names[i] = shown.format(names[i], said[value]) if value else names[i]
     return [replace(arm, label=name) for arm, name in zip(arms, names, strict=True)]
+
+
+def _differences(hashes: Sequence[str], known: Mapping[str, Settings]) -> dict[str, str]:
+    """Return for each hash the few settings that differ, such as `outer.lr=1e-4`, or the hash itself."""
+    hashed = {value: f"settings {value}" for value in hashes}
+    if not all(value in known for value in hashed):
+        return hashed
+    every = {key: {known[value].get(key, "none") for value in hashed} for key in set().union(*map(known.get, hashed))}
+    keys = sorted(key for key, values in every.items() if len(values) > 1)
+    if not 0 < len(keys) <= _SHOWN:
+        return hashed
+    return {
+        value: ", ".join(f"{key.removeprefix('recipe.')}={known[value].get(key, 'none')}" for key in keys)
+        for value in hashed
+    }

@@ -1,16 +1,18 @@
 """What an evaluation keeps of every question, so that nothing has to be run again to compare or to explain.
 
-One file for each task, encoder and part of the data, `queries/<task>.<label>.<split>.npz` in a run folder: compressed arrays and, as
-bytes of JSON, the texts that they speak of. No pickle is written or read.
+One file for each task, encoder and part of the data, `queries/<task>.<label>.<split>.npz` in a run folder: compressed
+arrays and, as bytes of JSON, the texts that they speak of. No pickle is written or read.
 """
 
+import io
 import json
 import os
-import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,9 @@ from numpy.typing import NDArray
 from metasearch.errors import DataError, RunFolderError
 
 FORMAT = "metasearch queries 1"
+
+_SAFE = " ,+"
+"""What may stand in a file's name besides letters, digits and `_.-~`; a label may be a path, or in any script."""
 
 Cell = tuple[str, str, str]
 """Pool, language of the questions (or the language pair), language of the candidates: as in a `Score`."""
@@ -102,62 +107,102 @@ class Kept:
                 about[side] = [[t.id, t.language, t.text] for t in getattr(self.ranking, side)]
             about["languages"] = list(self.ranking.languages)
             arrays |= {name: _small(getattr(self.ranking, name)) for name in _ARRAYS}
-        arrays["about"] = np.frombuffer(json.dumps(about, ensure_ascii=False).encode(), dtype=np.uint8)
-        new = path.with_name(f"{path.name}.new")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with new.open("wb") as file:
-                np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(path)
-        except OSError as error:
-            new.unlink(missing_ok=True)
-            raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
+        # A text of a data file may hold half a surrogate pair, which JSON can say and plain UTF-8 cannot.
+        said = json.dumps(about, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        whole = io.BytesIO()
+        np.savez_compressed(whole, about=np.frombuffer(said, dtype=np.uint8), **arrays)  # type: ignore[arg-type]
+        _replace(path, whole.getvalue())
 
 
 def kept_at(run: Path, task: str, label: str, split: str) -> Path:
     """Return where a run folder has what was kept for an encoder, by its label, on a part of a task."""
-    return run / "queries" / f"{task}.{label}.{split}.npz"
+    return run / "queries" / f"{quote(task, safe=_SAFE)}.{quote(label, safe=_SAFE)}.{split}.npz"
 
 
 def load(path: Path) -> tuple[Kept, dict[str, Any]]:
     """Return what was kept, and the facts that were written with it.
 
     Raises:
-        RunFolderError: there is no such file.
-        DataError: it is cut off, damaged, or no such file.
+        RunFolderError: there is no such file, or it cannot be opened.
+        DataError: it is cut off, damaged, of another format, or something else.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            about = json.loads(file["about"].tobytes())
-            if about["format"] != FORMAT:
-                raise DataError(f"{path}: its format is '{about['format']}'; this version reads '{FORMAT}'")
-            return _read(file, about), about["facts"]
+        content = path.read_bytes()
     except FileNotFoundError:
         raise RunFolderError(f"{path}: what was kept of each question is not there") from None
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"{path}: damaged, or not a file of kept questions ({str(error) or type(error).__name__})"
-        ) from None
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            about = json.loads(file["about"].tobytes())
+            found = about["format"]
+            kept = _read(file, about) if found == FORMAT else None
+    except Exception as error:  # a damaged archive raises what it likes: zlib.error, RuntimeError, MemoryError ...
+        why = str(error) or type(error).__name__
+        raise DataError(f"{path}: damaged, or not a file of kept questions ({why})") from None
+    if kept is None:
+        raise DataError(f"{path}: its format is '{found}'; this version reads '{FORMAT}'")
+    return kept, about["facts"]
 
 
 def _read(file: Any, about: Mapping[str, Any]) -> Kept:
     units = {(pool, language, inside): tuple(ids) for pool, language, inside, ids in about["units"]}
     columns = {tuple(key): file[f"column{i}"] for i, key in enumerate(about["columns"])}
-    for name, *cell in columns:
-        if len(columns[name, *cell]) != len(units[tuple(cell)]):  # type: ignore[index]
+    for (name, *cell), values in columns.items():
+        if values.shape != (len(units[tuple(cell)]),):  # type: ignore[index]
             raise ValueError(f"{name} of {' '.join(cell)} has not as many values as questions")
     ranking = None
     if "questions" in about:
         questions, candidates = (tuple(Text(*row) for row in about[side]) for side in ("questions", "candidates"))
         wide: dict[str, Any] = {name: file[name].astype(np.int64) for name in _ARRAYS if name != "scores"}
         ranking = Ranking(questions, candidates, tuple(about["languages"]), **wide, scores=file["scores"])
+        _check(ranking)
+    if not isinstance(about["facts"], dict):
+        raise TypeError("its facts are no mapping")
     return Kept(units, columns, ranking)
 
 
+def _check(ranking: Ranking) -> None:
+    """Raise `ValueError` where the parts of a ranking do not belong together."""
+    asked, pool, found = len(ranking.questions), len(ranking.candidates), len(ranking.relevant)
+    deep = ranking.top.shape[-1]
+    expected = {
+        "offsets": (asked + 1,),
+        "ranks": (found,),
+        "above": (found, len(ranking.languages)),
+        "top": (asked, deep),
+        "scores": (asked, deep),
+    }
+    for name, shape in expected.items():
+        if (given := getattr(ranking, name).shape) != shape:
+            raise ValueError(f"{name} has shape {given}, not {shape}")
+    offsets = ranking.offsets
+    if offsets[0] != 0 or offsets[-1] != found or (np.diff(offsets) < 0).any():
+        raise ValueError(f"offsets do not part {found} relevant candidates among the questions")
+    for name in ("relevant", "top"):
+        indices = getattr(ranking, name)
+        if indices.size and not 0 <= indices.min() <= indices.max() < pool:
+            raise ValueError(f"{name} names a candidate that is not among the {pool}")
+
+
 def _small(values: NDArray[Any]) -> NDArray[Any]:
-    """Return whole numbers in the narrowest type that holds them."""
+    """Return whole numbers, none below 0, in the narrowest type that holds them; other values as they are."""
     if values.dtype.kind not in "iu" or values.size == 0:
         return values
     return values.astype(np.min_scalar_type(int(values.max())))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all."""
+    new = path.with_name(f"{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with new.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink()
+        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None

@@ -1,0 +1,89 @@
+"""`metasearch compare`: what learners have more than a baseline, and how sure that is."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from metasearch.cli import _options
+
+FORMATS = ("markdown", "latex", "csv", "json")
+
+
+@click.command("compare", short_help="Differences from a baseline, with intervals and tests.")
+@click.argument("paths", metavar="STUDY_OR_RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--baseline", metavar="LABEL", help="Learner to compare with, as the table names it; by default zero-shot."
+)
+@click.option("--measure", metavar="MEASURE", help="Such as map@20 or pearson; by default the task's first.")
+@click.option("--pool", metavar="POOL", help="Such as bilingual; by default the task's, for retrieval multilingual.")
+@click.option("--task", metavar="TASK", help="Which task, where the runs have scores on several.")
+@click.option(
+    "--level", type=float, default=0.95, show_default=True, help="Of the intervals; 1 - level is the tests' α."
+)
+@click.option("--resamples", type=int, default=10_000, show_default=True, help="Of the bootstrap; at least 100.")
+@_options.seed("Of the resamples; the same seed gives the same intervals.")
+@click.option("--any-version", is_flag=True, help="Compare also what different versions of metasearch made.")
+@click.option(
+    "--format",
+    "shown",
+    type=click.Choice(FORMATS),
+    default="markdown",
+    show_default=True,
+    help="csv is one table, json has everything in full precision.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+def command(
+    paths: Sequence[Path],
+    baseline: str | None,
+    measure: str | None,
+    pool: str | None,
+    task: str | None,
+    level: float,
+    resamples: int,
+    seed: int,
+    any_version: bool,
+    shown: str,
+    as_json: bool,
+) -> None:
+    """Compare learners with a baseline, on the test questions that studies or finished runs have kept.
+
+    Studies and runs may be mixed, as long as they share task, data, folds and versions. Nothing is run again.
+
+    \b
+    For each learner, over the folds and seeds that it shares with the baseline:
+      difference    of the means over languages and folds; seeds are averaged first
+      95% from, to  paired bootstrap over questions, each with its translations
+      *             the interval excludes 0: trust this one
+      t, p          paired t-test over fold × language means, which are not
+                    independent, so that p may be too small
+      p (Holm)      p corrected for the number of learners that are compared
+      †             p (Holm) is below 1 - level
+      d_z           effect size: mean difference / its standard deviation
+
+    A second table has the differences of each language.
+
+    \b
+    Examples:
+      metasearch compare studies/lareqa
+      metasearch compare studies/lareqa --baseline fine-tune --pool bilingual
+      metasearch compare runs/maml runs/maml-align --format latex > comparison.tex
+      metasearch compare studies/sts --measure spearman --json
+    """
+    from metasearch.reports import compared, formats
+    from metasearch.results.compare import compare
+    from metasearch.results.read import read
+    from metasearch.statistics.bootstrap import check
+
+    check(level, resamples)  # reading takes longer
+    study = read(paths, task, any_version)
+    arm = None if baseline is None else study.arm(baseline)
+    found = compare(study, arm, measure, pool, level, resamples, seed)
+    if as_json or shown == "json":
+        click.echo(json.dumps(compared.tree(found), ensure_ascii=False, allow_nan=False, indent=1))
+    elif shown == "csv":
+        click.echo(formats.csv(compared.whole_table(found)), nl=False)
+    else:
+        tables = compared.comparison_table(found), compared.language_table(found)
+        click.echo("\n".join(map(formats.FORMATS[shown], tables)), nl=False)

@@ -1,0 +1,233 @@
+"""Does a ranking of candidates of many languages prefer those in the language of the question?
+
+LAReQA (Roy et al. 2020, section 1, figure 1) calls a space of sentences *weakly aligned* where wrong candidates in the
+question's language are nearer than right ones in another, and tells it from a strongly aligned one by scores: mAP on
+a pool of all languages beside mAP on pools of one. The difference of these mixes bias with plain difficulty, as the
+larger pool has more distractors, too. Here the bias is read off the pooled ranking itself, in two ways, for question
+language a and candidate language l.
+
+Shares. Of the top k, a question has c[l] candidates in l, h of them relevant. R[l] of all relevant candidates and N[l]
+of all others in the pool are in l, R and N in sum. A ranker that is as good (it puts h relevant candidates into the top
+k) but does not look at languages takes h of the R and k − h of the N at random:
+
+- observed o[a, l] = mean over the questions in a of c[l] / k
+- expected e[a, l] = mean of (h · R[l] / R + (k − h) · N[l] / N) / k, which is exact, not a limit
+- greatest m[a, l] = mean of (min(h, R[l]) + min(k − h, N[l])) / k: as many in l as h leaves room for
+- bias[a] = (o[a, a] − e[a, a]) / (m[a, a] − e[a, a]): 0 of a ranker that does not look at languages, 1 of one that
+  takes the question's language wherever it can, negative of one that avoids it
+- uneven[a] = ½ Σ over l of |o[a, l] − e[a, l]|: what part of the top is in the wrong language.
+
+The excess o − e is divided by m − e, not by 1 − e: the translations of an answer that a ranker finds leave less room
+for its own language, so by 1 − e whoever ranks better would look less biased. A ranker that prefers one language
+whatever the question's has no such bias: o − e of a question sums to 0, so that the mean of the diagonal is 0 where
+all languages have as many candidates. Such a preference shows in the matrix o − e and in uneven[a]; that one is above 0
+by chance, too, the more so the fewer the questions.
+
+Loss. With all candidates of l that are not relevant taken out of the ranking, AP@k rises by lost[a, l], the AP that
+distractors in l cost. Any distractors cost some; bias is that those in a cost questions in a more than those in
+another language: own excess[a] = lost[a, a] − mean over l ≠ a of lost[a, l]. It is the mAP that the failure of LAReQA's
+figure 1 costs, in a pool that is otherwise as it is. Languages are compared as they stand in the pool: one with more
+candidates has more distractors to lose to.
+
+Shapes: N questions, M relevant candidates of all questions in a row, A languages of questions, L languages of
+candidates.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.errors import DataError
+
+Counts = NDArray[np.int64]
+Values = NDArray[np.float64]
+
+_NO_ROOM = 1e-12
+"""What rounding leaves of m − e = 0."""
+
+
+def counts(languages: Counts, size: int) -> Counts:
+    """Return how many candidates of each language a row has, `(N, L)`.
+
+    Args:
+        languages: index of the language of each candidate, `(N, K)`.
+        size: L.
+
+    Example:
+        >>> counts(np.array([[0, 2, 2]]), 3)
+        array([[1, 0, 2]])
+    """
+    found: Counts = (languages[:, :, None] == np.arange(size)).sum(1)
+    return found
+
+
+def counts_of_groups(languages: Counts, offsets: Counts, size: int) -> Counts:
+    """Return the same of groups that stand in a row, `(N, L)`.
+
+    Args:
+        languages: index of the language of each candidate, `(M,)`.
+        offsets: group i is `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
+        size: L.
+    """
+    before = np.zeros((len(languages) + 1, size), np.int64)
+    np.cumsum(languages[:, None] == np.arange(size), axis=0, out=before[1:])
+    return before[offsets[1:]] - before[offsets[:-1]]
+
+
+def expected_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> Values:
+    """Return the share of each language in the top k that a ranker without bias has in the mean, e of a question.
+
+    Args:
+        hits: how many relevant candidates are in the top k, h, `(N,)`.
+        relevant: how many relevant candidates each language has, R[l], `(N, L)`.
+        others: how many other candidates each language has, N[l], `(N, L)`.
+        k: size of the top, at most that of the pool.
+
+    Returns:
+        Shares, `(N, L)`; those of a question sum to 1.
+
+    Example:
+        >>> expected_shares(np.array([1]), np.array([[1, 1]]), np.array([[3, 1]]), 3)   # (1 · 1/2 + 2 · 3/4) / 3
+        array([[0.66666667, 0.33333333]])
+    """
+    shares: Values = (hits[:, None] * _parts(relevant) + (k - hits[:, None]) * _parts(others)) / k
+    return shares
+
+
+def greatest_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> Values:
+    """Return the greatest share of each language in the top k with as many hits, m of a question, `(N, L)`.
+
+    Args as `expected_shares`.
+
+    Example:
+        >>> greatest_shares(np.array([1]), np.array([[1, 1]]), np.array([[3, 1]]), 3)   # (1 + 2) / 3, (1 + 1) / 3
+        array([[1.        , 0.66666667]])
+    """
+    shares: Values = (np.minimum(hits[:, None], relevant) + np.minimum(k - hits[:, None], others)) / k
+    return shares
+
+
+def average_precisions(ranks: Counts, offsets: Counts, k: int) -> Values:
+    """Return AP@k, as `average_precision` defines it, of many questions at once, `(N, ...)`.
+
+    Args:
+        ranks: from 1, ascending within a question, of all that is relevant to it, `(M, ...)`.
+        offsets: question i has those from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
+        k: how deep to look.
+
+    Raises:
+        DataError: nothing is relevant to a question, so that no average precision is defined.
+    """
+    sizes = np.diff(offsets)
+    if not sizes.all():
+        raise DataError(f"average precision is undefined: question {int(np.argmin(sizes))} has no relevant candidate")
+    wide = (-1, *[1] * (ranks.ndim - 1))
+    place = (np.arange(len(ranks)) - np.repeat(offsets[:-1], sizes) + 1).reshape(wide)
+    precisions = np.where(ranks <= k, place / ranks, 0.0)
+    values: Values = np.add.reduceat(precisions, offsets[:-1], axis=0) / np.minimum(sizes, k).reshape(wide)
+    return values
+
+
+def lost(ranks: Counts, above: Counts, offsets: Counts, k: int) -> Values:
+    """Return by how much AP@k rises once the distractors of a language are taken out of the ranking, `(N, L)`, ≥ 0.
+
+    Args:
+        ranks: from 1, ascending within a question, of all that is relevant to it, `(M,)`.
+        above: how many candidates of each language that are not relevant rank above it, `(M, L)`.
+        offsets: as for `average_precisions`, `(N + 1,)`.
+        k: how deep to look.
+
+    Raises:
+        DataError: nothing is relevant to a question.
+
+    Example:
+        >>> lost(np.array([2, 4]), np.array([[1, 0], [1, 1]]), np.array([0, 2]), 20)   # AP is (1/2 + 2/4) / 2
+        array([[0.33333333, 0.08333333]])
+    """
+    # In one call: sums in the same order, so that no rounding makes a loss negative.
+    found = average_precisions(np.column_stack([ranks, ranks[:, None] - above]), offsets, k)
+    return found[:, 1:] - found[:, :1]
+
+
+def means(values: Values, groups: Counts, size: int) -> Values:
+    """Return the mean over the questions of each language, `(A, L)`; NaN where there are none.
+
+    Args:
+        values: of each question, `(N, L)`.
+        groups: index of the language of each question, `(N,)`.
+        size: A.
+    """
+    member = (groups == np.arange(size)[:, None]).astype(float)
+    with np.errstate(invalid="ignore"):
+        found: Values = member @ values / member.sum(1, keepdims=True)
+    return found
+
+
+def bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> Values:
+    """Return (o − e) / (m − e) of each question language with itself, `(A,)`.
+
+    NaN where a language has no candidates, or the top k leaves nothing to choose (m = e): one language alone, or a pool
+    that fits into the top k.
+
+    Args:
+        observed: o, `(A, L)`.
+        expected: e, `(A, L)`.
+        greatest: m, `(A, L)`.
+        own: index of each question language among those of the candidates, −1 where it is not there, `(A,)`.
+
+    Example:
+        >>> bias(np.array([[0.6, 0.4]]), np.array([[0.5, 0.5]]), np.array([[0.9, 0.9]]), np.array([0]))
+        array([0.25])
+    """
+    excess, room = own_values(observed - expected, own), own_values(greatest - expected, own)
+    found = np.full(len(own), np.nan)
+    np.divide(excess, room, out=found, where=room > _NO_ROOM)
+    return found
+
+
+def uneven(observed: Values, expected: Values) -> Values:
+    """Return ½ Σ |o − e| over the languages of the candidates, the total variation distance of two shares, `(A,)`.
+
+    Args:
+        observed: o, `(A, L)`.
+        expected: e, `(A, L)`.
+
+    Example:
+        >>> uneven(np.array([[0.5, 0.5, 0.0]]), np.array([[0.25, 0.25, 0.5]]))
+        array([0.5])
+    """
+    distance: Values = np.abs(observed - expected).sum(1) / 2
+    return distance
+
+
+def own_values(values: Values, own: Counts) -> Values:
+    """Return the value of each question language with itself, `(A,)`; NaN where it has no candidates.
+
+    Args:
+        values: `(A, L)`.
+        own: as for `bias`, `(A,)`.
+    """
+    found: Values = np.where(own < 0, np.nan, values[np.arange(len(own)), own])
+    return found
+
+
+def other_values(values: Values, own: Counts) -> Values:
+    """Return the mean value of each question language with the others, `(A,)`.
+
+    NaN where a language has no candidates, as there is nothing of its own to compare with, or where it is the only one.
+
+    Args:
+        values: `(A, L)`.
+        own: as for `bias`, `(A,)`.
+    """
+    size = values.shape[1]
+    if size < 2:
+        return np.full(len(own), np.nan)
+    found: Values = (values.sum(1) - own_values(values, own)) / (size - 1)
+    return found
+
+
+def _parts(values: Counts) -> Values:
+    """Return a row's values divided by their sum, `(N, L)`; zeros where that is 0."""
+    total = values.sum(1, keepdims=True)
+    parts: Values = values / np.maximum(total, 1)
+    return parts

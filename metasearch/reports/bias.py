@@ -1,0 +1,93 @@
+"""Tables of language bias: do rankings prefer candidates in the language of the question?"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+
+from metasearch.reports.table import Cell, Line, Table
+from metasearch.results.arms import Arm
+from metasearch.results.bias import DEPTH, Bias, Figures, bias_of_arm
+from metasearch.results.study import Study
+
+NONE = "–"
+
+
+def bias_tables(study: Study, k: int = DEPTH) -> list[Table]:
+    """Return a table of all arms, and of each arm the shares of languages beyond those without bias.
+
+    Args:
+        study: to report on; one without rankings of a multilingual pool has no such tables.
+        k: how deep to look.
+
+    Raises:
+        ConfigError: k is not positive, or deeper than rankings are kept.
+        RunFolderError: a run kept nothing of its questions.
+        DataError: what it kept is damaged.
+    """
+    found = {arm: bias for arm in study.arms if (bias := bias_of_arm(study, arm, k))}
+    if not found:
+        return []
+    return [
+        _figures(found, len(study.folds), k),
+        *(_shares(i, arm, bias) for i, (arm, bias) in enumerate(found.items(), 1)),
+    ]
+
+
+def _figures(found: Mapping[Arm, Bias], folds: int, k: int) -> Table:
+    notes = [
+        f"Bias: the share of the top {k} that the question's language has beyond what a ranker with as many hits that "
+        "does not look at languages gives it, as a part of the most that it could have; 0 is no bias, 100 that "
+        "language wherever it is possible, and below 0 it is avoided.",
+        f"Lost to own language: how much mAP@{k} rises once the wrong candidates in the question's language are taken "
+        "out of the ranking.",
+        "Lost to another language: the same for one other language, mean over these; any wrong candidates cost some.",
+        "Excess: lost to the own language less lost to another one, which is what the bias costs.",
+        f"Uneven shares: the part of the top {k} that is in the wrong language, whichever is preferred; "
+        "chance alone leaves it above 0.",
+        "All are means over the languages of the questions, then over folds.",
+    ]
+    if any(bias.spread for bias in found.values()):
+        notes.append("± is the sample standard deviation over folds.")
+    notes += [f"{arm.label}: {bias.folds} of {folds} folds." for arm, bias in found.items() if bias.folds < folds]
+    return Table(
+        key="bias",
+        title="Language bias in the pool of all languages",
+        heads=("learner",),
+        columns=("bias", f"mAP@{k} lost to own language", "lost to another language", "excess", "uneven shares"),
+        lines=tuple(Line((arm.label,), _cells(bias.figures, bias.spread)) for arm, bias in found.items()),
+        notes=tuple(notes),
+        unit="× 100",
+    )
+
+
+def _cells(figures: Figures, spread: Figures | None) -> tuple[Cell, ...]:
+    return tuple(
+        _cell(getattr(figures, part.name), getattr(spread, part.name) if spread else None) for part in fields(figures)
+    )
+
+
+def _shares(number: int, arm: Arm, bias: Bias) -> Table:
+    lines = [
+        Line((asked,), tuple(_cell(value) for value in row))
+        for asked, row in zip(bias.asked, bias.excess.tolist(), strict=True)
+    ]
+    return Table(
+        key=f"bias-{number}-{re.sub('[^a-z0-9]+', '-', arm.label.lower()).strip('-')}",
+        title=f"Languages in the top {bias.k} beyond those without bias, {arm.label}",
+        heads=("question",),
+        columns=bias.languages,
+        lines=tuple(lines),
+        notes=(
+            f"Share of each candidate language in the top {bias.k} less its share with a ranker that has as many hits "
+            "but does not look at languages; a line sums to 0, and the question's own language is on the diagonal.",
+        ),
+        decimals=1,
+        unit="× 100",
+    )
+
+
+def _cell(value: float, spread: float | None = None) -> Cell:
+    if math.isnan(value):
+        return Cell(text=NONE)
+    return Cell(value, None if spread is None or math.isnan(spread) else spread)

@@ -1,0 +1,182 @@
+"""Tables of a comparison, and the sentences that say what its figures are."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from metasearch.reports.table import Cell, Line, Table
+from metasearch.results.compare import Compared, Comparison
+from metasearch.statistics.bootstrap import Interval
+
+_TESTS = ("t", "p", "p (Holm)", "d_z", "better in")
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Return a line for each arm: both means, difference, interval, paired t-test, effect size and languages won."""
+    return Table(
+        key="comparison",
+        title=f"{_title(comparison)}: difference from {comparison.baseline.label}",
+        heads=("learner",),
+        columns=(*_columns(comparison), *_TESTS),
+        lines=tuple(Line((each.arm.label,), (*_mean(each), *_tests(each))) for each in comparison.arms),
+        notes=notes(comparison),
+        unit="× 100",
+    )
+
+
+def language_table(comparison: Comparison) -> Table:
+    """Return a line for each arm and language: both means, difference and interval."""
+    percent = _percent(comparison.level)
+    return Table(
+        key="comparison-languages",
+        title=f"{_title(comparison)}: difference from {comparison.baseline.label} by language",
+        heads=("learner", "language"),
+        columns=_columns(comparison),
+        lines=_language_lines(comparison),
+        notes=(
+            f"*: the {percent} interval excludes 0. These intervals are not corrected for the number of languages: of "
+            f"{round(1 / (1 - comparison.level))} languages without any difference one is expected to be marked.",
+        ),
+        unit="× 100",
+    )
+
+
+def whole_table(comparison: Comparison) -> Table:
+    """Return both tables as one, for files that hold one table; the means over languages are the lines `mean`."""
+    lines = [Line((each.arm.label, "mean"), (*_mean(each), *_tests(each))) for each in comparison.arms]
+    empty = (Cell(),) * len(_TESTS)
+    return Table(
+        key="comparison",
+        title=_title(comparison),
+        heads=("learner", "language"),
+        columns=(*_columns(comparison), *_TESTS),
+        lines=(*lines, *(Line(line.heads, (*line.cells, *empty)) for line in _language_lines(comparison))),
+    )
+
+
+def tree(comparison: Comparison) -> dict[str, Any]:
+    """Return everything as what JSON can hold, in full precision; None where something is undefined."""
+    arms = [
+        {
+            **asdict(each.arm),
+            **{key: value for key, value in asdict(each).items() if key not in ("arm", "level")},
+            "difference": each.difference,
+            "mark": each.mark,
+            "wins": each.wins,
+            "languages": {
+                language: {**asdict(found), "difference": found.difference}
+                for language, found in each.languages.items()
+            },
+        }
+        for each in comparison.arms
+    ]
+    return {**asdict(comparison), "arms": arms, "notes": notes(comparison)}
+
+
+def notes(comparison: Comparison) -> tuple[str, ...]:
+    """Return what the figures and marks are, what they do not say, and what is missing: a sentence or two each."""
+    percent, alpha = _percent(comparison.level), f"{1 - comparison.level:.3g}"
+    counts = _one([each.test.n for each in comparison.arms])
+    many = len(comparison.arms)
+    lost = max(_undefined(each) for each in comparison.arms)
+    return (
+        f"{_over(comparison)} Better in: languages on which the learner is above {comparison.baseline.label}.",
+        f"*: the {percent} interval excludes 0 (paired bootstrap, percentiles of {comparison.resamples:,} resamples, "
+        f"seed {comparison.seed}). Questions are resampled within their fold, each together with its translations.",
+        f"†: p (Holm) is below {alpha}: a two-sided paired t-test over {counts} fold × language means, corrected for "
+        f"{many} {'comparison' if many == 1 else 'comparisons'}. d_z: mean difference / its standard deviation over "
+        "these means.",
+        "Trust * before †: fold × language means are not independent, since languages are translations of the same "
+        "questions, so p may be too small. Neither says what training with other seeds would change.",
+        *([f"Up to {lost} resamples on which a correlation is undefined were left out."] if lost else []),
+        *comparison.missing,
+    )
+
+
+def _over(comparison: Comparison) -> str:
+    """Return what a figure is the mean over."""
+    folds = {each.folds for each in comparison.arms}
+    said = "the folds that both have"
+    if len(folds) == 1:
+        (own,) = folds
+        said = f"{'fold' if len(own) == 1 else 'folds'} {', '.join(map(str, own))}"
+    spreads = {each.value.over for each in comparison.arms if each.value.sd is not None}
+    deviation = f"; ±: standard deviation over {' or '.join(sorted(spreads))} (n - 1)" if spreads else ""
+    seeds = ", seeds averaged first" if any(len(each.seeds) > 1 for each in comparison.arms) else ""
+    return f"Mean over languages, then over {said}{seeds}{deviation}."
+
+
+def _undefined(compared: Compared) -> int:
+    return max(compared.interval.undefined, *(each.interval.undefined for each in compared.languages.values()))
+
+
+def _title(comparison: Comparison) -> str:
+    return f"{comparison.measure} on {comparison.task} ({comparison.pool}, test)"
+
+
+def _columns(comparison: Comparison) -> tuple[str, ...]:
+    percent = _percent(comparison.level)
+    return comparison.measure, comparison.baseline.label, "difference", f"{percent} from", "to"
+
+
+def _mean(each: Compared) -> tuple[Cell, ...]:
+    return (
+        Cell(each.value.mean, each.value.sd),
+        Cell(each.baseline.mean, each.baseline.sd),
+        _signed(each.difference, each.mark),
+        *_ends(each.interval),
+    )
+
+
+def _tests(each: Compared) -> tuple[Cell, ...]:
+    test = each.test
+    return (
+        _number(test.t, "+.2f"),
+        _number(test.p, ".4f"),
+        _number(each.adjusted, ".4f"),
+        _number(test.effect, "+.2f"),
+        Cell(text=f"{each.wins} of {len(each.languages)}"),
+    )
+
+
+def _language_lines(comparison: Comparison) -> tuple[Line, ...]:
+    return tuple(
+        Line(
+            (each.arm.label, language),
+            (
+                Cell(found.value),
+                Cell(found.baseline),
+                _signed(found.difference, "*" * found.interval.excludes(0.0)),
+                *_ends(found.interval),
+            ),
+            rule=place == 0 and each is not comparison.arms[0],
+        )
+        for each in comparison.arms
+        for place, (language, found) in enumerate(each.languages.items())
+    )
+
+
+def _ends(interval: Interval) -> tuple[Cell, Cell]:
+    low, high = (Cell(text="undefined") if end is None else _signed(end) for end in (interval.low, interval.high))
+    return low, high
+
+
+def _signed(value: float, mark: str = "") -> Cell:
+    return Cell(value, mark=mark, text=f"{100 * value:+.2f}")
+
+
+def _number(value: float | None, how: str) -> Cell:
+    """Return a figure that is not times 100; it is shown rounded, and kept as it is."""
+    if value is None:
+        return Cell(text="–")
+    small = how == ".4f" and value < 0.0001
+    return Cell(value, text="<0.0001" if small else format(value, how))
+
+
+def _percent(level: float) -> str:
+    return f"{100 * level:.4g}%"
+
+
+def _one(numbers: Sequence[int]) -> str:
+    """Return the number that all are, or the range they are in."""
+    return str(numbers[0]) if len(set(numbers)) == 1 else f"{min(numbers)} to {max(numbers)}"

@@ -1,0 +1,87 @@
+"""The bootstrap over units: how much a figure would differ on other questions (Efron & Tibshirani 1993).
+
+A unit is a question together with its translations, so that a resample has it in all its languages or in none. Units
+are drawn within strata (the folds), each as many as it has, so that every resample has the design of the study. Two
+learners are compared on the same resamples: the bootstrap is paired.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.errors import ConfigError
+
+RESAMPLES = 10_000
+LEVEL = 0.95
+FEWEST = 100
+"""Resamples below which the ends of an interval are those of a handful of resamples."""
+
+_BLOCK = 2**17  # counts of a block: what a processor's cache holds
+_FEWEST_ROWS = 64
+_DEFINED = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval.
+
+    Attributes:
+        low: lower end; None where it is undefined.
+        high: upper end, likewise.
+        undefined: resamples that were left out because the statistic is undefined on them, such as a correlation where
+            all values are the same.
+    """
+
+    low: float | None
+    high: float | None
+    undefined: int = 0
+
+    def excludes(self, value: float) -> bool:
+        """Return whether a value is outside; an undefined interval excludes nothing."""
+        return self.low is not None and self.high is not None and not self.low <= value <= self.high
+
+
+def check(level: float, resamples: int) -> None:
+    """Raise `ConfigError` unless the level is a probability and the resamples suffice for its interval."""
+    if not 0 < level < 1:
+        raise ConfigError(f"level {level}: the level of an interval is between 0 and 1, such as {LEVEL}")
+    if resamples < FEWEST:
+        raise ConfigError(f"{resamples} resamples are too few for an interval: at least {FEWEST}, better {RESAMPLES}")
+
+
+def draws(units: int, resamples: int, random: np.random.Generator) -> Iterator[NDArray[np.float64]]:
+    """Yield how often each resample of a stratum has each unit.
+
+    Args:
+        units: of the stratum, U; as many are drawn with replacement.
+        resamples: how many.
+        random: the stratum's own stream.
+
+    Yields:
+        Blocks of counts, `(b, U)`, that sum to U in each row; the b sum to `resamples`. Blocks bound the memory.
+    """
+    size = max(_FEWEST_ROWS, _BLOCK // units)
+    for start in range(0, resamples, size):
+        rows = min(size, resamples - start)
+        drawn = random.integers(0, units, (rows, units)) + units * np.arange(rows)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units).astype(np.float64)
+
+
+def interval(replicates: NDArray[np.float64], level: float = LEVEL) -> Interval:
+    """Return the percentile interval of a statistic (Efron & Tibshirani 1993, section 13.3).
+
+    Args:
+        replicates: the statistic on each resample, `(B,)`; NaN where it is undefined.
+        level: share of the resamples inside.
+
+    Returns:
+        The interval; undefined where the statistic is, on more than 5% of the resamples.
+    """
+    defined = replicates[~np.isnan(replicates)]
+    undefined = len(replicates) - len(defined)
+    if len(defined) < max(1.0, _DEFINED * len(replicates)):
+        return Interval(None, None, undefined)
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high), undefined)

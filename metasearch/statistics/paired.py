@@ -1,0 +1,73 @@
+"""The paired t-test, the interval of the mean difference and the effect size."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special  # scipy.stats takes a second or two to import
+
+from metasearch.errors import DataError, NonFiniteError
+
+# Differences that differ by less than this share of the measurements differ by rounding.
+_EQUAL = 1e-14
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """A two-sided paired t-test of n differences d (Student 1908).
+
+    Attributes:
+        n: pairs.
+        mean: of the differences.
+        sd: their sample standard deviation (ddof 1); None with one pair.
+        t: mean / (sd / √n); None where sd is 0 or there is one pair.
+        p: probability of such a t, or one further from 0, if the mean is 0 and the differences are independent and
+            normal. Where all differences are the same: 1 if they are 0, else 0. None with one pair.
+        low: lower end of the t interval of the mean; None with one pair.
+        high: upper end, likewise.
+        effect: Cohen's d_z = mean / sd (Cohen 1988, section 2.3.5); 0 where all differences are 0, None where they are
+            all the same otherwise, and with one pair.
+    """
+
+    n: int
+    mean: float
+    sd: float | None
+    t: float | None
+    p: float | None
+    low: float | None
+    high: float | None
+    effect: float | None
+
+
+def paired_test(values: Sequence[float], baseline: Sequence[float], level: float = 0.95) -> PairedTest:
+    """Return the paired t-test of `values` against `baseline`.
+
+    Pairs must be independent for p to mean what it says. Means of bootstrap resamples never are: their number, and
+    so n, can be made as large as one likes.
+
+    Args:
+        values: `(n,)`.
+        baseline: the same measurements without the treatment, `(n,)`.
+        level: of the interval of the mean.
+
+    Raises:
+        DataError: no pairs, or not as many values as there are of the baseline.
+        NonFiniteError: a value is NaN or infinite.
+    """
+    one, other = np.asarray(values, dtype=np.float64), np.asarray(baseline, dtype=np.float64)
+    if one.shape != other.shape or one.ndim != 1 or not len(one):
+        raise DataError(f"a paired test needs pairs: there are {one.size} values and {other.size} of the baseline")
+    if not (np.isfinite(one).all() and np.isfinite(other).all()):
+        raise NonFiniteError("a paired test is undefined: a value is not finite")
+    differences, n = one - other, len(one)
+    mean = float(differences.mean())
+    if n == 1:
+        return PairedTest(n, mean, None, None, None, None, None, None)
+    if np.ptp(differences) <= _EQUAL * max(np.abs(one).max(), np.abs(other).max()):
+        same = bool(abs(mean) <= _EQUAL * max(np.abs(one).max(), np.abs(other).max()))
+        return PairedTest(n, mean, 0.0, None, 1.0 if same else 0.0, mean, mean, 0.0 if same else None)
+    sd = float(differences.std(ddof=1))
+    t = mean / (sd / n**0.5)
+    reach = float(special.stdtrit(n - 1, (1 + level) / 2)) * sd / n**0.5
+    p = 2 * float(special.stdtr(n - 1, -abs(t)))
+    return PairedTest(n, mean, sd, t, p, mean - reach, mean + reach, mean / sd)

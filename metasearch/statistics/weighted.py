@@ -1,0 +1,105 @@
+"""Means and correlations of a sample whose rows count more or less often: what a resample is, without copying it.
+
+B resamples, N rows. A weight says how often a resample has a row. Where a statistic is undefined, its value is NaN.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A variance below this share of the squared distances from the centre is rounding, not variance.
+_CONSTANT = 1e-12
+
+Array = NDArray[np.float64]
+
+
+def means(weights: Array, sums: Array, sizes: Array) -> Array:
+    """Return the mean of each column, units weighted: `Σ_u w_u s_u / Σ_u w_u n_u`.
+
+    Args:
+        weights: how often each resample has each unit, `(B, U)`.
+        sums: of the values of each unit in each column, `(U, K)`.
+        sizes: how many values that are, `(U, K)`; a unit that a column lacks has 0.
+
+    Returns:
+        `(B, K)`; NaN where a resample has no value of a column.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Array = (weights @ sums) / (weights @ sizes)
+    return found
+
+
+def pearson(weights: Array, x: Array, y: Array) -> Array:
+    """Return Pearson's r of the weighted rows.
+
+    Args:
+        weights: `(B, N)`.
+        x: `(N,)`.
+        y: `(N,)`.
+
+    Returns:
+        `(B,)`, -1 to 1; NaN where a side is constant.
+    """
+    x, y = x - x.mean(), y - y.mean()  # near the centre of each resample, so that squares lose no digits
+    sums = weights @ np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
+    n, sum_x, sum_y, xx, yy, xy = sums.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        var_x, var_y = xx - sum_x**2 / n, yy - sum_y**2 / n
+        defined = (var_x > _CONSTANT * xx) & (var_y > _CONSTANT * yy)
+        return _ratio(xy - sum_x * sum_y / n, np.where(defined, var_x * var_y, np.nan))
+
+
+def spearman(weights: Array, x: Array, y: Array) -> Array:
+    """Return Spearman's ρ of the weighted rows: Pearson's r of their midranks.
+
+    The midranks of n rows have the mean (n + 1) / 2 and, with ties of t rows each, n times the variance
+    `(n³ - n - Σ (t³ - t)) / 12` (Kendall & Gibbons 1990, section 3.8).
+
+    Args:
+        weights: whole numbers, `(B, N)`.
+        x: `(N,)`.
+        y: `(N,)`.
+
+    Returns:
+        `(B,)`, as `pearson`.
+    """
+    n = weights.sum(axis=1)
+    (ranks_x, ties_x), (ranks_y, ties_y) = _ranked(weights, x), _ranked(weights, y)
+    var_x, var_y = ((n**3 - n - np.sum(t * t * t - t, axis=1)) / 12 for t in (ties_x, ties_y))
+    middle = ((n + 1) / 2)[:, None]
+    covariance = np.einsum("bn,bn,bn->b", weights, ranks_x - middle, ranks_y - middle)
+    return _ratio(covariance, np.where((var_x > 0) & (var_y > 0), var_x * var_y, np.nan))
+
+
+def midranks(weights: Array, values: Array) -> Array:
+    """Return the rank of each row among the weighted rows, ties at the middle of their ranks.
+
+    Equal values that stand in a resample t times, after c smaller ones, have the ranks c + 1 to c + t: c + (t + 1) / 2.
+
+    Args:
+        weights: whole numbers, `(B, N)`.
+        values: `(N,)`.
+
+    Returns:
+        From 1, `(B, N)`; that of a row with weight 0 has no meaning.
+    """
+    return _ranked(weights, values)[0]
+
+
+def _ranked(weights: Array, values: Array) -> tuple[Array, Array]:
+    """Return the midranks, `(B, N)`, and how often each distinct value stands in a resample, `(B, G)`."""
+    distinct, group = np.unique(values, return_inverse=True)
+    if len(distinct) == len(values):
+        ties = weights[:, np.argsort(values)]
+    else:
+        ties = np.add.reduceat(
+            weights[:, np.argsort(group, kind="stable")],
+            np.r_[0, np.cumsum(np.bincount(group))[:-1]],
+            axis=1,
+        )
+    ranks = np.cumsum(ties, axis=1) - (ties - 1) / 2
+    return ranks[:, group], ties
+
+
+def _ratio(covariance: Array, variances: Array) -> Array:
+    found: Array = np.clip(covariance / np.sqrt(variances), -1.0, 1.0)
+    return found
