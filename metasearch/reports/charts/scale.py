@@ -1,0 +1,88 @@
+"""Ticks at round values, and where on an axis a value lies."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from metasearch.reports.charts.svg import minus
+
+# Below this share of its values a range is rounding error, and the axis is drawn as if all were one value.
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a chart.
+
+    Attributes:
+        ticks: at least two, ascending and evenly spaced; the axis goes from the first to the last.
+        step: between two ticks: 1, 2 or 5 times a power of ten.
+        start: pixel of the first tick.
+        end: pixel of the last tick.
+    """
+
+    ticks: tuple[float, ...]
+    step: float
+    start: float
+    end: float
+
+    def at(self, value: float) -> float:
+        """Return the pixel of a value."""
+        share = (value - self.ticks[0]) / (self.ticks[-1] - self.ticks[0])
+        return self.start + share * (self.end - self.start)
+
+    def label(self, tick: float) -> str:
+        """Return a tick as text, with the decimals that its step needs and a true minus sign."""
+        exponent = math.floor(math.log10(self.step) + 1e-6)
+        largest = max(abs(self.ticks[0]), abs(self.ticks[-1]))
+        if tick and (exponent < -4 or largest >= 1e7):
+            digits, power = f"{tick:.{max(0, _power(largest) - exponent)}e}".split("e")
+            return minus(f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits}e{int(power)}")
+        return minus(f"{tick:.{max(0, -exponent) if tick else 0}f}")
+
+
+def axis(values: Iterable[float], start: float, end: float, count: int = 5, whole: bool = False) -> Axis:
+    """Return an axis that holds values.
+
+    Args:
+        values: finite, at least one.
+        start: pixel of the first tick.
+        end: pixel of the last tick.
+        count: about how many spaces there are between ticks; between half and twice as many, and one more.
+        whole: whether only whole numbers have a meaning, as for steps.
+
+    Raises:
+        ValueError: there is no value, or one is not finite.
+    """
+    found = sorted(values)
+    if not found or not all(map(math.isfinite, found)):
+        raise ValueError("an axis needs values, all of them finite")
+    low, high = found[0], found[-1]
+    if high - low <= _SAME * max(abs(low), abs(high)):
+        half = abs(low) / 10 or 1.0
+        low, high = low - half, high + half
+        if found[0] >= 0:
+            low = max(low, 0.0)
+    factor, exponent = _nice((high - low) / count)
+    if whole and exponent < 0:
+        factor, exponent = 1, 0
+    step = _times(factor, exponent)
+    first, last = math.floor(low / step + _SAME), math.ceil(high / step - _SAME)
+    return Axis(tuple(_times(i * factor, exponent) for i in range(first, last + 1)), step, start, end)
+
+
+def _nice(size: float) -> tuple[int, int]:
+    """Return factor and exponent of the nearest of 1, 2, 5 times a power of ten, by ratio."""
+    exponent = math.floor(math.log10(size))
+    rest = size / 10.0**exponent
+    factor = next((f for f, until in ((1, math.sqrt(2)), (2, math.sqrt(10)), (5, math.sqrt(50))) if rest < until), 10)
+    return (1, exponent + 1) if factor == 10 else (factor, exponent)
+
+
+def _times(whole: int, exponent: int) -> float:
+    """Return a whole number times a power of ten, as near as a float comes to it."""
+    return float(f"{whole}e{exponent}")
+
+
+def _power(value: float) -> int:
+    return math.floor(math.log10(value) + 1e-6)

@@ -1,0 +1,192 @@
+"""A table as Markdown, LaTeX, CSV or JSON.
+
+Markdown and LaTeX show what a reader sees: values times the table's scale, the best bold, the second in italics. CSV
+and JSON hold the values as they were measured, in full precision.
+"""
+
+import csv as _csv
+import io
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from metasearch.reports.table import Cell, Line, Table
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&$])")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+_LATEX = {
+    **{character: f"\\{character}" for character in "{}$&#_%"},
+    # A row may begin with these, and `\\` before it would take them for its own argument.
+    **{character: f"{{{character}}}" for character in "[]*"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\textasciigrave{}",
+    '"': r"{\char34}",  # babel makes the character itself a command in some languages
+    "–": r"\textendash{}",
+    "—": r"\textemdash{}",
+    "…": r"\ldots{}",
+    **{
+        character: f"$\\{name}$"
+        for character, name in {
+            "±": "pm",
+            "×": "times",
+            "·": "cdot",
+            "→": "rightarrow",
+            "≤": "leq",
+            "≥": "geq",
+            "≠": "neq",
+            "≈": "approx",
+            "†": "dagger",
+            "‡": "ddagger",
+        }.items()
+    },
+    "−": "$-$",
+}
+
+
+def markdown(table: Table) -> str:
+    """Return a table in Markdown, padded so that it reads well as it is: title, table, notes."""
+    header = [plain(name) for name in (*table.heads, *table.columns)]
+    lines = [[*map(plain, line.heads), *(_markdown_cell(table, cell) for cell in line.cells)] for line in table.lines]
+    parts = [f"**{plain(titled(table))}**", _padded(header, lines, [True] * len(table.heads) + set_left(table))]
+    if table.notes:
+        parts.append("\n".join(f"- {plain(note)}" for note in table.notes))
+    return "\n\n".join(parts) + "\n"
+
+
+def latex(table: Table) -> str:
+    r"""Return a table in LaTeX, as a float with the label `tab:KEY`; it needs `\usepackage{booktabs}` and nothing else.
+
+    Names in other scripts than Latin stay as they are; XeLaTeX and LuaLaTeX set them with a font that has them.
+    """
+    heads, columns = ([escape(name) for name in names] for names in (table.heads, table.columns))
+    rows = [line for each in table.lines for line in _latex_line(table, each)]
+    if rows[:1] == [r"\midrule"]:
+        rows = rows[1:]
+    wide = [r"\small\setlength{\tabcolsep}{3pt}"] if len(columns) > 8 else []
+    notes = [r"\par\smallskip", rf"{{\footnotesize {' '.join(map(escape, table.notes))}\par}}"] if table.notes else []
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            *wide,
+            rf"\caption{{{escape(titled(table))}}}",
+            rf"\label{{tab:{slug(table.key)}}}",
+            rf"\begin{{tabular}}{{{'l' * len(heads)}{''.join('rl'[left] for left in set_left(table))}}}",
+            r"\toprule",
+            rf"{' & '.join((*heads, *columns))} \\",
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+            *notes,
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def csv(table: Table) -> str:
+    """Return a table as CSV (RFC 4180), values as they were measured; ` sd` and ` mark` columns where there are any."""
+    extras = [
+        [
+            name
+            for name in ("spread", "mark")
+            if any(getattr(line.cells[i], name) not in (None, "") for line in table.lines)
+        ]
+        for i in range(len(table.columns))
+    ]
+    called = {"spread": "sd", "mark": "mark"}
+    header = [*table.heads]
+    for name, more in zip(table.columns, extras, strict=True):
+        header += [name, *(f"{name} {called[extra]}" for extra in more)]
+    file = io.StringIO()
+    writer = _csv.writer(file)
+    writer.writerow(header)
+    for line in table.lines:
+        row: list[str | float] = [*line.heads]
+        for cell, more in zip(line.cells, extras, strict=True):
+            row.append(cell.text if cell.value is None else float(cell.value))
+            row += ["" if getattr(cell, extra) is None else getattr(cell, extra) for extra in more]
+        writer.writerow(row)
+    return file.getvalue()
+
+
+def tree(table: Table) -> dict[str, Any]:
+    """Return a table as what JSON can hold; the names are those of `Table`, `Line` and `Cell`."""
+    return asdict(table)
+
+
+def as_json(table: Table) -> str:
+    """Return a table as JSON; a value that is not finite is an error, never NaN in a file."""
+    return json.dumps(tree(table), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+FORMATS: Mapping[str, Callable[[Table], str]] = {"markdown": markdown, "latex": latex, "csv": csv, "json": as_json}
+SUFFIXES = {"markdown": "md", "latex": "tex", "csv": "csv", "json": "json"}
+
+
+def titled(table: Table) -> str:
+    """Return the title of a table with its unit."""
+    return f"{table.title}, {table.unit}" if table.unit else table.title
+
+
+def set_left(table: Table) -> list[bool]:
+    """Return for each column whether it is set left: words are, numbers and what has no letter in it are not."""
+    columns = [[line.cells[i] for line in table.lines] for i in range(len(table.columns))]
+    return [all(cell.value is None for cell in own) and any(cell.text[:1].isalpha() for cell in own) for own in columns]
+
+
+def slug(name: str) -> str:
+    """Return a name of small letters, digits and hyphens, for files, links and labels: `mAP@20` → `map-20`."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "table"
+
+
+def escape(text: str) -> str:
+    """Return a text as LaTeX that prints it; control characters become spaces."""
+    escaped = "".join(_LATEX.get(character, character) for character in _CONTROL.sub(" ", text))
+    return re.sub("-(?=-)", "-{}", escaped)  # two of them would become a dash
+
+
+def _latex_line(table: Table, line: Line) -> list[str]:
+    cells = [*map(escape, line.heads), *(_latex_cell(table, cell) for cell in line.cells)]
+    return [r"\midrule"] * line.rule + [rf"{' & '.join(cells)} \\"]
+
+
+def _latex_cell(table: Table, cell: Cell) -> str:
+    # A hyphen before a digit is a minus sign, which is longer.
+    shown = escape(table.shown(cell) if cell.value is None else table.shown(cell).replace("-", "−"))
+    shown = {"best": rf"\textbf{{{shown}}}", "second": rf"\textit{{{shown}}}", "": shown}[cell.place]
+    return shown + (rf"\textsuperscript{{{escape(cell.mark)}}}" if cell.mark else "")
+
+
+def _markdown_cell(table: Table, cell: Cell) -> str:
+    shown = plain(table.shown(cell))
+    around = {"best": "**", "second": "*", "": ""}[cell.place]
+    return f"{around}{shown}{around}{plain(cell.mark)}"
+
+
+def plain(text: str) -> str:
+    """Return a text as Markdown that shows it."""
+    return _MARKDOWN.sub(r"\\\1", _CONTROL.sub(" ", text)).strip()
+
+
+def _padded(header: Sequence[str], lines: Sequence[Sequence[str]], left: Sequence[bool]) -> str:
+    """Return the lines of a Markdown table, each column set left or right."""
+    rows = [header, *lines]
+    widths = [max(3, *(len(row[i]) for row in rows)) for i in range(len(header))]
+    rule = ["-" * width if left[i] else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
+    padded = [
+        [
+            cell.ljust(width) if left[i] else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        for row in (header, rule, *lines)
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in padded)

@@ -1,0 +1,91 @@
+"""What came out of a study, in words: who wins, is it significant, and does fine-tuning do harm?"""
+
+from collections.abc import Mapping, Sequence
+
+from metasearch.reports.main_table import ordered
+from metasearch.reports.means import What, complete, over_languages
+from metasearch.results.arms import Arm
+from metasearch.results.compare import Compared, Comparison
+from metasearch.results.study import Study
+
+FINE_TUNE = "fine-tune"
+
+
+def verdict(study: Study, what: What, comparison: Comparison | None) -> tuple[str, ...]:
+    """Return sentences that say who wins, by how much, whether it is significant, and how fine-tuning does.
+
+    Args:
+        study: what was measured.
+        what: which scores count.
+        comparison: with the baseline; None where there is none.
+    """
+    ranked = complete(study, study.arms, what)
+    means = {arm: over_languages(study, arm, what) for arm in ordered(study) if arm in ranked}
+    known = {arm: mean.mean for arm, mean in means.items() if mean}
+    said = [_winner(known, what), *_limits(study)]
+    if comparison is not None:
+        others = [each for each in comparison.arms if each.arm in known]
+        said += [difference(max(others, key=lambda each: known[each.arm]), comparison.baseline)] if others else []
+        plain = [each for each in comparison.arms if each.arm.learner == FINE_TUNE]
+        said += [_fine_tuning(each, comparison.baseline) for each in plain if comparison.baseline.zero_shot]
+    return tuple(said)
+
+
+def difference(each: Compared, baseline: Arm) -> str:
+    """Return a difference to the baseline in a sentence, with its interval, test and effect size."""
+    low, high, test = each.interval.low, each.interval.high, each.test
+    said = f"{each.arm.label} less {baseline.label}: {_signed(each.difference)}"
+    if low is not None and high is not None:
+        away = "without 0: significant" if each.interval.excludes(0.0) else "with 0 in it: not significant"
+        said += f", {100 * each.level:g} % bootstrap interval over questions {_signed(low)} to {_signed(high)}, {away}"
+    if each.adjusted is not None:
+        said += f"; paired t-test over {test.n} fold × language means, Holm-adjusted p {_p(each.adjusted)}"
+    return f"{said}; better in {each.wins} of {len(each.languages)} languages."
+
+
+def _winner(means: Mapping[Arm, float], what: What) -> str:
+    if not means:
+        return f"No learner has scores ({what}) on every fold: nobody is ranked."
+    highest = _shown(max(means.values()))
+    best = [arm.label for arm, mean in means.items() if _shown(mean) == highest]
+    falling = sorted(means.items(), key=lambda item: -item[1])
+    others = [f"{arm.label} {_shown(mean)}" for arm, mean in falling if arm.label not in best]
+    if len(means) == 1:
+        return f"{best[0]} has a mean {what.measure} of {highest} (× 100); there is nothing to rank it with."
+    against = f", before {_and(others)}" if others else ""
+    verb = "has" if len(best) == 1 else "have"
+    return f"{_and(best)} {verb} the highest mean {what.measure} on the test data: {highest}{against} (× 100)."
+
+
+def _limits(study: Study) -> list[str]:
+    """Say how far the verdict goes, where it does not go far."""
+    if len(study.folds) == 1:
+        seeds = "" if len(study.seeds) > 1 else " and one seed"
+        return [f"This is one fold{seeds}: nothing is said of how it would be with another cut of the data."]
+    return []
+
+
+def _fine_tuning(each: Compared, baseline: Arm) -> str:
+    """Say whether plain fine-tuning is weaker than zero-shot, as it is in the MAML-Align paper (table 1)."""
+    label, by = each.arm.label, _shown(abs(each.difference))
+    if each.interval.low is None or not each.interval.excludes(0.0):
+        return f"Whether {label} is weaker than {baseline.label}, as in the MAML-Align paper, cannot be told from this."
+    if each.difference < 0:
+        return f"{label} is weaker than {baseline.label} by {by}, as plain fine-tuning is in the MAML-Align paper."
+    return f"{label} is better than {baseline.label} by {by}; in the MAML-Align paper plain fine-tuning is weaker."
+
+
+def _shown(value: float) -> str:
+    return f"{100 * value:.2f}"
+
+
+def _signed(value: float) -> str:
+    return f"{100 * value:+.2f}".replace("-", "−")
+
+
+def _p(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"= {value:.2g}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
