@@ -12,6 +12,7 @@ line and ends with its `exit_code`. Any other exception is a bug and ends with c
 | 4 | `NonFiniteError` | a loss, gradient or score is NaN or infinite |
 | 5 | `RunFolderError` | a run folder exists, cannot be written, or its checkpoint is damaged |
 | 6 | `EncoderError` | an encoder cannot be loaded or used |
+| 7 | `CellsFailed` | cells of a study failed; the others are done |
 | 130 | `Interrupted` | Ctrl-C; what was reached is saved |
 """
 
@@ -53,6 +54,12 @@ class EncoderError(MetasearchError):
     """An encoder cannot be found, loaded or used."""
 
     exit_code = 6
+
+
+class CellsFailed(MetasearchError):
+    """Cells of a study failed; the others are done."""
+
+    exit_code = 7
 
 
 class Interrupted(MetasearchError):

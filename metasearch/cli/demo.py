@@ -23,7 +23,8 @@ def command(task: str, seed: int, max_steps: int | None, device: str, output: Pa
     """Train fine-tune, MAML and MAML-Align on the embedded benchmark, and set them beside zero-shot in one table."""
     from metasearch import jobs
     from metasearch.cli._progress import Shown
-    from metasearch.cli.train import configure, fresh_folder
+    from metasearch.cli._settings import fresh_folder
+    from metasearch.cli.train import configure
 
     folder = output or fresh_folder(task)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -1,15 +1,14 @@
 """`metasearch distill`: run the stages of a recipe on parallel corpora."""
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from metasearch import registry
 from metasearch.cli import _options
+from metasearch.cli._settings import fresh_folder, kept_data, kept_encoder, kept_folders, refuse_others
 from metasearch.errors import ConfigError
 
 _PATHS = ("corpus", "scored", "entailment")
@@ -45,7 +44,6 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
       metasearch distill --resume runs/small
     """
     from metasearch.cli._progress import Shown
-    from metasearch.cli.train import fresh_folder, refuse_others
     from metasearch.distillation import job
 
     if resume is not None:
@@ -63,7 +61,6 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
 def configure(recipe: str, stages: str | None, assignments: Sequence[str], include: Sequence[str], **rest: Any) -> Any:
     """Return the configuration of a distillation, every name in it checked and every path made absolute."""
     from metasearch.data.library import Library, overrides
-    from metasearch.data.locate import VARIABLE
     from metasearch.distillation.config import DistillConfig
 
     library = Library(include)
@@ -78,11 +75,7 @@ def configure(recipe: str, stages: str | None, assignments: Sequence[str], inclu
             raise ConfigError(f"--{kind} {missing[0]}: no such file or folder")
         rest[kind] = tuple(str(Path(path).resolve()) for path in rest[kind])
     for role in ("teacher", "assistant", "student"):
-        # A folder is kept as it was found, so that a resumed run finds it from elsewhere.
-        name = rest[role]
-        if name and name not in registry.names("encoders") and Path(name).is_dir():
-            rest[role] = str(Path(name).resolve())
-    places = {"data": rest.pop("data") or os.environ.get(VARIABLE), "targets": rest.pop("targets")}
-    resolved = {key: str(Path(value).resolve()) if value else None for key, value in places.items()}
-    folders = tuple(str(Path(folder).resolve()) for folder in include)
-    return DistillConfig.model_validate({**rest, **resolved, "recipe": chosen, "include": folders})
+        rest[role] = kept_encoder(rest[role]) if rest[role] else None
+    targets = rest.pop("targets")
+    places = {"data": kept_data(rest.pop("data")), "targets": str(Path(targets).resolve()) if targets else None}
+    return DistillConfig.model_validate({**rest, **places, "recipe": chosen, "include": tuple(kept_folders(include))})

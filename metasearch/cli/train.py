@@ -1,17 +1,14 @@
 """`metasearch train`: meta-train an encoder, and score it against zero-shot."""
 
 import json
-import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from metasearch import registry
 from metasearch.cli import _options
+from metasearch.cli._settings import fresh_folder, kept_data, kept_encoder, kept_folders, refuse_others
 from metasearch.errors import ConfigError
 
 
@@ -58,17 +55,6 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
         click.echo(f"{result.report}\nrun: {result.folder}")
 
 
-def refuse_others() -> None:
-    """Raise `ConfigError` for flags beside `--resume`, which goes on as the run was configured."""
-    context = click.get_current_context()
-    said = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
-    others = sorted(set(said) - {"resume", "as_json", "trust_remote_code"})
-    if others:
-        flag = {parameter.name: max(parameter.opts, key=len) for parameter in context.command.params}
-        flags = ", ".join(flag[name] for name in others)
-        raise ConfigError(f"--resume goes on with a run as it was configured; leave out {flags}")
-
-
 def configure(
     mode: str | None,
     task: str,
@@ -84,7 +70,6 @@ def configure(
     from metasearch.catalog import choose_recipe
     from metasearch.config import RunConfig
     from metasearch.data.library import Library
-    from metasearch.data.locate import VARIABLE
     from metasearch.data.task import require_training
 
     library = Library(include)
@@ -94,17 +79,9 @@ def configure(
     encoder = encoder or library.task(task).encoder
     changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
     chosen = choose_recipe(mode, encoder, learner, recipe, changes, include)
-    # A folder is kept as it was found, so that a resumed run finds it from elsewhere.
-    local = encoder not in registry.names("encoders") and Path(encoder).is_dir()
-    here = str(Path(encoder).resolve()) if local else encoder
-    places: dict[str, Any] = {"include": [str(Path(folder).resolve()) for folder in include]}
-    data = rest.get("data") or (None if library.task(task).data else os.environ.get(VARIABLE))
-    places["data"] = str(Path(data).resolve()) if data else None
-    return RunConfig.model_validate({**rest, "task": task, "mode": mode, "encoder": here, "recipe": chosen, **places})
-
-
-def fresh_folder(*words: str) -> Path:
-    """Return a folder below `runs/` that does not exist yet."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    base = Path("runs") / "-".join([stamp, *words])
-    return next(p for i in range(1, 1000) if not (p := base if i == 1 else base.with_name(f"{base.name}-{i}")).exists())
+    places = {
+        "encoder": kept_encoder(encoder),
+        "include": kept_folders(include),
+        "data": kept_data(rest.get("data"), beside=bool(library.task(task).data)),
+    }
+    return RunConfig.model_validate({**rest, "task": task, "mode": mode, "recipe": chosen, **places})

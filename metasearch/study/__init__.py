@@ -1,1 +1,1 @@
-"""Cross-validation: every learner, mode, fold and seed as one run in a process of its own."""
+"""Cross-validation: learners × modes × folds × seeds as cells of a study, each in a process of its own."""

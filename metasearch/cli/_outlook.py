@@ -1,0 +1,43 @@
+"""Shows what a study would do and cost."""
+
+from metasearch.cli._cells import clock
+from metasearch.study.dry_run import Outlook
+
+_GIB = 2**30
+_ROOMY = 0.8
+"""Share of the machine's memory above which a study is warned of."""
+
+
+def shown(outlook: Outlook) -> str:
+    """Return the cells and the estimate as lines."""
+    known, left = outlook.estimate, {cell.name for cell in outlook.left}
+    width = max((len(cell.name) for cell in outlook.cells), default=0)
+    lines = []
+    for cell in outlook.cells:
+        cost = clock(known.seconds[cell.name]) if cell.name in known.seconds else "?" if cell.name in left else "done"
+        waits = f"  after {', '.join(cell.needs)}" if cell.needs else ""
+        lines.append(f"{cell.name.ljust(width)}  {cell.kind:7}  {cost:>8}{waits}")
+    side = f"{outlook.jobs} at a time with {outlook.threads} threads each"
+    lines += ["", f"{len(left)} of {len(outlook.cells)} cells to do, {side}"]
+    lines.append(
+        f"time: at most {clock(known.total)}, by one measured step of each arm; early stopping may end it before"
+    )
+    lines.append(f"memory: {known.memory / _GIB:.1f} GiB of {known.machine / _GIB:.1f} GiB")
+    if known.unknown:
+        lines.append(f"not in the estimate: {len(known.unknown)} cells of distillations")
+    if known.memory > _ROOMY * known.machine:
+        lines.append("warning: that may be more memory than there is; choose fewer --jobs")
+    return "\n".join(lines)
+
+
+def tree(outlook: Outlook) -> dict[str, object]:
+    """Return the same as JSON."""
+    known, left = outlook.estimate, {cell.name for cell in outlook.left}
+    cells = [
+        {
+            "name": cell.name, "kind": cell.kind, "needs": list(cell.needs), "done": cell.name not in left,
+            "seconds": known.seconds.get(cell.name),
+        }
+        for cell in outlook.cells
+    ]  # fmt: skip
+    return {"cells": cells, "seconds": known.total, "memory": known.memory, "machine": known.machine}

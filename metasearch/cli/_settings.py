@@ -1,0 +1,59 @@
+"""What commands that run something make of their flags."""
+
+import os
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from metasearch import registry
+from metasearch.errors import ConfigError
+
+
+def kept_encoder(name: str) -> str:
+    """Return an encoder's name, a local folder as it was found, so that a resumed run finds it from elsewhere."""
+    local = name not in registry.names("encoders") and Path(name).is_dir()
+    return str(Path(name).resolve()) if local else name
+
+
+def kept_data(flag: str | None, beside: bool = False) -> str | None:
+    """Return the folder of the data as it was found, by default that of `METASEARCH_DATA`.
+
+    Args:
+        flag: `--data`, where it was said.
+        beside: whether the data lies beside the task and needs no folder.
+    """
+    from metasearch.data.locate import VARIABLE
+
+    found = flag or (None if beside else os.environ.get(VARIABLE))
+    return str(Path(found).resolve()) if found else None
+
+
+def kept_folders(folders: Sequence[str]) -> list[str]:
+    """Return folders as they were found."""
+    return [str(Path(folder).resolve()) for folder in folders]
+
+
+def refuse_others(what: str = "run", allowed: Collection[str] = ()) -> None:
+    """Raise `ConfigError` for flags beside `--resume`, which goes on as the run was configured.
+
+    Args:
+        what: is gone on with.
+        allowed: parameters that may stand beside it, besides those of every command.
+    """
+    context = click.get_current_context()
+    said = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    others = sorted(set(said) - {"resume", "as_json", "trust_remote_code", *allowed})
+    if others:
+        flag = {parameter.name: max(parameter.opts, key=len) for parameter in context.command.params}
+        flags = ", ".join(flag[name] for name in others)
+        raise ConfigError(f"--resume goes on with a {what} as it was configured; leave out {flags}")
+
+
+def fresh_folder(*words: str) -> Path:
+    """Return a folder below `runs/` that does not exist yet."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    base = Path("runs") / "-".join([stamp, *words])
+    return next(p for i in range(1, 1000) if not (p := base if i == 1 else base.with_name(f"{base.name}-{i}")).exists())

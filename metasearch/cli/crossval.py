@@ -1,0 +1,187 @@
+"""`metasearch crossval`: learners × modes × folds × seeds as one study."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from metasearch.cli import _options
+from metasearch.cli._settings import kept_data, kept_encoder, kept_folders, refuse_others
+from metasearch.errors import CellsFailed, ConfigError, nearest
+
+LEARNERS = "zero-shot,fine-tune,maml,maml-align"
+
+
+@click.command("crossval", short_help="Cross-validate learners: every fold and seed, compared in one table.")
+@click.option("--task", default="demo", show_default=True, help="What to train on; see `metasearch ls tasks`.")
+@click.option("--learner", metavar="NAMES", help=f"Comma between them; by default {LEARNERS}.")
+@click.option("--recipe", metavar="NAMES", help="Further arms, by recipe.")
+@click.option("--mode", "--modes", metavar="NAMES", help="Transfer modes; each learner is run in all that it fits.")
+@click.option("--folds", metavar="N|LIST", help="The first N, or those of a list such as 0,2; by default all.")
+@click.option("--seeds", metavar="LIST", help="Such as 1,2,3; by default 0.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time.")
+@click.option("--threads", type=click.IntRange(min=1), help="Of each process; by default the cores shared out.")
+@click.option(
+    "--set", "assignments", multiple=True, metavar="[NAME:]KEY=VALUE",
+    help="Override a value of all recipes, or of one learner or recipe; repeatable.",
+)  # fmt: skip
+@click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each run at most; both phases shrink.")
+@click.option("--encoder", help="Built-in name, local folder or hub name; by default the task's.")
+@click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
+@click.option("--distill", metavar="RECIPES", help="Distil once with each seed, and score the student on each fold.")
+@click.option("--teacher", metavar="ENCODER", help="Of --distill; --assistant, --student and the files likewise.")
+@click.option("--assistant", metavar="ENCODER")
+@click.option("--student", metavar="ENCODER")
+@click.option("--corpus", multiple=True, metavar="PATH")
+@click.option("--scored", multiple=True, metavar="FILE")
+@click.option("--entailment", multiple=True, metavar="FILE")
+@_options.together(_options.fold_seed, _options.device, _options.data, _options.include, _options.trust)
+@click.option("--keep-models", is_flag=True, help="Keep the model of each run; otherwise only what was distilled.")
+@click.option("--dry-run", is_flag=True, help="Show the cells, and by one step of each arm what they cost; do nothing.")
+@click.option("-o", "--output", type=_options.NewPath(), help="Folder of the study: a new one, or one to go on with.")
+@click.option("--resume", type=click.Path(path_type=Path), metavar="STUDY", help="Go on as the study was configured.")
+@_options.as_json
+def command(
+    resume: Path | None,
+    output: Path | None,
+    jobs: int,
+    dry_run: bool,
+    as_json: bool,
+    trust_remote_code: bool,
+    **flags: Any,
+) -> None:
+    """Train and score every learner in every mode on every fold with every seed, each in a process of its own.
+
+    The same command goes on with a study: what is finished is never done again. Further folds, seeds and learners are
+    added to it. A cell that fails is named with its log, and the others go on.
+
+    \b
+    Examples:
+      metasearch crossval --mode mono-bi-multi -o studies/demo
+      metasearch crossval --task lareqa --mode trans,mono-bi-multi --learner fine-tune,maml,maml-align
+        --encoder minilm --data ~/data --seeds 1,2,3 --jobs 4 -o studies/lareqa
+      metasearch crossval --resume studies/lareqa --jobs 2
+    """
+    if resume is not None:
+        refuse_others("study", ("jobs", "dry_run"))
+    elif output is None:
+        raise ConfigError("-o STUDY is missing: the folder of the study; or --resume STUDY")
+    config = None if resume is not None else configure(**flags, trust_remote_code=trust_remote_code)
+    folder = resume or output
+    assert folder is not None
+    if dry_run:
+        _show_outlook(config, folder, jobs, as_json)
+    else:
+        _run(config, folder, jobs, as_json, trust_remote_code)
+
+
+def _show_outlook(config: Any, folder: Path, jobs: int, as_json: bool) -> None:
+    from metasearch.cli._outlook import shown, tree
+    from metasearch.study.dry_run import dry_run
+
+    outlook = dry_run(config, folder, jobs)
+    click.echo(json.dumps(tree(outlook)) if as_json else shown(outlook))
+
+
+def _run(config: Any, folder: Path, jobs: int, as_json: bool, trust_remote_code: bool) -> None:
+    from metasearch.cli._cells import watching
+    from metasearch.study.runner import crossval
+    from metasearch.study.summary import means
+
+    report = folder / "report.md"
+    try:
+        with watching() as watcher:
+            study = crossval(config, folder, jobs, watcher, trust_remote_code)
+    except CellsFailed:
+        if report.is_file() and not as_json:  # of the cells that are done
+            click.echo(report.read_text(encoding="utf-8"))
+        raise
+    if as_json:
+        click.echo(json.dumps({"study": str(folder), "results": means(study)}, ensure_ascii=False))
+    else:
+        click.echo(f"{report.read_text(encoding='utf-8')}\nstudy: {folder}")
+
+
+def configure(
+    task: str,
+    learner: str | None,
+    recipe: str | None,
+    mode: str | None,
+    folds: str | None,
+    seeds: str | None,
+    assignments: Sequence[str],
+    encoder: str | None,
+    distill: str | None,
+    include: Sequence[str],
+    data: str | None,
+    **rest: Any,
+) -> Any:
+    """Return the configuration of a study, every name in it checked."""
+    from metasearch.data.library import Library
+    from metasearch.study.config import StudyConfig
+    from metasearch.study.resolve import arms_of, folds_of
+
+    declared = Library(include).task(task)
+    stages = {key: rest.pop(key) for key in ("teacher", "assistant", "student", "corpus", "scored", "entailment")}
+    trains = not (declared.evaluation_only or recipe or distill)
+    learners = _names("learner", learner or (LEARNERS if trains else "zero-shot"))
+    recipes, made = _names("recipe", recipe), _names("distill", distill)
+    changes = _changes(assignments, [*learners, *recipes, *made])
+    config = StudyConfig.model_validate(
+        {
+            **rest,
+            "task": task,
+            "encoder": kept_encoder(encoder or declared.encoder),
+            "folds": folds_of(folds, declared),
+            "seeds": _seeds(seeds),
+            "include": kept_folders(include),
+            "data": kept_data(data, beside=bool(declared.data)),
+        }
+    )
+    trained = arms_of(learners, recipes, _names("mode", mode), changes, config)
+    distilled = tuple(_distillation(name, changes.get(name, ()), stages, include, config) for name in made)
+    if not made and any(stages.values()):
+        raise ConfigError(f"--{next(key for key, value in stages.items() if value)} goes with --distill RECIPE")
+    return StudyConfig.model_validate({**config.model_dump(), "trained": trained, "distilled": distilled})
+
+
+def _distillation(
+    name: str, assignments: Sequence[str], stages: Mapping[str, Any], include: Sequence[str], config: Any
+) -> Any:
+    from metasearch.cli import distill
+    from metasearch.distillation.checks import benchmarks_of, resolved
+
+    shared = {key: getattr(config, key) for key in ("max_steps", "device", "precision", "trust_remote_code", "data")}
+    named = {**stages, **shared, "recipe": name, "stages": None, "evaluate": (), "targets": None, "include": include}
+    found = resolved(distill.configure(**named, assignments=assignments))
+    benchmarks_of(found)
+    return found
+
+
+def _names(flag: str, written: str | None) -> list[str]:
+    names = [name.strip() for name in (written or "").split(",")] if written is not None else []
+    if not all(names):
+        raise ConfigError(f"--{flag} {written}: expected names with a comma between them")
+    return list(dict.fromkeys(names))
+
+
+def _seeds(written: str | None) -> list[int]:
+    words = _names("seeds", written) or ["0"]
+    wrong = [word for word in words if not word.isdecimal() or int(word) >= 2**63]
+    if wrong:
+        raise ConfigError(f"--seeds {written}: '{wrong[0]}' is no seed; expected whole numbers such as 1,2,3")
+    return [int(word) for word in words]
+
+
+def _changes(assignments: Sequence[str], names: Sequence[str]) -> dict[str, list[str]]:
+    """Return assignments by the learner or recipe that they are for; those for all at the empty name."""
+    found: dict[str, list[str]] = {}
+    for assignment in assignments:
+        name, colon, rest = assignment.partition(":")
+        own = bool(colon) and "=" not in name
+        if own and name not in names:
+            raise ConfigError(f"--set {assignment}: '{name}' is no part of the study.{nearest(name, names)}")
+        found.setdefault(name if own else "", []).append(rest if own else assignment)
+    return found

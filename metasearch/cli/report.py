@@ -1,0 +1,74 @@
+"""`metasearch report`: a study as a page, and its tables for papers."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from metasearch.cli import _options
+
+
+@click.command("report", short_help="A page and tables of a study or of runs.")
+@click.argument("paths", metavar="STUDY_OR_RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, type=_options.NewPath(), metavar="DIR", help="Folder of the report.")
+@click.option(
+    "--baseline", metavar="LABEL", help="Learner to compare with, as the table names it; by default zero-shot."
+)
+@click.option("--measure", metavar="MEASURE", help="Such as map@20 or pearson; by default the task's first.")
+@click.option("--task", metavar="TASK", help="Which task, where the runs have scores on several.")
+@click.option(
+    "--level", type=float, default=0.95, show_default=True, help="Of the intervals; 1 - level is the tests' α."
+)
+@click.option("--resamples", type=int, default=10_000, show_default=True, help="Of the bootstrap; at least 100.")
+@_options.seed("Of the resamples; the same seed gives the same intervals.")
+@click.option("--any-version", is_flag=True, help="Put together also what different versions of metasearch made.")
+@click.option("--json", "as_json", is_flag=True, help="Print the main table and the files' paths as one JSON object.")
+def command(
+    paths: Sequence[Path],
+    output: Path,
+    baseline: str | None,
+    measure: str | None,
+    task: str | None,
+    level: float,
+    resamples: int,
+    seed: int,
+    any_version: bool,
+    as_json: bool,
+) -> None:
+    """Write a report of studies or finished runs, from what they have kept. Nothing is run again.
+
+    Studies and runs may be mixed, as long as they share task, data, folds and versions.
+
+    \b
+    What is written:
+      report.html     scores, comparison, transfer modes, languages, language
+                      bias, learning curves, single questions, run facts; one
+                      file that needs no network
+      report.md       the same words and tables
+      tables.json     all tables in full precision
+      tables/         each table as Markdown, LaTeX (booktabs) and CSV
+
+    A former report in the folder is replaced; any other folder must be empty.
+
+    \b
+    Examples:
+      metasearch report studies/lareqa -o reports/lareqa
+      metasearch report studies/lareqa -o reports/harm --baseline fine-tune --measure map
+      metasearch report runs/maml runs/maml-align -o reports/two-runs
+      metasearch report runs/small --task tatoeba -o reports/small
+    """
+    from metasearch.reports import build, formats
+    from metasearch.results.read import read
+    from metasearch.statistics.bootstrap import check
+
+    check(level, resamples)  # what takes no time comes first
+    build.refuse(output)
+    study = read(paths, task, any_version)
+    arm = None if baseline is None else study.arm(baseline)
+    built = build.build(study, arm, measure, level, resamples, seed)
+    written = build.write(built, output)
+    if as_json:
+        click.echo(json.dumps({"main": formats.tree(built.main), "files": list(map(str, written))}, ensure_ascii=False))
+    else:
+        click.echo(f"{formats.markdown(built.main)}\nreport: {written[0]}")

@@ -1,0 +1,100 @@
+"""Names become the configuration of a study: which learners in which modes, on which folds."""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from metasearch import run
+from metasearch.catalog import Benchmark, check_sizes, choose_recipe, load_benchmark
+from metasearch.config import Recipe
+from metasearch.data.library import Library
+from metasearch.data.task import Task
+from metasearch.errors import ConfigError
+from metasearch.results.arms import ZERO_SHOT
+from metasearch.study.config import StudyConfig, Trained
+
+log = logging.getLogger(__name__)
+
+
+def folds_of(written: str | None, task: Task) -> tuple[int, ...]:
+    """Return the folds that are meant: `5` the first five, `0,2` or `2,` those, None all of the task.
+
+    Raises:
+        ConfigError: the task has no such folds, or they are not written so.
+    """
+    known = task.folds.k if task.folds.method == "kfold" else 1
+    words = [] if written is None else [word.strip() for word in written.removesuffix(",").split(",")]
+    if not all(word.isdecimal() for word in words):
+        raise ConfigError(f"--folds {written}: expected how many, such as 5, or which, such as 0,2")
+    if written is None:
+        return tuple(range(known))
+    numbers = [int(word) for word in words]
+    has = "one fold, 0" if known == 1 else f"{known} folds, 0 to {known - 1}"
+    if "," not in written:
+        if not 1 <= numbers[0] <= known:
+            raise ConfigError(
+                f"--folds {written}: task '{task.task}' has {has}; --folds {known} takes all, --folds 0, the first"
+            )
+        return tuple(range(numbers[0]))
+    wrong = [number for number in numbers if number >= known]
+    if wrong:
+        raise ConfigError(f"--folds {written}: there is no fold {wrong[0]}; task '{task.task}' has {has}")
+    return tuple(sorted(set(numbers)))
+
+
+def arms_of(
+    learners: Sequence[str],
+    recipes: Sequence[str],
+    modes: Sequence[str],
+    changes: Mapping[str, Sequence[str]],
+    config: StudyConfig,
+) -> tuple[Trained, ...]:
+    """Return each learner and each recipe in each mode that it fits; what does not fit is left out and said so.
+
+    Args:
+        learners: by name; `zero-shot` is a part of every study and trains nothing.
+        recipes: further ones by name.
+        modes: by name.
+        changes: values to put over a recipe, by learner or recipe; those at `""` over all.
+        config: of the study, without arms.
+
+    Raises:
+        ConfigError: a name or value is wrong, no mode is named, or a learner fits none of them.
+        DataError: the data is missing, or too small for a recipe.
+    """
+    named = [(name, None) for name in learners if name != ZERO_SHOT] + [(None, name) for name in recipes]
+    if named and not modes:
+        raise ConfigError(f"--mode is missing; one of {', '.join(Library(config.include).names('mode'))}")
+    benchmarks = {mode: _benchmark(mode, config) for mode in (modes if named else ())}
+    arms: dict[str, Trained] = {}
+    for learner, recipe in dict.fromkeys(named):
+        name = str(learner or recipe)
+        own = [*changes.get("", ()), *changes.get(name, ())]
+        fits = 0
+        for mode, benchmark in benchmarks.items():
+            chosen = choose_recipe(mode, config.encoder, learner, recipe, own, config.include)
+            if not _fits(chosen, benchmark, name):
+                continue
+            fits += 1
+            arm = Trained(arm=f"{name}-{mode}", mode=mode, recipe=run.resolved(chosen))
+            if arms.setdefault(arm.arm, arm) != arm:
+                raise ConfigError(f"learner and recipe '{name}' are both called so and differ; leave one of them out")
+            run.check_fit(chosen, benchmark, config.precision)
+            check_sizes(benchmark, chosen)
+        if not fits:
+            links = " or ".join(map(str, run.learner_class(chosen).links))
+            raise ConfigError(f"'{name}' needs a mode of {links} links; none of {', '.join(modes)} is one")
+    return tuple(arms.values())
+
+
+def _benchmark(mode: str, config: StudyConfig) -> Benchmark:
+    return load_benchmark(config.task, mode, config.folds[0], config.data, config.include, config.fold_seed)
+
+
+def _fits(recipe: Recipe, benchmark: Benchmark, name: str) -> bool:
+    mode, links = benchmark.mode, run.learner_class(recipe).links
+    if mode is None or mode.links in links:
+        return True
+    log.info(
+        f"{name} is left out in mode {mode.mode}, which has {mode.links} links; it needs {' or '.join(map(str, links))}"
+    )
+    return False
