@@ -68,12 +68,16 @@ def load_benchmark(
         fold_seed: shuffle articles or rows with this seed before cutting folds, instead of the task's protocol.
 
     Raises:
-        ConfigError: a name is unknown, the mode does not apply, or the fold is out of range.
+        ConfigError: a name is unknown, the mode does not apply, the fold is out of range, or a fold seed is given for
+            a task that comes split or is all test.
         DataError: the data is missing or damaged.
     """
     library = Library(include)
     declared = library.task(task)
     if fold_seed is not None:
+        if declared.folds.method != "kfold":
+            how = "comes split" if declared.folds.method == "given" else "is all test"
+            raise ConfigError(f"task '{task}' {how}: there are no folds to cut with fold seed {fold_seed}")
         folds = declared.folds.model_copy(update={"shuffle": True, "seed": fold_seed})
         declared = declared.model_copy(update={"folds": folds})
     chosen = library.mode(mode) if mode else None

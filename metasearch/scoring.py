@@ -52,7 +52,7 @@ def add_scores(files: RunFolder, facts: Row, benchmark: Benchmark, encoder: Enco
         parts: name → data, such as `dev` and `test`.
     """
     label = str(facts["learner"])
-    known = complete(files, {str(measure) for measure in benchmark.measures})
+    known = complete(files, benchmark.task.task, {str(measure) for measure in benchmark.measures})
     stamp = {"data": benchmark.data.fingerprint, "versions": versions()}
     for split, data in parts.items():
         kept = files.queries(benchmark.task.task, label, split)
@@ -66,9 +66,10 @@ def add_scores(files: RunFolder, facts: Row, benchmark: Benchmark, encoder: Enco
             files.add_results({**facts, "split": split, **row, **stamp} for row in found.rows())
 
 
-def complete(files: RunFolder, measures: Collection[str]) -> set[tuple[str, str]]:
-    """Return learner and split of which the mean of every measure stands in the results."""
-    found = {(row["learner"], row["split"], row["measure"]) for row in files.results() if row["language"] == MEAN}
+def complete(files: RunFolder, task: str, measures: Collection[str]) -> set[tuple[str, str]]:
+    """Return learner and split of which the mean of every measure on a task stands in the results."""
+    rows = [row for row in files.results() if (row["task"], row["language"]) == (task, MEAN)]
+    found = {(row["learner"], row["split"], row["measure"]) for row in rows}
     return {(learner, split) for learner, split, _ in found if all((learner, split, m) in found for m in measures)}
 
 

@@ -11,6 +11,7 @@ from metasearch.cli import main
 from metasearch.distillation.config import DistillConfig
 from metasearch.engine.run_folder import RunFolder
 from metasearch.learners.distill import Distill
+from metasearch.results.read import read
 from metasearch.run import load_encoder
 
 
@@ -44,7 +45,10 @@ def table(report, head):
 
 def test_a_run_has_a_folder_for_each_stage_and_the_model_of_the_last(whole):
     folder, result = whole
-    assert names(folder) == {"config.yaml", "results.jsonl", "report.md", "model", "targets", *FOLDERS}
+    written = {"config.yaml", "results.jsonl", "queries", "facts.json", "report.md", "model", "targets", ".lock"}
+    assert names(folder) == {*written, *FOLDERS}
+    labels = ["assistant, before", "1 assistant", "2 embedding", "3 student", "4 contrast"]
+    assert names(folder / "queries") == {f"{task}.{name}.test.npz" for task in ("demo", "demo-sts") for name in labels}
     for stage in FOLDERS:
         assert names(folder / stage) == {"data.txt", "log.jsonl", "report.md", "model"}
     assert result.stdout == f"{(folder / 'report.md').read_text()}\nrun: {folder}\n"
@@ -72,6 +76,17 @@ def test_the_results_have_the_dev_score_of_every_stage_once(whole):
         assert [row["before"], row["value"]] == scores
         assert (row["split"], row["step"], row["steps"]) == ("dev", 5, 5)
     assert [row["measure"] for row in rows] == ["accuracy", "cosine", "accuracy", "accuracy"]
+
+
+def test_a_run_is_read_back_stage_by_stage_with_what_ranked_where(whole):
+    found = read([whole[0]], task="demo")
+    assert [arm.label for arm in found.arms] == ["assistant, before", *(name.replace("-", " ") for name in FOLDERS)]
+    for scored in found.scored:
+        for (language, inside), value in scored.values("map", "multilingual").items():
+            values = scored.kept.columns["map", "multilingual", language, inside]
+            assert value == pytest.approx(sum(values) / len(values), abs=1e-12)
+        assert scored.kept.ranking is not None
+    assert found.runs[0].facts["device"] == "cpu"
 
 
 def test_the_configuration_that_is_stored_spells_out_all_options_of_the_learners(whole):
@@ -104,7 +119,8 @@ def test_the_scores_of_a_stage_are_those_that_evaluate_gives_its_model(whole, pl
     for label, model in (("assistant, before", place / "assistant"), ("4 contrast", whole[0] / "model")):
         said = CliRunner().invoke(main, ["evaluate", "--encoder", str(model), "--task", "demo", "--json"])
         found = {(row["measure"], row["language"]): row["value"] for row in json.loads(said.stdout)["results"]}
-        stored = [row for row in rows if row["learner"] == label and row["task"] == "demo"]
+        own = [row for row in rows if row["learner"] == label and row["task"] == "demo"]
+        stored = [row for row in own if row["pool"] == "multilingual"]
         assert {(row["measure"], row["language"]): pytest.approx(row["value"], abs=1e-9) for row in stored} == found
 
 

@@ -5,6 +5,8 @@ config.yaml      the resolved configuration; `--resume` reads it
 2-embedding/     ...
 targets/         outputs of the frozen encoders
 results.jsonl    scores on the tasks of `--evaluate`, before the first and after each stage
+queries/         the score of each of their test questions, and what ranked where
+facts.json       time, memory and hardware
 report.md        written last
 model/           what the last stage made; loads with SentenceTransformer after `import metasearch.encoders`
 """
@@ -23,13 +25,14 @@ from metasearch.distillation.report import DEV, stage_report, whole_report
 from metasearch.distillation.roles import Roles
 from metasearch.distillation.stage import Finished, run_stage
 from metasearch.encoders.base import Encoder
+from metasearch.engine.machine import used
 from metasearch.engine.run_folder import RunFolder, versions
 from metasearch.engine.trainer import Listener
 from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted
-from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import MEAN
 from metasearch.jobs import RunResult
 from metasearch.run import Silent
+from metasearch.scoring import add_scores
 
 Hear = Callable[[str], AbstractContextManager[Listener]]
 """Opens a listener for the stage of a name."""
@@ -96,7 +99,8 @@ def _resumable(
 ) -> RunResult:
     """Run; wherever it is stopped, say how to go on."""
     try:
-        return _go(files, config, benchmarks, roles, hear)
+        with files.held():
+            return _go(files, config, benchmarks, roles, hear)
     except KeyboardInterrupt:
         raise Interrupted(f"stopped. Go on with: metasearch distill --resume {files.path}") from None
 
@@ -128,8 +132,9 @@ def _go(files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], ro
         _score(files, config, benchmarks, encoder, f"{number} {name}", number)
     assert encoder is not None
     files.save_model(encoder)
-    report = whole_report(files, config, encoder, time.monotonic() - began)
-    files.finish(report)
+    seconds = time.monotonic() - began
+    report = whole_report(files, config, encoder, seconds)
+    files.finish(report, used(seconds, encoder.device))
     return RunResult(files.path, files.results(), report)
 
 
@@ -167,22 +172,16 @@ def _score(
     files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], encoder: Encoder, label: str, number: int
 ) -> None:
     """Append the scores on the tasks' test data to the results, unless they stand there."""
-    known = {(row["task"], row["learner"]) for row in files.results()}
     for benchmark in benchmarks:
-        task = benchmark.task.task
-        if (task, label) in known:
-            continue
         facts: dict[str, Any] = {
-            "task": task,
+            "task": benchmark.task.task,
             "encoder": encoder.name,
             "learner": label,
+            "mode": None,
             "recipe": config.recipe.recipe,
             "stage": number,
             "fold": benchmark.fold,
             "seed": config.seed,
-            "split": "test",
         }
-        stamp = {"data": benchmark.data.fingerprint, "versions": versions()}
         view = Encoder(encoder.model, encoder.name, benchmark.task.max_length)
-        found = evaluate(view, benchmark.split.test, benchmark.measures)
-        files.add_results({**facts, **row, **stamp} for row in found.rows())
+        add_scores(files, facts, benchmark, view, {"test": benchmark.split.test})
