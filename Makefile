@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types unit clean
+.PHONY: demo test lint types unit browser clean
 
 demo: .venv/run
 	$(BIN)/metasearch demo
@@ -17,8 +17,20 @@ lint: .venv/dev
 types: .venv/dev
 	$(BIN)/mypy
 
-unit: .venv/dev
+unit: .venv/dev browser
 	$(BIN)/python -m pytest
+
+# Reports are tested in Chromium. Without it those tests are skipped and say so: that it cannot be installed is no error.
+browser:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+	    command -v $$name > /dev/null && exit 0; \
+	done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	    echo "installing Chromium, which tests of reports need"; \
+	    export DEBIAN_FRONTEND=noninteractive; \
+	    { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } > /dev/null 2>&1 \
+	        || echo "Chromium cannot be installed: tests that need it will be skipped"; \
+	fi
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache

@@ -28,7 +28,7 @@ Cell = tuple[str, str, str]
 """Pool, language of the questions (or the language pair), language of the candidates: as in a `Score`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Text:
     """A question or a candidate, as a report shows it."""
 
