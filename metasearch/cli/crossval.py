@@ -16,9 +16,14 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 
 @click.command("crossval", short_help="Cross-validate learners: every fold and seed, compared in one table.")
 @click.option("--task", default="demo", show_default=True, help="What to train on; see `metasearch ls tasks`.")
-@click.option("--learner", metavar="NAMES", help=f"Comma between them; by default {LEARNERS}.")
-@click.option("--recipe", metavar="NAMES", help="Further arms, by recipe.")
-@click.option("--mode", "--modes", metavar="NAMES", help="Transfer modes; each learner is run in all that it fits.")
+@click.option("--learner", metavar="NAMES", help=f"Each alone or as NAME:MODE; by default {LEARNERS}.")
+@click.option("--recipe", metavar="NAMES", help="Further arms by recipe, each alone or as NAME:MODE.")
+@click.option(
+    "--mode",
+    "--modes",
+    metavar="NAMES",
+    help="Transfer modes of learners without one of their own; each runs in all that it fits.",
+)
 @click.option("--folds", metavar="N|LIST", help="The first N, or those of a list such as 0,2; by default all.")
 @click.option("--seeds", metavar="LIST", help="Such as 1,2,3; by default 0.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time.")
@@ -60,7 +65,7 @@ def command(
     \b
     Examples:
       metasearch crossval --mode mono-bi-multi -o studies/demo
-      metasearch crossval --task lareqa --mode trans,mono-bi-multi --learner fine-tune,maml,maml-align
+      metasearch crossval --task lareqa --learner fine-tune:mono-mono,maml:trans,maml-align:mono-bi-multi
         --encoder minilm --data ~/data --seeds 1,2,3 --jobs 4 -o studies/lareqa
       metasearch crossval --resume studies/lareqa --jobs 2
     """
@@ -128,7 +133,8 @@ def configure(
     trains = not (declared.evaluation_only or recipe or distill)
     learners = _names("learner", learner or (LEARNERS if trains else "zero-shot"))
     recipes, made = _names("recipe", recipe), _names("distill", distill)
-    changes = _changes(assignments, [*learners, *recipes, *made])
+    names = [name.partition(":")[0].strip() for name in (*learners, *recipes)]
+    changes = _changes(assignments, [*names, *made])
     config = StudyConfig.model_validate(
         {
             **rest,

@@ -51,9 +51,10 @@ def arms_of(
     """Return each learner and each recipe in each mode that it fits; what does not fit is left out and said so.
 
     Args:
-        learners: by name; `zero-shot` is a part of every study and trains nothing.
-        recipes: further ones by name.
-        modes: by name.
+        learners: by name, or with a mode of its own as in `maml:trans`; `zero-shot` is a part of every study and trains
+            nothing.
+        recipes: further ones, likewise.
+        modes: by name, of all that have none of their own.
         changes: values to put over a recipe, by learner or recipe; those at `""` over all.
         config: of the study, without arms.
 
@@ -61,17 +62,17 @@ def arms_of(
         ConfigError: a name or value is wrong, no mode is named, or a learner fits none of them.
         DataError: the data is missing, or too small for a recipe.
     """
-    named = [(name, None) for name in learners if name != ZERO_SHOT] + [(None, name) for name in recipes]
-    if named and not modes:
-        raise ConfigError(f"--mode is missing; one of {', '.join(Library(config.include).names('mode'))}")
-    benchmarks = {mode: _benchmark(mode, config) for mode in (modes if named else ())}
+    written = [("learner", name) for name in learners if name != ZERO_SHOT] + [("recipe", name) for name in recipes]
+    benchmarks: dict[str, Benchmark] = {}
     arms: dict[str, Trained] = {}
-    for learner, recipe in dict.fromkeys(named):
-        name = str(learner or recipe)
-        own = [*changes.get("", ()), *changes.get(name, ())]
+    for flag, text in dict.fromkeys(written):
+        name, own = _name_and_mode(flag, text, modes, config)
+        changed = [*changes.get("", ()), *changes.get(name, ())]
         fits = 0
-        for mode, benchmark in benchmarks.items():
-            chosen = choose_recipe(mode, config.encoder, learner, recipe, own, config.include)
+        for mode in own:
+            benchmark = benchmarks.get(mode) or benchmarks.setdefault(mode, _benchmark(mode, config))
+            asked = (name, None) if flag == "learner" else (None, name)
+            chosen = choose_recipe(mode, config.encoder, *asked, changed, config.include)
             if not _fits(chosen, benchmark, name):
                 continue
             fits += 1
@@ -82,8 +83,19 @@ def arms_of(
             check_sizes(benchmark, chosen)
         if not fits:
             links = " or ".join(map(str, run.learner_class(chosen).links))
-            raise ConfigError(f"'{name}' needs a mode of {links} links; none of {', '.join(modes)} is one")
+            raise ConfigError(f"'{name}' needs a mode of {links} links; none of {', '.join(own)} is one")
     return tuple(arms.values())
+
+
+def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyConfig) -> tuple[str, Sequence[str]]:
+    """Return the name and the modes of `maml` or `maml:trans`; without one of its own it has those of `--mode`."""
+    name, colon, mode = (part.strip() for part in written.partition(":"))
+    if colon and not (name and mode):
+        raise ConfigError(f"--{flag} {written}: expected a name and its mode, such as maml:trans")
+    if not mode and not modes:
+        known = ", ".join(Library(config.include).names("mode"))
+        raise ConfigError(f"--mode is missing; one of {known}. Or say it behind the name: --{flag} {name}:trans")
+    return name, [mode] if mode else modes
 
 
 def _benchmark(mode: str, config: StudyConfig) -> Benchmark:
