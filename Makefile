@@ -17,8 +17,9 @@ lint: .venv/dev
 types: .venv/dev
 	$(BIN)/mypy
 
+# One process a core; a file stays whole, since its tests share fixtures.
 unit: .venv/dev browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # Reports are tested in Chromium. Without it those tests are skipped and say so: that it cannot be installed is no error.
 browser:

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from metasearch.encoders.base import Encoder
     from metasearch.errors import MetasearchError
     from metasearch.evaluation.evaluate import evaluate
+    from metasearch.results.compare import compare
+    from metasearch.results.read import read_study
     from metasearch.run import fit, load_encoder, make_learner
+    from metasearch.study.runner import crossval
 
 _HOME = {
     "Benchmark": "catalog",
@@ -34,6 +37,8 @@ _HOME = {
     "Encoder": "encoders.base",
     "MetasearchError": "errors",
     "Recipe": "config",
+    "compare": "results.compare",
+    "crossval": "study.runner",
     "distill": "distillation.job",
     "evaluate": "evaluation.evaluate",
     "fit": "run",
@@ -43,6 +48,7 @@ _HOME = {
     "load_recipe": "catalog",
     "make_learner": "run",
     "make_student": "compress.student",
+    "read_study": "results.read",
 }
 
 __all__ = [
@@ -51,6 +57,8 @@ __all__ = [
     "Encoder",
     "MetasearchError",
     "Recipe",
+    "compare",
+    "crossval",
     "distill",
     "evaluate",
     "fit",
@@ -60,6 +68,7 @@ __all__ = [
     "load_recipe",
     "make_learner",
     "make_student",
+    "read_study",
 ]
 
 

@@ -4,12 +4,12 @@ import importlib
 from pathlib import Path
 
 import pytest
-from _studies import Made, write_study
 from click.testing import CliRunner
 
+from _studies import Made, write_study
 from metasearch.catalog import choose_recipe
 from metasearch.data.library import Library
-from metasearch.results.read import read
+from metasearch.results.read import read_study
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
@@ -58,7 +58,7 @@ def test_every_row_can_be_run(paper):
 def test_ours_stand_beside_the_papers_and_another_encoder_is_said(tmp_path, paper, shared):
     arms = {"zero-shot": 0.5, "fine-tune-mono-mono": Made(1.0, learner="fine-tune", mode="mono-mono")}
     write_study(tmp_path / "s", arms, folds=(0, 1), task="lareqa", languages=paper.LAREQA_LANGUAGES)
-    study = read([tmp_path / "s"])
+    study = read_study([tmp_path / "s"])
     text = shared.beside_the_paper(study, "lareqa", "tiny", [("fine-tune", "mono-mono")])
     by_fold = [scored.values("map@20", "multilingual")["ar", "all"] for scored in study.of(study.baseline)]
     cells = [line.split("|") for line in text.splitlines() if "zero-shot" in line]
@@ -71,7 +71,7 @@ def test_ours_stand_beside_the_papers_and_another_encoder_is_said(tmp_path, pape
 
 def test_the_papers_own_encoder_is_not_called_another_one(tmp_path, paper, shared):
     write_study(tmp_path / "s", {"zero-shot": 0.5}, task="lareqa", languages=paper.LAREQA_LANGUAGES)
-    assert "another one" not in shared.beside_the_paper(read([tmp_path / "s"]), "lareqa", paper.ENCODER, [])
+    assert "another one" not in shared.beside_the_paper(read_study([tmp_path / "s"]), "lareqa", paper.ENCODER, [])
 
 
 @pytest.mark.parametrize("name", ["main_table", "transfer_modes"])

@@ -14,7 +14,7 @@ from metasearch.metrics.language_bias import average_precisions
 from metasearch.reports import bias as reports
 from metasearch.reports.bias import NONE, bias_tables
 from metasearch.results.bias import Bias, Figures, bias_of, bias_of_arm, bias_of_ranking, mean
-from metasearch.results.read import read
+from metasearch.results.read import read_study
 
 ARMS = {"zero-shot": Made(1.0, 0.0), "biased": Made(1.0, 4.0)}
 
@@ -36,7 +36,7 @@ def ranking(own=0.0, languages=("ar", "de"), asked=None, answers=3, seed=0):
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bias") / "study"
-    return read([write_study(folder, ARMS, folds=(0, 1, 2), seeds=(0, 1), questions=12, distractors=20)])
+    return read_study([write_study(folder, ARMS, folds=(0, 1, 2), seeds=(0, 1), questions=12, distractors=20)])
 
 
 def test_an_encoder_that_prefers_its_language_is_told_from_one_that_does_not(study):
@@ -69,21 +69,21 @@ def test_seeds_are_averaged_within_a_fold_and_then_folds(study):
 
 def test_a_fold_with_more_seeds_weighs_as_much_as_the_others(tmp_path):
     folder = write_study(tmp_path / "study", ARMS, (0, 1), (0, 1), unfinished=("biased/fold-1-seed-1",))
-    study = read([folder])
+    study = read_study([folder])
     arm = study.arm("biased")
     a, b, c = (bias_of(found).figures.own for found in study.of(arm))
     assert bias_of_arm(study, arm).figures.own == pytest.approx(((a + b) / 2 + c) / 2)
 
 
 def test_a_single_fold_has_no_spread(tmp_path):
-    study = read([write_study(tmp_path / "study", ARMS, (0,), (0, 1))])
+    study = read_study([write_study(tmp_path / "study", ARMS, (0,), (0, 1))])
     found = bias_of_arm(study, study.arm("biased"))
     assert (found.spread, found.folds) == (None, 1)
     assert all(cell.spread is None for line in bias_tables(study)[0].lines for cell in line.cells)
 
 
 def test_a_task_without_a_pool_of_all_languages_has_no_language_bias(tmp_path):
-    study = read([write_study(tmp_path / "study", folds=(0,), kind="similarity", task="stsb")])
+    study = read_study([write_study(tmp_path / "study", folds=(0,), kind="similarity", task="stsb")])
     assert bias_of(study.scored[0]) is None
     assert bias_of_arm(study, study.arms[0]) is None
     assert bias_tables(study) == []
@@ -160,13 +160,13 @@ def test_each_arm_has_a_table_of_shares_beyond_those_without_bias(study):
 
 def test_arms_whose_labels_differ_only_in_signs_have_tables_of_different_keys(tmp_path):
     arms = {"a": Made(1, mode="trans"), "b": Made(1, learner="a", mode="mixt")}
-    keys = [table.key for table in bias_tables(read([write_study(tmp_path / "study", arms, folds=(0,))]))]
+    keys = [table.key for table in bias_tables(read_study([write_study(tmp_path / "study", arms, folds=(0,))]))]
     assert len(set(keys)) == len(keys) == 4
     assert all(set(key) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") for key in keys)
 
 
 def test_what_is_not_defined_is_a_dash_and_never_nan(tmp_path):
-    study = read([write_study(tmp_path / "study", ARMS, (0, 1), questions=3, distractors=0)])
+    study = read_study([write_study(tmp_path / "study", ARMS, (0, 1), questions=3, distractors=0)])
     table = bias_tables(study)[0]
     assert table.lines[0].cells[0].text == NONE
     assert not any("nan" in table.shown(cell) for line in table.lines for cell in line.cells)
@@ -181,4 +181,4 @@ def test_a_mean_of_one_defined_fold_is_shown_without_a_spread(study, monkeypatch
 
 def test_folds_that_an_arm_lacks_are_said(tmp_path):
     folder = write_study(tmp_path / "study", ARMS, (0, 1, 2), unfinished=("biased/fold-1-seed-0",))
-    assert "biased: 2 of 3 folds." in bias_tables(read([folder]))[0].notes
+    assert "biased: 2 of 3 folds." in bias_tables(read_study([folder]))[0].notes

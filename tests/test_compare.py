@@ -10,7 +10,7 @@ from scipy import stats
 from _studies import Made, write_study
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.results.compare import compare
-from metasearch.results.read import read
+from metasearch.results.read import read_study
 from metasearch.seeding import stream
 from metasearch.statistics.bootstrap import draws
 
@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def study(folder):
-    return read([folder])
+    return read_study([folder])
 
 
 def rows_of(study, label, measure="map@20", pool="multilingual"):
@@ -105,7 +105,7 @@ def test_the_interval_is_that_of_resamples_written_out(study):
 @pytest.mark.parametrize("measure", ["pearson", "spearman"])
 def test_the_interval_of_a_correlation_is_that_of_resamples_written_out(measure, tmp_path):
     sizes = {"folds": (0, 1), "languages": ("ar",), "questions": 10}
-    study = read([write_study(tmp_path / "sts", ARMS, kind="similarity", **sizes)])
+    study = read_study([write_study(tmp_path / "sts", ARMS, kind="similarity", **sizes)])
     ranked = stats.rankdata if measure == "spearman" else np.asarray
 
     def statistic(kept, cell, rows):
@@ -149,7 +149,7 @@ def test_a_large_difference_is_marked_both_ways_and_the_other_way_round_has_the_
 def test_no_difference_is_not_marked(tmp_path):
     # The same quality and other noise; two arms so that Holm has something to correct.
     arms = {"zero-shot": 1.0, "maml": 1.0, "reptile": 1.0}
-    found = compare(read([write_study(tmp_path / "null", arms, folds=(0, 1), distractors=0)]), resamples=300).arms
+    found = compare(read_study([write_study(tmp_path / "null", arms, folds=(0, 1), distractors=0)]), resamples=300).arms
     assert [each.mark for each in found] == ["", ""]
     small, large = sorted(found, key=lambda each: each.test.p)
     assert small.adjusted == pytest.approx(min(1.0, 2 * small.test.p))
@@ -157,7 +157,7 @@ def test_no_difference_is_not_marked(tmp_path):
 
 
 def test_seeds_are_averaged_before_anything_else(tmp_path):
-    study = read([write_study(tmp_path / "seeds", ARMS, folds=(0, 1), seeds=(1, 2))])
+    study = read_study([write_study(tmp_path / "seeds", ARMS, folds=(0, 1), seeds=(1, 2))])
     found, own = only(study), fold_language(study, "maml")
     assert found.seeds == (1, 2)
     assert found.value.mean == pytest.approx(own.mean())
@@ -166,7 +166,7 @@ def test_seeds_are_averaged_before_anything_else(tmp_path):
 
 
 def test_with_one_fold_the_deviation_is_that_of_the_seeds(tmp_path):
-    found = only(read([write_study(tmp_path / "seeds", ARMS, folds=(0,), seeds=(1, 2, 3))]))
+    found = only(read_study([write_study(tmp_path / "seeds", ARMS, folds=(0,), seeds=(1, 2, 3))]))
     assert (found.value.count, found.value.over) == (3, "seeds")
 
 
@@ -174,7 +174,7 @@ def without(folder, *names):
     """Take cells out of a study as if they had not finished."""
     for name in names:
         shutil.rmtree(folder / "cells" / name)
-    return read([folder])
+    return read_study([folder])
 
 
 def strip(run):
@@ -228,7 +228,7 @@ def apart(tmp_path):
 
 
 def test_a_learner_without_a_common_fold_is_left_out_and_named(apart):
-    study = read([apart])
+    study = read_study([apart])
     found = compare(study, study.arm("fine-tune"), resamples=200)
     assert [each.arm.label for each in found.arms] == ["zero-shot"]
     assert found.missing[-1] == "maml has fold 0 and fine-tune fold 1: no fold in common."
@@ -238,11 +238,11 @@ def test_no_learner_with_a_common_fold_is_an_error_that_says_which_each_has(apar
     strip(apart / "cells/maml/fold-0-seed-0")
     strip(apart / "cells/fine-tune/fold-1-seed-0")
     with pytest.raises(ConfigError, match="fine-tune has fold 1 and maml fold 0: no fold in common"):
-        compare(read([apart]))
+        compare(read_study([apart]))
 
 
 def test_one_learner_alone_is_nothing_to_compare(tmp_path):
-    study = read([write_study(tmp_path / "s", {"zero-shot": 0.5})])
+    study = read_study([write_study(tmp_path / "s", {"zero-shot": 0.5})])
     with pytest.raises(ConfigError, match="only zero-shot"):
         compare(study)
 
@@ -263,19 +263,19 @@ def damaged(tmp_path, folder):
 def test_a_run_that_kept_no_questions_is_named(damaged):
     damaged[1].unlink()
     with pytest.raises(RunFolderError, match=r"maml/fold-1-seed-0/queries/demo\.maml\.test\.npz"):
-        compare(read([damaged[0]]), resamples=100)
+        compare(read_study([damaged[0]]), resamples=100)
 
 
 def test_a_truncated_file_of_questions_is_named(damaged):
     damaged[1].write_bytes(damaged[1].read_bytes()[:500])
     with pytest.raises(DataError, match=r"fold-1-seed-0/queries/demo\.maml\.test\.npz: damaged"):
-        compare(read([damaged[0]]), resamples=100)
+        compare(read_study([damaged[0]]), resamples=100)
 
 
 def test_questions_of_another_evaluation_are_refused(damaged):
     shutil.copy(damaged[1].with_name("demo.zero-shot.test.npz"), damaged[1])
     with pytest.raises(DataError, match=r"fold-1-seed-0.*results\.jsonl has .*not of the same evaluation"):
-        compare(read([damaged[0]]), resamples=100)
+        compare(read_study([damaged[0]]), resamples=100)
 
 
 def test_other_questions_cannot_be_paired(tmp_path):
@@ -286,10 +286,10 @@ def test_other_questions_cannot_be_paired(tmp_path):
     shutil.rmtree(folder / "cells/fine-tune")
     shutil.copytree(longer / "cells/fine-tune", folder / "cells/fine-tune")
     with pytest.raises(DataError, match="cannot be paired: they have other test questions or languages on fold 0"):
-        compare(read([folder]), resamples=100)
+        compare(read_study([folder]), resamples=100)
 
 
 def test_made_arms_keep_their_labels(tmp_path):
     arms = {"maml-trans": Made(1.5, learner="maml"), "maml-mixt": Made(0.7, learner="maml", mode="mixt")}
-    found = compare(read([write_study(tmp_path / "s", arms, folds=(0,))]), resamples=100)
+    found = compare(read_study([write_study(tmp_path / "s", arms, folds=(0,))]), resamples=100)
     assert [each.arm.label for each in found.arms] == ["maml (trans)", "maml (mixt)"]

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from _parallel import write_corpus
 from metasearch.cli import main
 from metasearch.errors import Interrupted, MetasearchError
-from metasearch.results.read import read
+from metasearch.results.read import read_study
 from metasearch.study import pool
 from metasearch.study.board import Unwatched
 from metasearch.study.cell import Reports, do
@@ -93,7 +93,7 @@ def table(folder):
 
 def test_a_study_can_be_read_back_and_its_table_is_printed(whole):
     folder, result = whole
-    study = read([folder])
+    study = read_study([folder])
     assert ([arm.label for arm in study.arms], study.folds, study.missing) == (["zero-shot", "fine-tune"], (0,), ())
     assert result.stdout == f"{(folder / 'report.md').read_text()}\nstudy: {folder}\n"
     assert {row["arm"] for row in scores(folder)} == {"zero-shot", "fine-tune"}
@@ -277,6 +277,6 @@ def test_a_distillation_is_an_arm_like_any_other(tmp_path, begun):
     flags = ["--task=demo-sts", "--distill=ema-small", "--student=tiny", f"--corpus={corpus}", "--max-steps=2", *sizes]
     run(*flags, "--folds=2", "--threads=1", "-o", tmp_path / "study")
     assert begun[2:] == ["ema-small/seed-0", "ema-small/fold-0-seed-0", "ema-small/fold-1-seed-0"]
-    study = read([tmp_path / "study"])
+    study = read_study([tmp_path / "study"])
     assert ([arm.label for arm in study.arms], study.folds) == (["zero-shot", "ema-small"], (0, 1))
     assert (tmp_path / "study" / "cells" / "ema-small" / "seed-0" / "model").is_dir()

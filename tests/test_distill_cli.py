@@ -11,7 +11,7 @@ from metasearch.cli import main
 from metasearch.distillation.config import DistillConfig
 from metasearch.engine.run_folder import RunFolder
 from metasearch.learners.distill import Distill
-from metasearch.results.read import read
+from metasearch.results.read import read_study
 from metasearch.run import load_encoder
 
 
@@ -79,7 +79,7 @@ def test_the_results_have_the_dev_score_of_every_stage_once(whole):
 
 
 def test_a_run_is_read_back_stage_by_stage_with_what_ranked_where(whole):
-    found = read([whole[0]], task="demo")
+    found = read_study([whole[0]], task="demo")
     assert [arm.label for arm in found.arms] == ["assistant, before", *(name.replace("-", " ") for name in FOLDERS)]
     for scored in found.scored:
         for (language, inside), value in scored.values("map", "multilingual").items():

@@ -17,7 +17,7 @@ from metasearch.reports.changed_pairs import changed_pairs
 from metasearch.reports.explorer import DEPTH, Explorer, Hit, Question, Side, Version, explore, explorers
 from metasearch.reports.explorer_section import explorer_section
 from metasearch.results.kept import Text
-from metasearch.results.read import read
+from metasearch.results.read import read_study
 
 LANGUAGES = ("ar", "de", "el", "en")
 MANY = 1000
@@ -28,7 +28,7 @@ def study(tmp_path_factory):
     """Return zero-shot and two learners on two folds with two seeds."""
     arms = {"zero-shot": 0.5, "maml": 2.0, "fine-tune": 1.0}
     folder = tmp_path_factory.mktemp("explored") / "study"
-    return read([write_study(folder, arms, folds=(0, 1), seeds=(1, 2), languages=LANGUAGES)])
+    return read_study([write_study(folder, arms, folds=(0, 1), seeds=(1, 2), languages=LANGUAGES)])
 
 
 @pytest.fixture(scope="module")
@@ -108,17 +108,17 @@ class TestTheQuestions:
         assert [(e.baseline, e.other) for e in found] == [("maml", "zero-shot"), ("maml", "fine-tune")]
 
     def test_a_run_has_zero_shot_beside_it(self, tmp_path):
-        study = read([write_run(tmp_path / "run", Made(2.0, learner="maml"))])
+        study = read_study([write_run(tmp_path / "run", Made(2.0, learner="maml"))])
         assert [(e.baseline, e.other) for e in explorers(study, study.baseline)] == [("zero-shot", "maml")]
 
     def test_only_folds_of_both_are_compared(self, tmp_path):
         folder = write_study(tmp_path / "study", {"zero-shot": 0.5, "maml": 2.0}, unfinished=("maml/fold-1-seed-0",))
-        study = read([folder])
+        study = read_study([folder])
         assert {q.fold for q in explorers(study, study.baseline, MANY)[0].questions} == {0, 2}
 
     def test_no_fold_of_both_is_nothing(self, tmp_path):
         runs = [write_run(tmp_path / str(i), Made(1.0, learner=f"learner-{i}"), fold=i) for i in range(2)]
-        study = read(runs)
+        study = read_study(runs)
         assert explore(study, study.arm("learner-0"), study.arm("learner-1")) is None
 
 
@@ -197,7 +197,7 @@ class TestTheSection:
         assert [a["type"] for tag, a in found if tag == "script"] == ["application/json"]
 
     def test_a_single_learner_has_nothing_to_explore(self, tmp_path):
-        study = read([write_run(tmp_path / "run", Made(learner="zero-shot"))])
+        study = read_study([write_run(tmp_path / "run", Made(learner="zero-shot"))])
         section = explorer_section(study, study.baseline)
         assert section.paragraphs == (sections.NONE,)
         assert not section.html
@@ -247,7 +247,7 @@ class TestPairsOfSimilarity:
     @pytest.fixture
     def study(self, tmp_path):
         arms = {"zero-shot": 0.2, "maml": 3.0}
-        return read([write_study(tmp_path / "sts", arms, (0,), kind="similarity", task="demo-sts", questions=5)])
+        return read_study([write_study(tmp_path / "sts", arms, (0,), kind="similarity", task="demo-sts", questions=5)])
 
     def test_the_largest_change_stands_first(self, study):
         table = changed_pairs(study, study.arm("zero-shot"), study.arm("maml"), MANY)
@@ -268,14 +268,14 @@ class TestPairsOfSimilarity:
         assert not section.html
 
     def test_a_task_that_ranks_has_none(self, tmp_path):
-        study = read([write_run(tmp_path / "run", Made(2.0, learner="maml"))])
+        study = read_study([write_run(tmp_path / "run", Made(2.0, learner="maml"))])
         assert changed_pairs(study, *study.arms) is None
 
 
 def test_what_is_explored_does_not_depend_on_the_order_of_sets(tmp_path):
     """The same study gives the same page, byte for byte, also where differences are equal."""
     folder: Path = write_study(tmp_path / "study", {"zero-shot": 50.0, "maml": 50.0}, languages=LANGUAGES)
-    first, second = read([folder]), read([folder])
+    first, second = read_study([folder]), read_study([folder])
     assert explorer_section(first, first.baseline) == explorer_section(second, second.baseline)
     assert [(q.fold, q.id) for q in explorers(first, first.baseline)[0].questions] == [
         (fold, f"test{fold}-article-{i}") for fold in range(3) for i in range(8)

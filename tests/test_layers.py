@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "cli": {*_JOB, "statistics", "reports", "run", "scoring", "jobs", "validation", "distillation", "augment", "study"},
     "__main__": {"cli"},
     # The package names what it offers and imports it when it is used.
-    "__init__": {"errors", "config", "encoders", "evaluation", "catalog", "run", "compress", "distillation"},
+    "__init__": {*BASE, "encoders", "evaluation", "catalog", "run", "compress", "distillation", "results", "study"},
 }
 LIGHT = (*BASE, "data", "metrics", "statistics", "results", "reports", "episodes", "catalog", "__init__")
 HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}

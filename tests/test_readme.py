@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from _studies import write_study
 from metasearch.cli import main
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -24,6 +25,13 @@ def test_the_python_example_runs_in_about_ten_lines(capsys):
     assert len([line for line in code.splitlines() if line]) <= 12
     exec(compile(code, "README.md", "exec"), {})
     assert re.fullmatch(r"map@20 \d+\.\d\d -> \d+\.\d\d\n", capsys.readouterr().out)
+
+
+def test_a_study_is_compared_from_python_as_shown(tmp_path, monkeypatch, capsys):
+    write_study(tmp_path / "studies" / "lareqa", {"zero-shot": 0.5, "maml": 1.5})
+    monkeypatch.chdir(tmp_path)
+    exec(compile(f"import metasearch as ms\n{block('study = ms.read_study')}", "README.md", "exec"), {"Path": Path})
+    assert re.fullmatch(r"maml [+-]\d+\.\d\d \[[+-]\d+\.\d\d, [+-]\d+\.\d\d\]\n", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("command", [line for line in COMMANDS if line.startswith("metasearch ")])

@@ -6,11 +6,20 @@ from statistics import stdev
 import pytest
 
 from metasearch.reports.facts import duration, fact_table, run_table
-from metasearch.reports.main_table import MANY, fold_table, main_table, ordered, placed, pool_table, seed_table
+from metasearch.reports.main_table import (
+    MANY,
+    fold_table,
+    group_table,
+    main_table,
+    ordered,
+    placed,
+    pool_table,
+    seed_table,
+)
 from metasearch.reports.matrix import matrix_tables
 from metasearch.reports.means import What, over_languages
 from metasearch.reports.modes import mode_table
-from metasearch.reports.table import Cell
+from metasearch.reports.table import Cell, Table
 from metasearch.reports.verdict import difference, verdict
 from metasearch.results.arms import Arm, labelled
 from metasearch.results.compare import Compared, Comparison
@@ -116,6 +125,35 @@ def test_a_learner_that_lacks_folds_is_named_and_ranked_with_none():
     table = main_table(study_of(scores), WHAT)
     assert places(table, "mean") == ["best", "", "second"]
     assert any(note.startswith("maml has 3 of 5 folds (not 2, 3).") for note in table.notes)
+
+
+def test_the_spread_over_the_seeds_of_an_only_fold_stands_not_among_spreads_over_folds():
+    scores = {("zero-shot", None, fold, 0): {"ar": 0.1 + 0.1 * fold} for fold in (0, 1)}
+    scores |= {("maml", "trans", 0, seed): {"ar": 0.1 * seed} for seed in (1, 3)}
+    table = main_table(study_of(scores), WHAT)
+    assert shown(table, "zero-shot", "–") == ["15.00", f"15.00 ± {100 * stdev([0.1, 0.2]):.2f}"]
+    assert shown(table, "maml", "trans") == ["20.00", "20.00"]
+
+
+def test_groups_of_languages_have_the_mean_of_those_that_are_there():
+    rows = {}
+    for (learner, mode), seeds in {("zero-shot", None): (0.1,), ("maml", "trans"): (0.2, 0.4)}.items():
+        for seed, value in enumerate(seeds):
+            every = row_of(WHAT, "ar", "all", value), row_of(WHAT, "de", "all", 0.9)
+            group = {**row_of(WHAT, "group 36", "", value), "found": 1, "listed": 36}
+            rows[learner, mode, 0, seed] = [*every, group]
+    found = study_of_rows(rows)
+    table = group_table(found, WHAT)
+    assert table.columns == ("36",)
+    assert shown(table, "maml", "trans") == [f"{100 * (0.2 + 0.4) / 2:.2f}"]
+    assert "(36: 1 of 36)" in table.notes[0]
+    assert main_table(found, WHAT).columns == ("ar", "de", "mean")
+    assert group_table(study_of({("maml", "trans", 0, 0): {"ar": 0.1}}), WHAT) is None
+
+
+@pytest.mark.parametrize("value", [-0.00001, -0.0, 0.00001])
+def test_what_rounds_to_zero_has_no_sign(value):
+    assert Table("", "", (), (), ()).shown(Cell(value, spread=0.0)) == "0.00 ± 0.00"
 
 
 def test_marks_stand_behind_the_means_only():
@@ -307,8 +345,19 @@ def test_the_verdict_on_one_fold_says_how_far_it_goes():
     found = study_of({("zero-shot", None, 0, 0): {"ar": 0.3}})
     assert verdict(found, WHAT, None) == (
         "zero-shot has a mean map@20 of 30.00 (× 100); there is nothing to rank it with.",
-        "This is one fold and one seed: nothing is said of how it would be with another cut of the data.",
+        "This is one fold: nothing is said of how it would be with another cut of the data.",
     )
+
+
+def test_the_verdict_on_one_seed_says_how_far_it_goes(two_folds):
+    assert "This is one seed: nothing is said of how it would be if training were repeated." in words(two_folds)
+
+
+def test_the_verdict_says_that_the_highest_of_several_was_chosen_on_the_same_data(two_folds):
+    one = compared(two_folds.arms[1], -0.15, -0.05)
+    chosen = "It is the highest of 2 on the same test data, for which its interval is not corrected."
+    assert chosen not in words(two_folds, one)
+    assert chosen in words(two_folds, one, one)
 
 
 def test_nobody_wins_where_no_learner_has_every_fold():

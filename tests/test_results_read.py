@@ -1,6 +1,7 @@
 """Runs and studies read back: what is there, what is missing, and what may not be put together."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -8,8 +9,8 @@ import pytest
 from _studies import VERSIONS, Made, write_run, write_study
 from metasearch.data import taskfile
 from metasearch.errors import ConfigError, DataError, RunFolderError
-from metasearch.results.kept import kept_at
-from metasearch.results.read import read
+from metasearch.results.kept import Kept, kept_at
+from metasearch.results.read import read_study
 
 TINY = {"questions": 3, "distractors": 1, "languages": ("ar", "el")}
 MAML = Made(1.5, learner="maml")
@@ -44,7 +45,7 @@ def edit_rows(path, change):
 def message(kind, *paths, **more):
     """Return what is said when reading fails."""
     with pytest.raises(kind) as caught:
-        read(paths, **more)
+        read_study(paths, **more)
     return str(caught.value)
 
 
@@ -52,7 +53,7 @@ def message(kind, *paths, **more):
 
 
 def test_a_study_has_its_arms_on_all_folds_and_seeds(tmp_path):
-    found = read([study(tmp_path / "s", seeds=(1, 2))])
+    found = read_study([study(tmp_path / "s", seeds=(1, 2))])
     assert (found.name, found.task, found.data, found.versions) == ("s", "demo", "4e8ffb836c3ab809", VERSIONS)
     assert (labels(found), found.folds, found.seeds, found.missing) == (["zero-shot", "maml"], (0, 1), (1, 2), ())
     for label in labels(found):
@@ -63,7 +64,7 @@ def test_a_study_has_its_arms_on_all_folds_and_seeds(tmp_path):
 
 
 def test_scores_are_the_means_of_what_was_kept_of_each_question(tmp_path):
-    for scored in read([study(tmp_path / "s", folds=(0,))]).scored:
+    for scored in read_study([study(tmp_path / "s", folds=(0,))]).scored:
         for (measure, pool, language, inside), values in scored.kept.columns.items():
             assert scored.values(measure, pool)[language, inside] == pytest.approx(
                 values.sum() / len(values), abs=1e-12
@@ -71,7 +72,7 @@ def test_scores_are_the_means_of_what_was_kept_of_each_question(tmp_path):
 
 
 def test_runs_of_similarity_are_read_with_what_was_predicted(tmp_path):
-    found = read([study(tmp_path / "s", kind="similarity")])
+    found = read_study([study(tmp_path / "s", kind="similarity")])
     assert (found.measures, found.pools, found.languages) == (
         ("pearson", "spearman"),
         ("pairs",),
@@ -81,7 +82,7 @@ def test_runs_of_similarity_are_read_with_what_was_predicted(tmp_path):
 
 
 def test_zero_shot_of_every_run_counts_once(tmp_path):
-    found = read([study(tmp_path / "s", {"maml": 1.5, "fine-tune": 1.0})])
+    found = read_study([study(tmp_path / "s", {"maml": 1.5, "fine-tune": 1.0})])
     assert labels(found) == ["zero-shot", "maml", "fine-tune"]
     assert where(found, "zero-shot") == [(0, 0), (1, 0)]
 
@@ -91,21 +92,21 @@ def test_zero_shot_of_every_run_counts_once(tmp_path):
 )
 def test_a_run_that_is_given_twice_counts_once(tmp_path, given):
     study(tmp_path / "s")
-    found = read([tmp_path / name for name in given])
+    found = read_study([tmp_path / name for name in given])
     assert sorted(labels(found)) == ["maml", "zero-shot"]
     assert where(found, "maml") == [(0, 0), (1, 0)]
     assert len(found.runs) == 4
 
 
 def test_the_same_arm_of_two_studies_on_different_folds_is_one_arm(tmp_path):
-    found = read([study(tmp_path / "a", folds=(0, 1)), study(tmp_path / "b", folds=(2,))])
+    found = read_study([study(tmp_path / "a", folds=(0, 1)), study(tmp_path / "b", folds=(2,))])
     assert labels(found) == ["zero-shot", "maml"]
     assert where(found, "maml") == [(0, 0), (1, 0), (2, 0)]
     assert found.name == "a, b"
 
 
 def test_the_same_arm_of_two_studies_on_the_same_fold_is_two_arms_that_keep_all_their_folds(tmp_path):
-    found = read([study(tmp_path / "a", folds=(0, 1)), study(tmp_path / "b", folds=(1, 2))])
+    found = read_study([study(tmp_path / "a", folds=(0, 1)), study(tmp_path / "b", folds=(1, 2))])
     assert labels(found) == ["zero-shot", "maml in a", "maml in b"]
     assert where(found, "maml in a") == [(0, 0), (1, 0)]
     assert where(found, "maml in b") == [(1, 0), (2, 0)]
@@ -113,7 +114,7 @@ def test_the_same_arm_of_two_studies_on_the_same_fold_is_two_arms_that_keep_all_
 
 
 def test_studies_of_the_same_name_are_told_apart_by_the_folders_above(tmp_path):
-    found = read([study(tmp_path / "a" / "s"), study(tmp_path / "b" / "s")])
+    found = read_study([study(tmp_path / "a" / "s"), study(tmp_path / "b" / "s")])
     assert labels(found) == ["zero-shot", "maml in a/s", "maml in b/s"]
 
 
@@ -122,7 +123,7 @@ def test_cells_that_are_named_one_by_one_are_of_their_study(tmp_path):
     folder = study(tmp_path / "s", arms)
     for path in folder.glob("cells/compress/*/results.jsonl"):
         edit_rows(path, lambda row: row | ({"mode": None} if row["learner"] == "compress" else {}))
-    whole, single = read([folder]), read(sorted(folder.glob("cells/*/*")))
+    whole, single = read_study([folder]), read_study(sorted(folder.glob("cells/*/*")))
     assert sorted(labels(single)) == sorted(labels(whole)) == ["compress", "zero-shot"]
     assert where(single, "compress") == [(0, 0), (1, 0)]
 
@@ -134,7 +135,7 @@ def test_arms_are_named_by_what_differs(tmp_path):
         "three": Made(learner="maml", mode="mono-bi", rate=1e-4),
         "four": Made(learner="fine-tune"),
     }
-    assert labels(read([study(tmp_path / "s", arms, folds=(0,))])) == [
+    assert labels(read_study([study(tmp_path / "s", arms, folds=(0,))])) == [
         "zero-shot",
         "maml (trans)",
         "maml (mono-bi), outer.lr=0.0003",
@@ -157,7 +158,7 @@ def test_a_distillation_is_read_stage_by_stage_without_their_own_dev_scores(tmp_
     (path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in stages))
     config = {"recipe": {"recipe": "compress", "stages": {"contrast": {"learner": "mcl"}}}, "teacher": "tiny"}
     (path / "config.yaml").write_text(taskfile.dump({"data_fingerprint": "", "config": config}))
-    found = read([path])
+    found = read_study([path])
     assert (found.task, labels(found)) == ("demo", ["assistant, before", "1 assistant", "4 contrast"])
     assert all(scored.kept.ranking is not None for scored in found.scored)
     assert found.baseline.label == "assistant, before"
@@ -166,7 +167,7 @@ def test_a_distillation_is_read_stage_by_stage_without_their_own_dev_scores(tmp_
 def test_one_of_several_tasks_is_chosen(tmp_path):
     paths = [run(tmp_path / "a"), run(tmp_path / "b", task="demo-sts", data="f00", kind="similarity")]
     assert "several tasks: demo, demo-sts; choose one with --task" in message(ConfigError, *paths)
-    assert read(paths, task="demo-sts").measures == ("pearson", "spearman")
+    assert read_study(paths, task="demo-sts").measures == ("pearson", "spearman")
     assert "no scores on task 'dmo'; there are some on demo, demo-sts" in message(ConfigError, *paths, task="dmo")
 
 
@@ -176,7 +177,7 @@ def test_one_of_several_tasks_is_chosen(tmp_path):
 def test_cells_that_are_missing_or_not_finished_are_named_and_the_others_read(tmp_path):
     folder = study(tmp_path / "s", unfinished=["maml/fold-0-seed-0"])
     (folder / "cells" / "maml" / "fold-1-seed-0" / "report.md").unlink()
-    found = read([folder])
+    found = read_study([folder])
     assert labels(found) == ["zero-shot"]
     assert found.missing == tuple(f"{folder}: cell maml/fold-{fold}-seed-0 is not finished" for fold in (0, 1))
 
@@ -218,12 +219,26 @@ def test_a_configuration_of_something_else_is_refused(tmp_path):
 def test_what_was_kept_is_read_when_it_is_asked_for(tmp_path):
     path = run(tmp_path / "r")
     kept_at(path, "demo", "maml", "test").unlink()
-    found = read([path])
+    found = read_study([path])
     with pytest.raises(RunFolderError, match=r"demo\.maml\.test\.npz: what was kept of each question is not there"):
         _ = found.of(found.arm("maml"))[0].kept
 
 
 # Damaged and foreign files.
+
+
+def test_what_was_kept_is_read_anew_when_the_file_has_changed(tmp_path):
+    (each,) = read_study([write_study(tmp_path / "study", {"zero-shot": 0.5}, folds=(0,), **TINY)]).scored
+    (path,) = (each.run.path / "queries").iterdir()
+    assert each.kept is each.kept
+    Kept().save(path, {})
+    os.utime(path, ns=(0, 0))
+    assert not each.kept.units
+
+
+def test_the_questions_of_a_cell_are_held_once(tmp_path):
+    (each,) = read_study([write_study(tmp_path / "study", {"zero-shot": 0.5}, folds=(0,), **TINY)]).scored
+    assert len({id(ids) for ids in each.kept.units.values()}) == 1
 
 
 def test_a_results_file_that_is_cut_off_anywhere_is_an_error_with_its_line(tmp_path):
@@ -238,7 +253,7 @@ def test_a_results_file_that_is_cut_off_anywhere_is_an_error_with_its_line(tmp_p
         assert said.startswith(f"{path}:{line}: "), (end, said)
         assert "cut off" in said
     path.write_bytes(whole[:-1])  # all but the end of the last line
-    assert labels(read([path.parent])) == ["zero-shot", "maml"]
+    assert labels(read_study([path.parent])) == ["zero-shot", "maml"]
 
 
 @pytest.mark.parametrize(
@@ -289,7 +304,7 @@ def test_a_name_with_a_line_separator_does_not_break_a_line(tmp_path):
     rows = [json.loads(line) for line in (path / "results.jsonl").read_text().splitlines()]
     text = "".join(json.dumps(row | {"encoder": odd}, ensure_ascii=False) + "\n" for row in rows)
     (path / "results.jsonl").write_text(text)
-    assert {arm.encoder for arm in read([path]).arms} == {odd}
+    assert {arm.encoder for arm in read_study([path]).arms} == {odd}
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", "\x00"])
@@ -323,7 +338,7 @@ def test_runs_of_different_versions_are_put_together_only_when_that_is_asked_for
     assert message(ConfigError, one, other) == (
         f"{one} and {other} cannot be compared: they were made with {expected}; --any-version compares all the same"
     )
-    assert where(read([one, other], any_version=True), "maml") == [(0, 0), (1, 0)]
+    assert where(read_study([one, other], any_version=True), "maml") == [(0, 0), (1, 0)]
 
 
 def test_a_run_whose_own_scores_are_of_two_versions_is_named_once(tmp_path):

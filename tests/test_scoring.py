@@ -14,7 +14,7 @@ from metasearch.config import ScoreConfig
 from metasearch.engine.run_folder import RunFolder, versions
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.results.kept import load
-from metasearch.results.read import read
+from metasearch.results.read import read_study
 
 TRANSLATIONS = """\
 task: small
@@ -98,7 +98,7 @@ def test_what_was_predicted_is_kept_with_its_gold(similarity):
 
 
 def test_a_study_reads_such_a_run(similarity):
-    found = read([similarity[0].path])
+    found = read_study([similarity[0].path])
     assert [(s.arm.label, s.fold, s.seed) for s in found.scored] == [("zero-shot", 1, 2)]
 
 
@@ -151,14 +151,14 @@ def test_a_task_that_is_all_test_is_scored_on_test_alone(tmp_path):
     assert set(kept.units.values()) == {("house", "tree", "cat")}
     into, out = kept.columns["accuracy", "xx-en", "deu", "eng"], kept.columns["accuracy", "en-xx", "deu", "deu"]
     assert kept.columns["accuracy", "both", "deu", ""].tolist() == ((into + out) / 2).tolist()
-    assert [arm.label for arm in read([files.path]).arms] == ["ours"]
+    assert [arm.label for arm in read_study([files.path]).arms] == ["ours"]
 
 
 def test_training_keeps_the_questions_of_both_encoders_and_which_are_the_scores(tmp_path):
     flags = ["--mode=trans", "--learner=maml", "--max-steps=1", "-o", str(tmp_path / "run")]
     result = CliRunner().invoke(main, ["train", *flags])
     assert result.exit_code == 0, result.output
-    found = read([tmp_path / "run"])
+    found = read_study([tmp_path / "run"])
     assert [arm.label for arm in found.arms] == ["zero-shot", "maml"]
     for each in found.scored:
         assert each.kept.ranking is not None

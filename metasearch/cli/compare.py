@@ -73,11 +73,11 @@ def command(
     """
     from metasearch.reports import compared, formats
     from metasearch.results.compare import compare
-    from metasearch.results.read import read
+    from metasearch.results.read import read_study
     from metasearch.statistics.bootstrap import check
 
     check(level, resamples)  # reading takes longer
-    study = read(paths, task, any_version)
+    study = read_study(paths, task, any_version)
     arm = None if baseline is None else study.arm(baseline)
     found = compare(study, arm, measure, pool, level, resamples, seed)
     if as_json or shown == "json":

@@ -133,8 +133,7 @@ def configure(
     trains = not (declared.evaluation_only or recipe or distill)
     learners = _names("learner", learner or (LEARNERS if trains else "zero-shot"))
     recipes, made = _names("recipe", recipe), _names("distill", distill)
-    names = [name.partition(":")[0].strip() for name in (*learners, *recipes)]
-    changes = _changes(assignments, [*names, *made])
+    changes = _changes(assignments, [*learners, *recipes, *made])
     config = StudyConfig.model_validate(
         {
             **rest,
@@ -181,8 +180,9 @@ def _seeds(written: str | None) -> list[int]:
     return [int(word) for word in words]
 
 
-def _changes(assignments: Sequence[str], names: Sequence[str]) -> dict[str, list[str]]:
+def _changes(assignments: Sequence[str], arms: Sequence[str]) -> dict[str, list[str]]:
     """Return assignments by the learner or recipe that they are for; those for all at the empty name."""
+    names = [arm.partition(":")[0].strip() for arm in arms]
     found: dict[str, list[str]] = {}
     for assignment in assignments:
         name, colon, rest = assignment.partition(":")

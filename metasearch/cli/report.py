@@ -59,12 +59,12 @@ def command(
       metasearch report runs/small --task tatoeba -o reports/small
     """
     from metasearch.reports import build, formats
-    from metasearch.results.read import read
+    from metasearch.results.read import read_study
     from metasearch.statistics.bootstrap import check
 
     check(level, resamples)  # what takes no time comes first
     build.refuse(output)
-    study = read(paths, task, any_version)
+    study = read_study(paths, task, any_version)
     arm = None if baseline is None else study.arm(baseline)
     built = build.build(study, arm, measure, level, resamples, seed)
     written = build.write(built, output)

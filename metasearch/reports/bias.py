@@ -1,10 +1,10 @@
 """Tables of language bias: do rankings prefer candidates in the language of the question?"""
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 
+from metasearch.reports.formats import slug
 from metasearch.reports.table import Cell, Line, Table
 from metasearch.results.arms import Arm
 from metasearch.results.bias import DEPTH, Bias, Figures, bias_of_arm
@@ -73,7 +73,7 @@ def _shares(number: int, arm: Arm, bias: Bias) -> Table:
         for asked, row in zip(bias.asked, bias.excess.tolist(), strict=True)
     ]
     return Table(
-        key=f"bias-{number}-{re.sub('[^a-z0-9]+', '-', arm.label.lower()).strip('-')}",
+        key=f"bias-{number}-{slug(arm.label)}",
         title=f"Languages in the top {bias.k} beyond those without bias, {arm.label}",
         heads=("question",),
         columns=bias.languages,

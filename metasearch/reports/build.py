@@ -177,7 +177,7 @@ def _compared(
     try:
         return compare(study, baseline, what.measure, what.pool, level, resamples, seed), []
     except ConfigError as error:  # all that was asked for is checked before: there is nothing to compare with
-        return None, [f"Nothing is compared: {error}."]
+        return None, [f"Nothing is compared: {str(error).removesuffix('.')}."]
 
 
 def _markdown(built: Built) -> str:

@@ -26,7 +26,6 @@ def comparison_table(comparison: Comparison) -> Table:
 
 def language_table(comparison: Comparison) -> Table:
     """Return a line for each arm and language: both means, difference and interval."""
-    percent = _percent(comparison.level)
     return Table(
         key="comparison-languages",
         title=f"{_title(comparison)}: difference from {comparison.baseline.label} by language",
@@ -34,8 +33,8 @@ def language_table(comparison: Comparison) -> Table:
         columns=_columns(comparison),
         lines=_language_lines(comparison),
         notes=(
-            f"*: the {percent} interval excludes 0. These intervals are not corrected for the number of languages: of "
-            f"{round(1 / (1 - comparison.level))} languages without any difference one is expected to be marked.",
+            f"*: the {percent(comparison.level)} interval excludes 0. Not corrected for the number of lines: of "
+            f"{_one_in(comparison.level)} without any difference one is expected to be marked.",
         ),
         unit="× 100",
     )
@@ -75,20 +74,23 @@ def tree(comparison: Comparison) -> dict[str, Any]:
 
 def notes(comparison: Comparison) -> tuple[str, ...]:
     """Return what the figures and marks are, what they do not say, and what is missing: a sentence or two each."""
-    percent, alpha = _percent(comparison.level), f"{1 - comparison.level:.3g}"
+    alpha, many = f"{1 - comparison.level:.3g}", len(comparison.arms)
     counts = _one([each.test.n for each in comparison.arms])
-    many = len(comparison.arms)
+    several = f" Not corrected for the number of learners: of {_one_in(comparison.level)} without any difference one "
+    several += "is expected to be marked."
     lost = max(_undefined(each) for each in comparison.arms)
     return (
         f"{_over(comparison)} Better in: languages on which the learner is above {comparison.baseline.label}.",
-        f"*: the {percent} interval excludes 0 (paired bootstrap, percentiles of {comparison.resamples:,} resamples, "
-        f"seed {comparison.seed}). Questions are resampled within their fold, each together with its translations.",
+        f"*: the {percent(comparison.level)} interval excludes 0 (paired bootstrap, percentiles of "
+        f"{comparison.resamples:,} resamples, seed {comparison.seed}). Questions are resampled within their fold, each "
+        f"together with its translations; those of one article count as independent.{several if many > 1 else ''}",
         f"†: p (Holm) is below {alpha}: a two-sided paired t-test over {counts} fold × language means, corrected for "
         f"{many} {'comparison' if many == 1 else 'comparisons'}. d_z: mean difference / its standard deviation over "
         "these means.",
         "Trust * before †: fold × language means are not independent, since languages are translations of the same "
-        "questions, so p may be too small. Neither says what training with other seeds would change.",
-        *([f"Up to {lost} resamples on which a correlation is undefined were left out."] if lost else []),
+        "questions and folds share training data, so p may be too small. * takes the trained models as they are: it "
+        "does not say what training with other seeds would change.",
+        *([f"Up to {lost} resamples on which a figure is undefined were left out."] if lost else []),
         *comparison.missing,
     )
 
@@ -115,8 +117,7 @@ def _title(comparison: Comparison) -> str:
 
 
 def _columns(comparison: Comparison) -> tuple[str, ...]:
-    percent = _percent(comparison.level)
-    return comparison.measure, comparison.baseline.label, "difference", f"{percent} from", "to"
+    return comparison.measure, comparison.baseline.label, "difference", f"{percent(comparison.level)} from", "to"
 
 
 def _mean(each: Compared) -> tuple[Cell, ...]:
@@ -131,10 +132,10 @@ def _mean(each: Compared) -> tuple[Cell, ...]:
 def _tests(each: Compared) -> tuple[Cell, ...]:
     test = each.test
     return (
-        _number(test.t, "+.2f"),
+        _number(test.t, "+z.2f"),
         _number(test.p, ".4f"),
         _number(each.adjusted, ".4f"),
-        _number(test.effect, "+.2f"),
+        _number(test.effect, "+z.2f"),
         Cell(text=f"{each.wins} of {len(each.languages)}"),
     )
 
@@ -162,7 +163,7 @@ def _ends(interval: Interval) -> tuple[Cell, Cell]:
 
 
 def _signed(value: float, mark: str = "") -> Cell:
-    return Cell(value, mark=mark, text=f"{100 * value:+.2f}")
+    return Cell(value, mark=mark, text=f"{100 * value:+z.2f}")
 
 
 def _number(value: float | None, how: str) -> Cell:
@@ -173,8 +174,14 @@ def _number(value: float | None, how: str) -> Cell:
     return Cell(value, text="<0.0001" if small else format(value, how))
 
 
-def _percent(level: float) -> str:
+def percent(level: float) -> str:
+    """Return a level as it is printed: `95%`."""
     return f"{100 * level:.4g}%"
+
+
+def _one_in(level: float) -> int:
+    """Return of how many true null hypotheses one is rejected by intervals of a level, in the mean."""
+    return round(1 / (1 - level))
 
 
 def _one(numbers: Sequence[int]) -> str:

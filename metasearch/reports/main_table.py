@@ -14,7 +14,7 @@ MANY = 14
 """From this many languages on, a table has a line for each language, and learners side by side."""
 NO_MODE = "–"
 UNIT = "× 100"
-BEST = "Best of each language bold, second best in italics; values that are equal as printed share a place."
+BEST = "Best of each {} bold, second best in italics; values that are equal as printed share a place."
 
 
 def main_table(study: Study, what: What, key: str = "main", marks: Mapping[Arm, str] | None = None) -> Table:
@@ -35,7 +35,7 @@ def main_table(study: Study, what: What, key: str = "main", marks: Mapping[Arm, 
         for arm in arms
     }
     names = (*(_named(of, languages) for of in languages), MEAN)
-    notes = (*taken_over(study, arms, what), *((BEST,) if len(arms) > 1 else ()))
+    notes = (*taken_over(study, arms, what), *((BEST.format("language"),) if len(arms) > 1 else ()))
     table = of_arms(key, f"{study.task}: {what}", arms, rows, names, complete(study, arms, what), notes)
     return turned(table) if len(languages) > MANY else table
 
@@ -72,6 +72,30 @@ def pool_table(study: Study, what: What, key: str = "pools") -> Table | None:
     title = f"{study.task}: {what.measure} by pool, {what.split}"
     best = complete(study, arms, what)
     return of_arms(key, title, arms, rows, study.pools, best, notes) if len(pools) > 1 else None
+
+
+def group_table(study: Study, what: What, key: str = "groups") -> Table | None:
+    """Return learners × groups of languages, the mean over the languages of each; None of a task without groups."""
+    sizes: dict[str, str] = {}
+    rows: dict[Arm, dict[str, float]] = {}
+    for arm in ordered(study):
+        values: dict[str, dict[int, list[float]]] = {}
+        for scored in study.of(arm):
+            for name, row in scored.groups(what.measure, what.pool, what.split).items():
+                sizes[name] = f"{row['found']} of {row['listed']}"
+                values.setdefault(name, {}).setdefault(scored.fold, []).append(row["value"])
+        if values:
+            rows[arm] = {name: fmean(map(fmean, folds.values())) for name, folds in values.items()}
+    if not rows:
+        return None
+    there = "; ".join(f"{name}: {size}" for name, size in sizes.items())
+    notes = (
+        f"Mean over the languages of a group that are there ({there}); seeds are averaged, then folds.",
+        BEST.format("group"),
+    )
+    cells = {arm: [Cell(own.get(name)) for name in sizes] for arm, own in rows.items()}
+    title = f"{study.task}: {what}, groups of languages"
+    return of_arms(key, title, list(rows), cells, tuple(sizes), complete(study, list(rows), what), notes)
 
 
 def ordered(study: Study) -> list[Arm]:

@@ -1,16 +1,18 @@
 """Means of the scores of an arm, as the tables show them.
 
-Seeds are averaged first, within a fold; then folds. The standard deviation is that of the folds' means (of the seeds'
-means where there is one fold): the spread that another cut of the data would show.
+Seeds are averaged first, within a fold; then folds. The standard deviation is that of the folds' means: how much they
+differ with the data they are tested and trained on. Where a study has one fold, it is that of the seeds' means.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
+from metasearch.results import paired
 from metasearch.results.arms import Arm
+from metasearch.results.compare import over_folds
 from metasearch.results.study import Study
-from metasearch.statistics.summary import Summary, summary
+from metasearch.statistics.summary import Summary
 
 Key = tuple[str, str]
 """Language of the questions and of the candidates."""
@@ -39,12 +41,10 @@ class What:
 
 def by_fold(study: Study, arm: Arm, what: What) -> dict[int, dict[Key, float]]:
     """Return fold → language and candidate language → value, averaged over the seeds that the arm has there."""
-    found: dict[int, list[Mapping[Key, float]]] = {}
-    for scored in study.of(arm):
-        values = scored.values(what.measure, what.pool, what.split)
-        if values:
-            found.setdefault(scored.fold, []).append(values)
-    return {fold: _averaged(seeds) for fold, seeds in found.items()}
+    return {
+        fold: _averaged(each.values(what.measure, what.pool, what.split) for each in runs)
+        for fold, runs in paired.by_fold(study, arm, what.measure, what.pool, what.split).items()
+    }
 
 
 def by_language(study: Study, arm: Arm, what: What) -> dict[Key, float]:
@@ -54,13 +54,12 @@ def by_language(study: Study, arm: Arm, what: What) -> dict[Key, float]:
 
 def over_languages(study: Study, arm: Arm, what: What) -> Summary | None:
     """Return the mean over languages, seeds and folds, and its spread; None where the arm has no such scores."""
-    folds = [fmean(values.values()) for values in by_fold(study, arm, what).values()]
-    if not folds:
+    groups = list(paired.by_fold(study, arm, what.measure, what.pool, what.split).values())
+    if not groups:
         return None
-    if len(folds) > 1:
-        return summary(folds, "folds")
-    seeds = [scored.values(what.measure, what.pool, what.split) for scored in study.of(arm)]
-    return summary([fmean(values.values()) for values in seeds if values], "seeds")
+    found = over_folds(groups, what.measure, what.pool, what.split)
+    # The spread over the seeds of an only fold must not stand among spreads over folds.
+    return replace(found, sd=None) if len(groups) == 1 < len(study.folds) else found
 
 
 def taken_over(study: Study, arms: Sequence[Arm], what: What) -> list[str]:
@@ -71,10 +70,11 @@ def taken_over(study: Study, arms: Sequence[Arm], what: What) -> list[str]:
     if len(folds) > 1:
         first = " (the seeds of a fold averaged first)" if len(seeds) > 1 else ""
         said = [f"Mean ± sample standard deviation over {len(folds)} folds{first}."]
-    elif len(seeds) > 1:
+    elif len(seeds) > 1 and len(study.folds) == 1:
         said = [f"Mean ± sample standard deviation over {len(seeds)} seeds on fold {_listed(folds)}."]
     else:
-        said = [f"One fold ({_listed(folds)}) and one seed ({_listed(seeds)}): nothing is said of the spread."]
+        each = f"one seed ({_listed(seeds)})" if len(seeds) == 1 else f"the mean over {len(seeds)} seeds"
+        said = [f"One fold ({_listed(folds)}) and {each}: nothing is said of the spread."]
     lacking = [
         f"{arm.label} has {len(found)} of {len(folds)} folds (not {_listed(set(folds) - set(found))})"
         for arm, found in have.items()

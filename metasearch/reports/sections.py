@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from metasearch.reports.bias import bias_tables
+from metasearch.reports.charts.chart import Chart
 from metasearch.reports.charts.curves import curves
 from metasearch.reports.charts.dots import Dots, Names, dot_chart
 from metasearch.reports.charts.forest import Estimate, forest
 from metasearch.reports.charts.heatmap import Matrix, heatmap
-from metasearch.reports.compared import comparison_table, language_table
+from metasearch.reports.compared import comparison_table, language_table, percent
 from metasearch.reports.explorer_section import explorer_section
 from metasearch.reports.facts import fact_table, run_table
-from metasearch.reports.formats import slug
-from metasearch.reports.main_table import fold_table, main_table, pool_table, seed_table
+from metasearch.reports.formats import slug, titled
+from metasearch.reports.main_table import fold_table, group_table, main_table, pool_table, seed_table
 from metasearch.reports.matrix import matrix_tables
 from metasearch.reports.means import What, over_languages
 from metasearch.reports.modes import mode_table
@@ -37,7 +38,7 @@ class Part:
 
 
 def scores(study: Study, what: What, comparison: Comparison | None) -> Part:
-    """Return the main table, and scores of the dev data, of other measures and pools, by fold and by seed."""
+    """Return the main table, and others: other measures, groups of languages, by fold, by seed, other pools, dev."""
     marks = {each.arm: each.mark for each in comparison.arms} if comparison else {}
     main = main_table(study, what, "main", marks)
     if comparison and any(marks.values()):
@@ -46,13 +47,13 @@ def scores(study: Study, what: What, comparison: Comparison | None) -> Part:
     others = [
         main_table(study, replace(what, measure=m), f"main-{slug(m)}") for m in study.measures if m != what.measure
     ]
-    more = [fold_table(study, what), seed_table(study, what), pool_table(study, what)]
+    more = [make(study, what) for make in (group_table, fold_table, seed_table, pool_table)]
     tables = [table for table in (main, *others, *more, *dev) if table and table.lines]
     return Part(Section("scores", "Scores", tables=tuple(tables)), tuple(tables))
 
 
 def comparison_part(comparison: Comparison | None, why: Sequence[str]) -> Part:
-    """Return the differences to the baseline: in words, as a forest plot, and in numbers.
+    """Return the differences from the baseline: in words, as a forest plot, and in numbers.
 
     Args:
         comparison: with the baseline; None where nothing can be compared.
@@ -63,10 +64,10 @@ def comparison_part(comparison: Comparison | None, why: Sequence[str]) -> Part:
     name = f"{comparison.measure} less that of {comparison.baseline.label}, × 100"
     estimates = [Estimate(e.arm.label, e.difference, e.interval.low, e.interval.high, e.mark) for e in comparison.arms]
     notes = (
-        f"Bars are {100 * comparison.level:g} % intervals of the paired bootstrap over questions.",
+        f"Bars are {percent(comparison.level)} intervals of the paired bootstrap over questions.",
         _marks(comparison),
     )
-    title = f"Difference to {comparison.baseline.label}"
+    title = f"Difference from {comparison.baseline.label}"
     chart = forest("differences", title, estimates, name, notes)
     tables = (comparison_table(comparison), language_table(comparison))
     said = (*(difference(each, comparison.baseline) for each in comparison.arms), *why)
@@ -98,9 +99,7 @@ def matrices(study: Study, what: What) -> Part | None:
     """Return question by candidate language of each arm, as heat maps; None of a task that has no such scores."""
     tables = matrix_tables(study, what.measure)
     said = ("Questions of one language search the candidates of one language; the diagonal is monolingual.",)
-    section = Section(
-        "languages", "Languages of questions and candidates", said, tuple(heatmap(_matrix(table)) for table in tables)
-    )
+    section = Section("languages", "Languages of questions and candidates", said, _heatmaps(tables))
     return Part(section, tuple(tables)) if tables else None
 
 
@@ -109,7 +108,7 @@ def bias(study: Study) -> Part | None:
     tables = bias_tables(study)
     if not tables:
         return None
-    charts = tuple(heatmap(replace(_matrix(table), diverging=True)) for table in tables[1:])
+    charts = _heatmaps(tables[1:], diverging=True)
     said = ("Does a ranking of the candidates of all languages prefer those in the language of the question?",)
     return Part(Section("language-bias", "Language bias", said, charts, (tables[0],)), tuple(tables))
 
@@ -135,21 +134,32 @@ def facts(study: Study) -> Part:
     return Part(Section("run-facts", "Run facts", tables=tables), tables)
 
 
-def _matrix(table: Table) -> Matrix:
-    """Return a table of question by candidate language as what a heat map shows."""
-    rows, values = (
-        [line.heads[0] for line in table.lines],
-        [tuple(c.value for c in line.cells) for line in table.lines],
-    )
-    return Matrix(
-        table.key, table.title, "questions", "candidates", tuple(rows), table.columns, tuple(values), table.notes
+def _heatmaps(tables: Sequence[Table], diverging: bool = False) -> tuple[Chart, ...]:
+    """Return a heat map of each table of question by candidate language; a colour is the same value in all of them."""
+    cells = [[tuple(cell.value for cell in line.cells) for line in table.lines] for table in tables]
+    every = tuple(value for rows in cells for row in rows for value in row if value is not None)
+    return tuple(
+        heatmap(
+            Matrix(
+                table.key,
+                titled(table),
+                "questions",
+                "candidates",
+                tuple(line.heads[0] for line in table.lines),
+                table.columns,
+                tuple(rows),
+                table.notes,
+                diverging,
+                also=every,
+            )
+        )
+        for table, rows in zip(tables, cells, strict=True)
     )
 
 
 def _marks(comparison: Comparison) -> str:
-    level = f"{100 * comparison.level:g} %"
     return (
-        f"* the {level} interval of the difference to {comparison.baseline.label} excludes 0 (paired bootstrap over "
-        f"questions); † Holm-adjusted p of the paired t-test over fold × language means is below "
-        f"{1 - comparison.level:.3g}."
+        f"* the {percent(comparison.level)} interval of the difference from {comparison.baseline.label} excludes 0 "
+        "(paired bootstrap over questions); † Holm-adjusted p of the paired t-test over fold × language means is "
+        f"below {1 - comparison.level:.3g}."
     )

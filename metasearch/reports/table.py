@@ -67,8 +67,8 @@ class Table:
     unit: str = field(default="")
 
     def shown(self, cell: Cell) -> str:
-        """Return a cell as plain text, without its place and mark: `57.04` or `57.04 ± 2.90`."""
+        """Return a cell as plain text, without its place and mark: `57.04` or `57.04 ± 2.90`; never `-0.00`."""
         if cell.text or cell.value is None:
             return cell.text
-        value = f"{self.scale * cell.value:.{self.decimals}f}"
+        value = f"{self.scale * cell.value:z.{self.decimals}f}"
         return value if cell.spread is None else f"{value} ± {self.scale * cell.spread:.{self.decimals}f}"

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from metasearch.reports.charts.svg import minus
+from metasearch.reports.compared import percent
 from metasearch.reports.main_table import ordered
 from metasearch.reports.means import What, complete, over_languages
 from metasearch.results.arms import Arm
@@ -25,22 +27,31 @@ def verdict(study: Study, what: What, comparison: Comparison | None) -> tuple[st
     said = [_winner(known, what), *_limits(study)]
     if comparison is not None:
         others = [each for each in comparison.arms if each.arm in known]
-        said += [difference(max(others, key=lambda each: known[each.arm]), comparison.baseline)] if others else []
+        said += _largest(max(others, key=lambda each: known[each.arm]), comparison) if others else []
         plain = [each for each in comparison.arms if each.arm.learner == FINE_TUNE]
         said += [_fine_tuning(each, comparison.baseline) for each in plain if comparison.baseline.zero_shot]
     return tuple(said)
 
 
 def difference(each: Compared, baseline: Arm) -> str:
-    """Return a difference to the baseline in a sentence, with its interval, test and effect size."""
+    """Return a difference from the baseline in a sentence, with its interval, test and effect size."""
     low, high, test = each.interval.low, each.interval.high, each.test
     said = f"{each.arm.label} less {baseline.label}: {_signed(each.difference)}"
     if low is not None and high is not None:
         away = "without 0: significant" if each.interval.excludes(0.0) else "with 0 in it: not significant"
-        said += f", {100 * each.level:g} % bootstrap interval over questions {_signed(low)} to {_signed(high)}, {away}"
+        said += f", {percent(each.level)} bootstrap interval over questions {_signed(low)} to {_signed(high)}, {away}"
     if each.adjusted is not None:
         said += f"; paired t-test over {test.n} fold × language means, Holm-adjusted p {_p(each.adjusted)}"
     return f"{said}; better in {each.wins} of {len(each.languages)} languages."
+
+
+def _largest(each: Compared, comparison: Comparison) -> list[str]:
+    """Say how the highest learner differs from the baseline, and, where it was one of several, what that does to it."""
+    said = [difference(each, comparison.baseline)]
+    if comparison.arms[1:]:
+        many = len(comparison.arms)
+        said.append(f"It is the highest of {many} on the same test data, for which its interval is not corrected.")
+    return said
 
 
 def _winner(means: Mapping[Arm, float], what: What) -> str:
@@ -59,10 +70,12 @@ def _winner(means: Mapping[Arm, float], what: What) -> str:
 
 def _limits(study: Study) -> list[str]:
     """Say how far the verdict goes, where it does not go far."""
+    said = []
     if len(study.folds) == 1:
-        seeds = "" if len(study.seeds) > 1 else " and one seed"
-        return [f"This is one fold{seeds}: nothing is said of how it would be with another cut of the data."]
-    return []
+        said.append("This is one fold: nothing is said of how it would be with another cut of the data.")
+    if len(study.seeds) == 1 and any(not arm.zero_shot for arm in study.arms):
+        said.append("This is one seed: nothing is said of how it would be if training were repeated.")
+    return said
 
 
 def _fine_tuning(each: Compared, baseline: Arm) -> str:
@@ -76,11 +89,11 @@ def _fine_tuning(each: Compared, baseline: Arm) -> str:
 
 
 def _shown(value: float) -> str:
-    return f"{100 * value:.2f}"
+    return f"{100 * value:z.2f}"
 
 
 def _signed(value: float) -> str:
-    return f"{100 * value:+.2f}".replace("-", "−")
+    return minus(f"{100 * value:+z.2f}")
 
 
 def _p(value: float) -> str:

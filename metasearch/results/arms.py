@@ -117,7 +117,9 @@ def _differences(hashes: Sequence[str], known: Mapping[str, Settings]) -> dict[s
     hashed = {value: f"settings {value}" for value in hashes}
     if not all(value in known for value in hashed):
         return hashed
-    every = {key: {known[value].get(key, "none") for value in hashed} for key in set().union(*(known[v] for v in hashed))}
+    every = {
+        key: {known[value].get(key, "none") for value in hashed} for key in set().union(*(known[v] for v in hashed))
+    }
     keys = sorted(key for key, values in every.items() if len(values) > 1)
     if not 0 < len(keys) <= _SHOWN:
         return hashed

@@ -4,7 +4,9 @@ Two answers are given to "is it different?", and kept apart:
 
 - `*`: the interval of the paired bootstrap over questions excludes 0. This is the one to trust. A question is
   resampled together with all its translations, within its fold, and both arms are scored on the same resamples. It
-  says what other questions would change, not what training again would: seeds are averaged before.
+  says what other questions would change, not what training again would: seeds are averaged before. Questions of one
+  article count as independent; and it is not corrected for the number of arms, so that of 20 that do not differ one
+  is expected to be marked.
 - `†`: a paired t-test over fold × language means, after Holm's correction. Papers report it. Its n counts the
   languages as if they were independent, but they are translations of the same questions, and folds share training
   data; so its p-values are too small where languages move together. A t-test on means of bootstrap resamples would be
@@ -13,6 +15,7 @@ Two answers are given to "is it different?", and kept apart:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 import numpy as np
 
@@ -216,7 +219,7 @@ def _compared(
     )
 
 
-def over_folds(groups: Sequence[Runs], measure: str, pool: str) -> Summary:
+def over_folds(groups: Sequence[Runs], measure: str, pool: str, split: str = "test") -> Summary:
     """Return the mean over folds of the mean over languages, and its deviation.
 
     Args:
@@ -224,8 +227,9 @@ def over_folds(groups: Sequence[Runs], measure: str, pool: str) -> Summary:
             the folds; with one fold it is that of its seeds.
         measure: such as `map@20`.
         pool: such as `multilingual`.
+        split: `test` or `dev`.
     """
-    means = [[float(np.mean(list(each.values(measure, pool).values()))) for each in group] for group in groups]
+    means = [[fmean(each.values(measure, pool, split).values()) for each in group] for group in groups]
     if len(means) == 1 and len(means[0]) > 1:
         return summary(means[0], "seeds")
-    return summary([float(np.mean(seeds)) for seeds in means], "folds")
+    return summary([fmean(seeds) for seeds in means], "folds")

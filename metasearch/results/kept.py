@@ -146,7 +146,12 @@ def load(path: Path) -> tuple[Kept, dict[str, Any]]:
 
 
 def _read(file: Any, about: Mapping[str, Any]) -> Kept:
-    units = {(pool, language, inside): tuple(ids) for pool, language, inside, ids in about["units"]}
+    # A question is asked in many cells: its id is held once, and so are the ids of cells with the same questions.
+    once: dict[Any, Any] = {}
+    units = {}
+    for pool, language, inside, listed in about["units"]:
+        ids = tuple(once.setdefault(unit, unit) for unit in listed)
+        units[pool, language, inside] = once.setdefault(ids, ids)
     columns = {tuple(key): file[f"column{i}"] for i, key in enumerate(about["columns"])}
     for (name, *cell), values in columns.items():
         if values.shape != (len(units[tuple(cell)]),):  # type: ignore[index]

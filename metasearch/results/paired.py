@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError, DataError
 from metasearch.results.arms import Arm
-from metasearch.results.kept import Cell
+from metasearch.results.kept import Cell, Kept
 from metasearch.results.study import Scored, Study
 from metasearch.statistics import weighted
 
@@ -57,30 +57,30 @@ def sample(found: Sequence[Scored], measure: str, pool: str) -> Sample:
         RunFolderError: a run kept no questions.
         DataError: what was kept is damaged, of other questions, or not what `results.jsonl` was computed from.
     """
-    first = found[0]
-    cells = tuple(sorted(cell for cell in first.kept.units if cell[0] == pool))
-    ids = tuple(first.kept.units[cell] for cell in cells)
+    first, kept = found[0], [each.kept for each in found]
+    cells = tuple(sorted(cell for cell in kept[0].units if cell[0] == pool))
+    ids = tuple(kept[0].units[cell] for cell in cells)
     names = ("predicted", "gold") if measure in _CORRELATIONS else (measure,)
-    for each in found:
-        if tuple(each.kept.units.get(cell) for cell in cells) != ids:
+    for each, own in zip(found, kept, strict=True):
+        if tuple(own.units.get(cell) for cell in cells) != ids:
             raise DataError(f"{first.run.path} and {each.run.path}: fold {first.fold} has other test questions in each")
-        if not cells or any((name, *cell) not in each.kept.columns for name in names for cell in cells):
+        if not cells or any((name, *cell) not in own.columns for name in names for cell in cells):
             raise DataError(f"{each.run.path}: no {measure} of each question was kept in pool {pool}")
-    units = {unit: i for i, unit in enumerate(sorted({unit for own in ids for unit in own}))}
-    rows = [np.array([units[unit] for unit in own]) for own in ids]
+    units = {unit: i for i, unit in enumerate(sorted({unit for asked in ids for unit in asked}))}
+    rows = [np.array([units[unit] for unit in asked]) for asked in ids]
     if measure in _CORRELATIONS:
-        statistic = _correlation(found, cells, rows, measure)
+        statistic = _correlation(kept, cells, rows, measure)
     else:
-        statistic = _mean(found, cells, rows, measure, len(units))
+        statistic = _mean(kept, cells, rows, measure, len(units))
     made = Sample(cells, ids, len(units), statistic, str(first.run.path))
     _as_scored(found, made, measure, pool)
     return made
 
 
 def _mean(
-    found: Sequence[Scored], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str, units: int
+    found: Sequence[Kept], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str, units: int
 ) -> Callable[[Array], Array]:
-    columns = [np.mean([each.kept.columns[measure, *cell] for each in found], axis=0) for cell in cells]
+    columns = [np.mean([each.columns[measure, *cell] for each in found], axis=0) for cell in cells]
     sums: Array = np.stack(
         [np.bincount(r, column, units).astype(np.float64) for r, column in zip(rows, columns, strict=True)], axis=1
     )
@@ -89,11 +89,9 @@ def _mean(
 
 
 def _correlation(
-    found: Sequence[Scored], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str
+    found: Sequence[Kept], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str
 ) -> Callable[[Array], Array]:
-    pairs = [
-        [(each.kept.columns["predicted", *cell], each.kept.columns["gold", *cell]) for each in found] for cell in cells
-    ]
+    pairs = [[(each.columns["predicted", *cell], each.columns["gold", *cell]) for each in found] for cell in cells]
     correlate = _CORRELATIONS[measure]
 
     def statistic(weights: Array) -> Array:
@@ -135,11 +133,11 @@ class Pairing:
     notes: tuple[str, ...]
 
 
-def by_fold(study: Study, arm: Arm, measure: str, pool: str) -> dict[int, Runs]:
+def by_fold(study: Study, arm: Arm, measure: str, pool: str, split: str = "test") -> dict[int, Runs]:
     """Return fold → runs of an arm with scores in the pool, one a seed."""
     folds: dict[int, Runs] = {}
     for each in study.of(arm):
-        if each.values(measure, pool):
+        if each.values(measure, pool, split):
             folds[each.fold] = (*folds.get(each.fold, ()), each)
     return folds
 

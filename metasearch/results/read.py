@@ -18,7 +18,7 @@ from metasearch.results.together import grouped, require_agreement
 STUDY_FILE = "study.yaml"
 
 
-def read(paths: Sequence[Path], task: str | None = None, any_version: bool = False) -> Study:
+def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool = False) -> Study:
     """Return what runs and studies have, as one. A run that is found twice counts once.
 
     Args:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from metasearch.results.kept import Kept, kept_at, load
 
 Row = Mapping[str, Any]
 MEAN = "mean"
+_HELD = 32
+"""Runs of which the kept questions are held at a time: some megabytes each, and a study has hundreds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,16 +63,17 @@ class Scored:
     run: Run
     rows: tuple[Row, ...]
 
-    @cached_property
+    @property
     def kept(self) -> Kept:
-        """What was kept of each test question.
+        """What was kept of each test question; it is read when asked for, and again when many others were since.
 
         Raises:
             RunFolderError: the run kept nothing.
             DataError: the file is damaged.
         """
         row = self.rows[0]
-        return load(kept_at(self.run.path, row["task"], row["learner"], "test"))[0]
+        path = kept_at(self.run.path, row["task"], row["learner"], "test")
+        return _kept(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
     def values(self, measure: str, pool: str, split: str = "test") -> dict[tuple[str, str], float]:
         """Return language and candidate language → value, without means."""
@@ -81,6 +84,20 @@ class Scored:
             and row["language"] != MEAN
             and "found" not in row
         }
+
+    def groups(self, measure: str, pool: str, split: str = "test") -> dict[str, Row]:
+        """Return name → row of each group of languages that has a mean of its own; `found` of `listed` are there."""
+        return {
+            row["language"].removeprefix("group "): row
+            for row in self.rows
+            if (row["measure"], row["pool"], row["split"]) == (measure, pool, split) and "found" in row
+        }
+
+
+@lru_cache(maxsize=_HELD)
+def _kept(path: Path, changed: int) -> Kept:
+    """Return what a file has; one that has `changed` since is read anew."""
+    return load(path)[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from metasearch.errors import ConfigError, DataError
 from metasearch.results.arms import Arm, arm_of, labelled, settings_of
@@ -59,10 +60,13 @@ def grouped(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
     """
     by_arm: dict[Arm, dict[tuple[int, int], dict[int, Own]]] = {}
     settings = {}
+    known: dict[tuple[Any, ...], Arm] = {}  # a run has hundreds of rows of one or two arms
     for run, row in rows:
-        arm = arm_of(row, run.config, run.source)
-        if arm.settings not in settings:
-            settings[arm.settings] = settings_of(run.config)
+        key = id(run), row["learner"], row["encoder"], row.get("mode"), row.get("recipe")
+        if key not in known:
+            known[key] = arm_of(row, run.config, run.source)
+            settings[known[key].settings] = settings_of(run.config)
+        arm = known[key]
         runs = by_arm.setdefault(arm, {}).setdefault((row["fold"], row["seed"]), {})
         runs.setdefault(id(run), (run, []))[1].append(row)
     chosen: dict[tuple[Arm, int, int], Own] = {}
@@ -70,11 +74,11 @@ def grouped(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
         apart = not arm.zero_shot and any(len({run.source for run, _ in runs.values()}) > 1 for runs in cells.values())
         for (fold, seed), runs in cells.items():
             for run, own in runs.values():
-                key = replace(arm, source=run.source) if apart else arm, fold, seed
-                if key not in chosen:
-                    chosen[key] = run, own
+                cell = replace(arm, source=run.source) if apart else arm, fold, seed
+                if cell not in chosen:
+                    chosen[cell] = run, own
                 else:
-                    _require_same(chosen[key], (run, own), arm)
+                    _require_same(chosen[cell], (run, own), arm)
     arms = list(dict.fromkeys(arm for arm, _, _ in chosen))
     named = dict(zip(arms, labelled(arms, settings), strict=True))
     scored = [Scored(named[arm], fold, seed, run, tuple(own)) for (arm, fold, seed), (run, own) in chosen.items()]

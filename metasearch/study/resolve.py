@@ -71,8 +71,8 @@ def arms_of(
         fits = 0
         for mode in own:
             benchmark = benchmarks.get(mode) or benchmarks.setdefault(mode, _benchmark(mode, config))
-            asked = (name, None) if flag == "learner" else (None, name)
-            chosen = choose_recipe(mode, config.encoder, *asked, changed, config.include)
+            learner, recipe = (name, None) if flag == "learner" else (None, name)
+            chosen = choose_recipe(mode, config.encoder, learner, recipe, changed, config.include)
             if not _fits(chosen, benchmark, name):
                 continue
             fits += 1

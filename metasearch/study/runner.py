@@ -6,7 +6,7 @@ from pathlib import Path
 from metasearch.catalog import load_benchmark
 from metasearch.engine.run_folder import versions
 from metasearch.errors import CellsFailed, ConfigError, DataError
-from metasearch.results.read import read
+from metasearch.results.read import read_study
 from metasearch.results.study import Study
 from metasearch.study.board import Board, Place, Unwatched, Watcher
 from metasearch.study.config import StudyConfig
@@ -111,7 +111,7 @@ def _finish(study: StudyFolder, board: Board) -> Study:
     lost = board.within("failed", "skipped")
     if not any(place.cell.listed for place in board.within("done")):
         raise _failed(study, lost)
-    found = read([study.path])
+    found = read_study([study.path])
     study.write(study.path / "results.jsonl", results(found))
     study.write(study.report, report(found))
     if lost:

@@ -105,7 +105,7 @@ def thinned(points: Points, most: int = _POINTS) -> Points:
 def dev_chart(found: Sequence[History]) -> Chart:
     """Return the chart of dev scores; where there are many arms, a picture for each learner."""
     title, name = "Dev score while learning", "dev score × 100"
-    says = "{:.2f}".format
+    says = "{:z.2f}".format
     series = [_dev_series(h) for h in found]
     if len(found) <= _TOGETHER:
         svg = line_chart(title, _numbered(series), Look("outer step", name, says=says))
@@ -185,8 +185,8 @@ def _pieces(points: Points) -> tuple[Points, ...]:
 
 def _loss_line(term: str, phase: str, raw: Points) -> Line:
     at, lowest = min(raw, key=lambda point: point[1])
-    shown = (f"{raw[0][1]:.4g}", f"{raw[-1][1]:.4g}", f"{lowest:.4g}", f"{at:.0f}")
-    return Line((term, phase), tuple(Cell(text=text) for text in shown))
+    values = tuple(Cell(value, text=f"{value:.4g}") for value in (raw[0][1], raw[-1][1], lowest))
+    return Line((term, phase), (*values, Cell(at, text=f"{at:.0f}")))
 
 
 def _loss_notes(found: History, raw: Iterable[Points]) -> tuple[str, ...]:

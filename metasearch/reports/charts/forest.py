@@ -17,7 +17,7 @@ _WIDE, _STEP = 460.0, 46.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """A difference to the baseline.
+    """A difference from the baseline.
 
     Attributes:
         label: what is compared.
@@ -93,9 +93,9 @@ def _text(estimate: Estimate, scale: float, decimals: int) -> str:
     """Return a difference as text: `+0.61 [0.20, 1.03]*`."""
     if not math.isfinite(estimate.value):
         return "not known"
-    shown = f"{scale * estimate.value:+.{decimals}f}"
+    shown = f"{scale * estimate.value:+z.{decimals}f}"
     if estimate.low is not None and estimate.high is not None:
-        shown += f" [{scale * estimate.low:.{decimals}f}, {scale * estimate.high:.{decimals}f}]"
+        shown += f" [{scale * estimate.low:z.{decimals}f}, {scale * estimate.high:z.{decimals}f}]"
     return f"{minus(shown)}{estimate.mark}"
 
 

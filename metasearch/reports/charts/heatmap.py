@@ -52,7 +52,7 @@ class Matrix:
     def said(self, value: float) -> str:
         """Return a value as it is written."""
         sign = "+" if self.diverging else ""
-        return minus(f"{self.scale * value:{sign}.{self.decimals}f}")
+        return minus(f"{self.scale * value:{sign}z.{self.decimals}f}")
 
 
 def heatmap(matrix: Matrix) -> Chart:

@@ -109,5 +109,4 @@ class Drawing:
 
 def _number(value: float) -> str:
     """Return a coordinate with at most one decimal."""
-    text = f"{value:.1f}".removesuffix(".0")
-    return "0" if text == "-0" else text
+    return f"{value:z.1f}".removesuffix(".0")
