@@ -4,6 +4,7 @@ from pathlib import Path
 
 from metasearch.catalog import Benchmark, load_benchmark
 from metasearch.data.corpus.files import find
+from metasearch.data.library import Library
 from metasearch.data.stages import Stage
 from metasearch.distillation.config import DistillConfig
 from metasearch.distillation.roles import Roles
@@ -46,7 +47,10 @@ def benchmarks_of(config: DistillConfig) -> list[Benchmark]:
     if config.student and "student" not in config.used:
         raise ConfigError(f"--student: no chosen stage of recipe '{recipe.recipe}' trains it")
     Roles(config)
-    return [load_benchmark(task, None, 0, config.data, config.include) for task in config.evaluate]
+    # The folder of the data is that of all tasks; one whose data lies beside it needs none.
+    library = Library(config.include)
+    places = {task: None if library.task(task).data else config.data for task in config.evaluate}
+    return [load_benchmark(task, None, 0, data, config.include) for task, data in places.items()]
 
 
 def roles_of(config: DistillConfig) -> Roles:
