@@ -20,6 +20,7 @@ from metasearch.results.read import read_study
 from metasearch.study import pool
 from metasearch.study.board import Unwatched
 from metasearch.study.cell import Reports, do
+from metasearch.study.config import StudyConfig
 from metasearch.study.folder import StudyFolder
 from metasearch.study.plan import plan
 from metasearch.study.runner import crossval
@@ -220,29 +221,52 @@ def test_a_cell_whose_folder_was_half_made_is_begun_again(whole, tmp_path, begun
     assert [row for row in scores(study) if row["arm"] == "zero-shot"] == zero
 
 
-def test_ctrl_c_stops_all_processes_and_says_how_to_go_on(tmp_path, monkeypatch):
-    stopped = []
+class Busy:
+    """Stands for the process of a cell that is at work until it is stopped, or, if `deaf`, until it is killed."""
 
-    class Busy:
-        def __init__(self, study, name, threads, inbox):
-            self.name, self.inbox = name, inbox
+    deaf = False
+    heard: list[tuple[str, str]]
 
-        def stop(self):
-            stopped.append(self.name)
-            self.inbox.put((self.name, {"ended": Interrupted.exit_code}))
+    def __init__(self, study, name, threads, inbox):
+        self.name, self.code = name, None
 
-    class Impatient(Unwatched):
-        def ticked(self, board):
-            if not stopped:
-                raise KeyboardInterrupt
+    def stop(self):
+        self.heard.append((self.name, "stop"))
+        self.code = None if self.deaf else Interrupted.exit_code
 
-    from metasearch.study.config import StudyConfig
+    def kill(self):
+        self.heard.append((self.name, "kill"))
+        self.code = -signal.SIGKILL
 
+
+class Impatient(Unwatched):
+    """Presses Ctrl-C so many times, each while the table is drawn."""
+
+    def __init__(self, times):
+        self.left = times
+
+    def ticked(self, board):
+        if self.left:
+            self.left -= 1
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("times", "heard", "said"),
+    [
+        (1, ["stop"], "stopped; what was reached is saved"),
+        (2, ["stop", "kill"], "killed; the last checkpoints are there"),
+    ],
+)
+def test_ctrl_c_stops_all_processes_and_again_kills_them(tmp_path, monkeypatch, times, heard, said):
     monkeypatch.setattr(pool, "Worker", Busy)
+    monkeypatch.setattr(Busy, "heard", [], raising=False)
+    monkeypatch.setattr(Busy, "deaf", times == 2)
     config = StudyConfig(task="demo-sts", encoder="tiny", folds=(0, 1, 2))
-    with pytest.raises(Interrupted, match="Go on with the same command, or: metasearch crossval --resume"):
-        crossval(config, tmp_path / "study", jobs=2, watcher=Impatient())
-    assert stopped == ["zero-shot/fold-0-seed-0", "zero-shot/fold-1-seed-0"]
+    with pytest.raises(Interrupted, match=f"{said}. Go on with the same command, or: metasearch crossval --resume"):
+        crossval(config, tmp_path / "study", jobs=2, watcher=Impatient(times))
+    at_work = ["zero-shot/fold-0-seed-0", "zero-shot/fold-1-seed-0"]
+    assert Busy.heard == [(name, what) for what in heard for name in at_work]
 
 
 def test_an_exit_code_is_said_in_words():

@@ -97,7 +97,7 @@ def test_values_are_put_over_all_recipes_or_one():
     assert rates["maml-trans"] == (0.5, 1e-6)
     assert rates["fine-tune-trans"][0] != 0.5
     assert rates["fine-tune-trans"][1] == 1e-6
-    with pytest.raises(ConfigError, match=r"'mamml' is no part of the study\. Did you mean 'maml'"):
+    with pytest.raises(ConfigError, match=r"'mamml' is not trained in this study\. Did you mean 'maml'"):
         asked(assignments=("mamml:outer.lr=0.5",))
 
 
@@ -109,6 +109,15 @@ def test_values_are_put_over_all_recipes_or_one():
         ({"learner": "mamml"}, "Did you mean 'maml'"),
         ({"learner": "maml:"}, "--learner maml:: expected a name and its mode, such as maml:trans"),
         ({"learner": "maml,"}, "--learner maml,: expected names with a comma between them"),
+        ({"mode": "trams", "learner": "maml:trans"}, "unknown mode 'trams'. Did you mean 'trans'"),
+        ({"learner": ""}, "--learner : expected names with a comma between them"),
+        ({"learner": "zero-shot:trans"}, "zero-shot trains nothing and has no mode"),
+        (
+            {"learner": "zero-shot,maml", "assignments": ("zero-shot:outer.lr=3",)},
+            "'zero-shot' is not trained in this study",
+        ),
+        ({"learner": "zero-shot", "assignments": ("outer.lr=3",)}, "--set outer.lr=3 changes nothing"),
+        ({"seeds": ""}, "'' is no seed; expected whole numbers such as 1,2,3"),
         ({"seeds": "1,x"}, "--seeds 1,x: 'x' is no seed"),
         ({"teacher": "tiny"}, "--teacher goes with --distill RECIPE"),
         ({"task": "tatoeba"}, "for evaluation only"),

@@ -1,6 +1,8 @@
 """Shows the cells of a study on stderr: a live table on a terminal, plain lines elsewhere."""
 
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from rich.text import Text
 from metasearch.study.board import Board, Place, State, Watcher
 
 _EVERY_SECONDS = 60.0
+_STOPPING = "stopping, with checkpoints; Ctrl-C again kills what is at work"
 _MARGIN = 5
 """Lines of a terminal that the rows of cells leave free: head, counts and a little room."""
 _STYLES: dict[State, str] = {
@@ -42,13 +45,17 @@ class Lines:
 
     def __init__(self) -> None:
         self._last = time.monotonic()
+        self._stopping = False
 
     def changed(self, board: Board, place: Place) -> None:
         """Show the new state of a cell."""
         self._line(f"{place.cell.name} {place.state}{_said(place)} ({counted(board)})")
 
     def ticked(self, board: Board) -> None:
-        """Show counts once a minute."""
+        """Show counts once a minute, and once that cells are waited for."""
+        if board.stopping and not self._stopping:
+            self._stopping = True
+            self._line(_STOPPING)
         now = time.monotonic()
         if now - self._last >= _EVERY_SECONDS:
             self._last = now
@@ -72,13 +79,33 @@ class Shown:
     def changed(self, board: Board, place: Place) -> None:
         """Show the new state of a cell."""
         if place.state in ("failed", "skipped"):
-            self._live.console.print(Text(f"{place.cell.name} {place.state}{_said(place)}", _STYLES[place.state]))
+            with _whole():
+                self._live.console.print(Text(f"{place.cell.name} {place.state}{_said(place)}", _STYLES[place.state]))
         self.ticked(board)
 
     def ticked(self, board: Board) -> None:
         """Show how far the cells are."""
         rows = max(1, self._live.console.height - _MARGIN)
-        self._live.update(table(board, rows), refresh=True)
+        with _whole():
+            self._live.update(table(board, rows), refresh=True)
+
+
+@contextmanager
+def _whole() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM come after what is drawn: a table drawn by half is never cleared away."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda each, _: came.append(each)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+        for each in came:
+            signal.raise_signal(each)
 
 
 def table(board: Board, rows: int) -> Group:
@@ -101,7 +128,8 @@ def table(board: Board, rows: int) -> Group:
         found.add_row(Text(place.cell.name), Text(place.state, _STYLES[place.state]), Text(step), dev, took)
     hidden = len(board.places) - len(places)
     more = f", {hidden} not shown" if hidden else ""
-    return Group(found, Text(f"{counted(board)}{more}, {clock(time.monotonic() - board.began)}"))
+    count = Text(f"{counted(board)}{more}, {clock(time.monotonic() - board.began)}")
+    return Group(found, count, *([Text(_STOPPING)] if board.stopping else []))
 
 
 def counted(board: Board) -> str:

@@ -131,7 +131,7 @@ def configure(
     declared = Library(include).task(task)
     stages = {key: rest.pop(key) for key in ("teacher", "assistant", "student", "corpus", "scored", "entailment")}
     trains = not (declared.evaluation_only or recipe or distill)
-    learners = _names("learner", learner or (LEARNERS if trains else "zero-shot"))
+    learners = _names("learner", (LEARNERS if trains else "zero-shot") if learner is None else learner)
     recipes, made = _names("recipe", recipe), _names("distill", distill)
     changes = _changes(assignments, [*learners, *recipes, *made])
     config = StudyConfig.model_validate(
@@ -173,7 +173,7 @@ def _names(flag: str, written: str | None) -> list[str]:
 
 
 def _seeds(written: str | None) -> list[int]:
-    words = _names("seeds", written) or ["0"]
+    words = ["0"] if written is None else [word.strip() for word in written.split(",")]
     wrong = [word for word in words if not word.isdecimal() or int(word) >= 2**63]
     if wrong:
         raise ConfigError(f"--seeds {written}: '{wrong[0]}' is no seed; expected whole numbers such as 1,2,3")
@@ -182,12 +182,14 @@ def _seeds(written: str | None) -> list[int]:
 
 def _changes(assignments: Sequence[str], arms: Sequence[str]) -> dict[str, list[str]]:
     """Return assignments by the learner or recipe that they are for; those for all at the empty name."""
-    names = [arm.partition(":")[0].strip() for arm in arms]
+    from metasearch.results.arms import ZERO_SHOT
+
+    names = [name for arm in arms if (name := arm.partition(":")[0].strip()) != ZERO_SHOT]
     found: dict[str, list[str]] = {}
     for assignment in assignments:
         name, colon, rest = assignment.partition(":")
         own = bool(colon) and "=" not in name
         if own and name not in names:
-            raise ConfigError(f"--set {assignment}: '{name}' is no part of the study.{nearest(name, names)}")
+            raise ConfigError(f"--set {assignment}: '{name}' is not trained in this study.{nearest(name, names)}")
         found.setdefault(name if own else "", []).append(rest if own else assignment)
     return found

@@ -59,10 +59,12 @@ class Board:
     Attributes:
         places: cell by cell, in the order in which they are begun.
         began: when the runner began, in seconds of `time.monotonic`.
+        stopping: whether all that run were asked to stop, and are waited for.
     """
 
     places: dict[str, Place]
     began: float = field(default_factory=time.monotonic)
+    stopping: bool = False
 
     @classmethod
     def of(cls, cells: Iterable[Cell], done: Iterable[str]) -> "Board":

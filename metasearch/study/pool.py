@@ -31,6 +31,7 @@ class Pool:
         self.watcher = watcher
         self._workers: dict[str, Worker] = {}
         self._inbox: Inbox = SimpleQueue()
+        self._killed = False
 
     def run(self) -> None:
         """Run until nothing is left to do.
@@ -40,16 +41,16 @@ class Pool:
             RunFolderError: a log cannot be written.
         """
         try:
-            while self._begin():
-                self._hear()
+            try:
+                while self._begin():
+                    self._hear()
+            finally:
+                self._stop()
         except KeyboardInterrupt:
-            self._stop()
+            reached = "killed; the last checkpoints are there" if self._killed else "stopped; what was reached is saved"
             raise Interrupted(
-                f"stopped; what was reached is saved. Go on with the same command, or: metasearch crossval --resume "
-                f"{self.study.path}"
+                f"{reached}. Go on with the same command, or: metasearch crossval --resume {self.study.path}"
             ) from None
-        finally:
-            self._stop()
 
     def _begin(self) -> bool:
         """Begin as many cells as may run; return whether any is at work."""
@@ -93,19 +94,26 @@ class Pool:
         self.watcher.changed(self.board, place)
 
     def _stop(self) -> None:
-        """Ask all processes to end, and wait for that; Ctrl-C meanwhile kills them."""
-        for worker in self._workers.values():
-            worker.stop()
+        """Ask all processes to end, and wait for that; Ctrl-C meanwhile, whatever it interrupts, kills them."""
+        self.board.stopping = bool(self._workers)
         while self._workers:
             try:
-                name, event = self._inbox.get(timeout=_TICK_SECONDS)
-                if "ended" in event:
-                    del self._workers[name]
-                    self._end(self.board.places[name], int(event["ended"]), stopping=True)
-                else:
-                    self.board.places[name].hear(event)
-            except Empty:
-                self.watcher.ticked(self.board)
-            except KeyboardInterrupt:
                 for worker in self._workers.values():
-                    worker.kill()
+                    (worker.kill if self._killed else worker.stop)()
+                while self._workers:
+                    self._wait()
+            except KeyboardInterrupt:
+                self._killed = True
+
+    def _wait(self) -> None:
+        """Hear, for a moment, of processes that were asked to end."""
+        with suppress(Empty):
+            name, event = self._inbox.get(timeout=_TICK_SECONDS)
+            if "ended" not in event:
+                self.board.places[name].hear(event)
+        for name, worker in list(self._workers.items()):
+            # Asked of the process itself: Ctrl-C may have come between the inbox and whoever took its last event.
+            if worker.code is not None:
+                self._end(self.board.places[name], worker.code, stopping=True)
+                del self._workers[name]
+        self.watcher.ticked(self.board)

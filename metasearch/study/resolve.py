@@ -63,6 +63,8 @@ def arms_of(
         DataError: the data is missing, or too small for a recipe.
     """
     written = [("learner", name) for name in learners if name != ZERO_SHOT] + [("recipe", name) for name in recipes]
+    for mode in modes:
+        Library(config.include).mode(mode)  # also those that no learner takes are names of modes
     benchmarks: dict[str, Benchmark] = {}
     arms: dict[str, Trained] = {}
     for flag, text in dict.fromkeys(written):
@@ -84,6 +86,10 @@ def arms_of(
         if not fits:
             links = " or ".join(map(str, run.learner_class(chosen).links))
             raise ConfigError(f"'{name}' needs a mode of {links} links; none of {', '.join(own)} is one")
+    if changes.get("") and not arms:
+        raise ConfigError(
+            f"--set {changes[''][0]} changes nothing: no learner is trained; for --distill say --set NAME:"
+        )
     return tuple(arms.values())
 
 
@@ -92,6 +98,8 @@ def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyC
     name, colon, mode = (part.strip() for part in written.partition(":"))
     if colon and not (name and mode):
         raise ConfigError(f"--{flag} {written}: expected a name and its mode, such as maml:trans")
+    if name == ZERO_SHOT:
+        raise ConfigError(f"--{flag} {written}: zero-shot trains nothing and has no mode; it is always a part")
     if not mode and not modes:
         known = ", ".join(Library(config.include).names("mode"))
         raise ConfigError(f"--mode is missing; one of {known}. Or say it behind the name: --{flag} {name}:trans")

@@ -61,6 +61,11 @@ class Worker:
         os.close(writing)
         threading.Thread(target=self._listen, args=(reading,), daemon=True).start()
 
+    @property
+    def code(self) -> int | None:
+        """Exit code of the process; None as long as it lives."""
+        return self.process.poll()
+
     def stop(self) -> None:
         """Ask the process to save what it has reached and end."""
         self.process.terminate()
