@@ -131,6 +131,14 @@ def test_another_setting_is_refused_with_both_values(whole, begun):
     assert begun == []
 
 
+def test_a_study_that_came_to_nothing_may_be_configured_anew(tmp_path, begun):
+    run(*FLAGS, "--encoder", "tinny", "-o", tmp_path / "study", code=7)
+    assert not StudyFolder(tmp_path / "study").reached
+    run(*FLAGS, "--learner", "zero-shot", "-o", tmp_path / "study")
+    assert StudyFolder(tmp_path / "study").stored().config.encoder == "tiny"
+    assert StudyFolder(tmp_path / "study").reached
+
+
 def test_resume_takes_no_settings(whole):
     assert "leave out --max-steps" in run("--resume", whole[0], "--max-steps=7", code=2).output
 

@@ -355,7 +355,7 @@ def test_the_verdict_on_one_seed_says_how_far_it_goes(two_folds):
 
 def test_the_verdict_says_that_the_highest_of_several_was_chosen_on_the_same_data(two_folds):
     one = compared(two_folds.arms[1], -0.15, -0.05)
-    chosen = "It is the highest of 2 on the same test data, for which its interval is not corrected."
+    chosen = "It is the highest of 2 learners compared on the same test data; its interval is not corrected for that."
     assert chosen not in words(two_folds, one)
     assert chosen in words(two_folds, one, one)
 

@@ -71,4 +71,5 @@ def command(
     if as_json:
         click.echo(json.dumps({"main": formats.tree(built.main), "files": list(map(str, written))}, ensure_ascii=False))
     else:
-        click.echo(f"{formats.markdown(built.main)}\nreport: {written[0]}")
+        missing = "".join(f"{said}\n" for said in study.missing)
+        click.echo(f"{formats.markdown(built.main)}\n{missing}report: {written[0]}")

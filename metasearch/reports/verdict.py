@@ -50,7 +50,8 @@ def _largest(each: Compared, comparison: Comparison) -> list[str]:
     said = [difference(each, comparison.baseline)]
     if comparison.arms[1:]:
         many = len(comparison.arms)
-        said.append(f"It is the highest of {many} on the same test data, for which its interval is not corrected.")
+        beside = f"It is the highest of {many} learners compared on the same test data"
+        said.append(f"{beside}; its interval is not corrected for that.")
     return said
 
 

@@ -175,7 +175,9 @@ def compare(
 def _pairings(study: Study, baseline: Arm, measure: str, pool: str) -> tuple[list[Pairing], list[str]]:
     others = [arm for arm in study.arms if arm != baseline]
     if not others:
-        raise ConfigError(f"{study.name}: there is only {baseline.label}, and nothing to compare it with")
+        more = f", and {len(study.missing) - 1} more" if study.missing[1:] else ""
+        missing = f": {study.missing[0]}{more}" if study.missing else ""
+        raise ConfigError(f"{study.name}: there is only {baseline.label}, and nothing to compare it with{missing}")
     pairings, failed = [], []
     for arm in others:
         try:

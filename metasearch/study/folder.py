@@ -58,6 +58,12 @@ class StudyFolder:
         """Whether the folder has a study."""
         return self._file.is_file()
 
+    @property
+    def reached(self) -> bool:
+        """Whether any cell has something to go on with: scores, steps or a checkpoint."""
+        cells = self.path / "cells"
+        return any(any(cells.rglob(name)) for name in ("results.jsonl", "log.jsonl", "checkpoint"))
+
     def stored(self) -> Stored:
         """Return what the study was begun with; `RunFolderError` when there is none."""
         if not self.begun:

@@ -61,7 +61,8 @@ def crossval(
 
 def _begun(study: StudyFolder, config: StudyConfig | None, jobs: int) -> Stored:
     """Return what the study is to do, written down."""
-    old = study.stored() if study.begun else None
+    # A study that has come to nothing, for a wrong name of its encoder, say, may be configured anew.
+    old = study.stored() if study.begun and (config is None or study.reached) else None
     if config is None:
         assert old is not None
         config = old.config
