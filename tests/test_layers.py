@@ -12,7 +12,7 @@ import metasearch
 ROOT = Path(metasearch.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
-BASE = ("errors", "registry", "seeding", "config")
+BASE = ("errors", "files", "registry", "seeding", "config")
 # Each layer and those that it may import, beside itself; the lowest layer stands first.
 _DATA = {*BASE, "data", "metrics"}
 _MODEL = {*_DATA, "losses", "encoders", "episodes"}

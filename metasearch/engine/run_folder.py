@@ -21,8 +21,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from filelock import FileLock, Timeout
-
 from metasearch import __version__
 from metasearch.config import Declared
 from metasearch.data import taskfile
@@ -30,6 +28,7 @@ from metasearch.encoders.base import Encoder
 from metasearch.engine.checkpoint import CheckpointStore
 from metasearch.engine.trainer import Listener
 from metasearch.errors import RunFolderError
+from metasearch.files import held, write_whole
 from metasearch.results.kept import kept_at
 
 _LIBRARIES = ("torch", "transformers", "sentence-transformers", "learn2learn", "numpy")
@@ -95,19 +94,8 @@ class RunFolder:
         Raises:
             RunFolderError: another process is at work here, or the folder cannot be written.
         """
-        lock = FileLock(self.path / ".lock", timeout=0)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise RunFolderError(
-                f"{self.path}: another process is at work in this folder; wait for it to end"
-            ) from None
-        except OSError as error:
-            raise RunFolderError(f"{self.path} cannot be written: {error.strerror}") from None
-        try:
+        with held(self.path, f"{self.path}: another process is at work in this folder; wait for it to end"):
             yield
-        finally:
-            lock.release()
 
     def queries(self, task: str, label: str, split: str) -> Path:
         """Return the path of what is kept of each question for an encoder, by its label, on a part of a task."""
@@ -149,7 +137,7 @@ class RunFolder:
     def add_results(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add scores to `results.jsonl`, all of them or none."""
         before = self._results.read_text(encoding="utf-8") if self._results.is_file() else ""
-        self._replace(self._results, before + "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        write_whole(self._results, before + "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
     def results(self) -> list[dict[str, Any]]:
         """Return all scores; `RunFolderError` names the line that is damaged."""
@@ -168,21 +156,9 @@ class RunFolder:
     def finish(self, report: str, facts: Mapping[str, Any] | None = None) -> None:
         """Write facts of the run and its report, by which it counts as finished, and drop the checkpoint."""
         if facts is not None:
-            self._replace(self.path / "facts.json", json.dumps(facts, indent=2) + "\n")
-        self._replace(self.report, report)
+            write_whole(self.path / "facts.json", json.dumps(facts, indent=2) + "\n")
+        write_whole(self.report, report)
         self.checkpoints.remove()
-
-    def _replace(self, path: Path, text: str) -> None:
-        new = path.with_name(f"{path.name}.new")
-        try:
-            with new.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(path)
-        except OSError as error:
-            new.unlink(missing_ok=True)
-            raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
 
 
 class Logged:

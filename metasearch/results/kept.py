@@ -6,9 +6,7 @@ arrays and, as bytes of JSON, the texts that they speak of. No pickle is written
 
 import io
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import DataError, RunFolderError
+from metasearch.files import write_whole
 
 FORMAT = "metasearch queries 1"
 
@@ -111,7 +110,7 @@ class Kept:
         said = json.dumps(about, ensure_ascii=False).encode("utf-8", "surrogatepass")
         whole = io.BytesIO()
         np.savez_compressed(whole, about=np.frombuffer(said, dtype=np.uint8), **arrays)  # type: ignore[arg-type]
-        _replace(path, whole.getvalue())
+        write_whole(path, whole.getvalue())
 
 
 def kept_at(run: Path, task: str, label: str, split: str) -> Path:
@@ -195,19 +194,3 @@ def _small(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind not in "iu" or values.size == 0:
         return values
     return values.astype(np.min_scalar_type(int(values.max())))
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all."""
-    new = path.with_name(f"{path.name}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with new.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            new.unlink()
-        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None

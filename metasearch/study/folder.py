@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from metasearch.config import Declared
 from metasearch.data import taskfile
 from metasearch.errors import RunFolderError
+from metasearch.files import held, write_whole
 from metasearch.results.read import STUDY_FILE
 from metasearch.study.config import StudyConfig
 from metasearch.study.plan import Cell
@@ -73,20 +72,7 @@ class StudyFolder:
 
     def store(self, stored: Stored) -> None:
         """Write `study.yaml`, whole or not at all; `RunFolderError` when there is no room for it."""
-        self.write(self._file, taskfile.dump(stored.model_dump(mode="json")))
-
-    def write(self, path: Path, text: str) -> None:
-        """Write a file of the study, whole or not at all; `RunFolderError` when there is no room for it."""
-        new = path.with_name(f"{path.name}.new")
-        try:
-            with new.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(path)
-        except OSError as error:
-            new.unlink(missing_ok=True)
-            raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
+        write_whole(self._file, taskfile.dump(stored.model_dump(mode="json")))
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -95,21 +81,11 @@ class StudyFolder:
         Raises:
             RunFolderError: another one is at work, the folder has something else in it, or it cannot be written.
         """
-        new = not self.path.exists()
-        if not self.begun and not new and (not self.path.is_dir() or set(os.listdir(self.path)) - {".lock"}):
+        there = self.path.exists()
+        if not self.begun and there and (not self.path.is_dir() or set(os.listdir(self.path)) - {".lock"}):
             raise RunFolderError(f"{self.path} exists already and is no study; choose another folder with -o")
-        lock = FileLock(self.path / ".lock", timeout=0)
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
-        except Timeout:
-            raise RunFolderError(f"another crossval is at work in {self.path}; wait for it to end") from None
-        except OSError as error:
-            raise RunFolderError(f"{self.path} cannot be written: {error.strerror}") from None
-        try:
+        with held(self.path, f"another crossval is at work in {self.path}; wait for it to end"):
             yield
-        finally:
-            lock.release()
 
     def at(self, name: str) -> Path:
         """Return the run folder of a cell."""

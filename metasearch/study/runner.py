@@ -6,6 +6,7 @@ from pathlib import Path
 from metasearch.catalog import load_benchmark
 from metasearch.engine.run_folder import versions
 from metasearch.errors import CellsFailed, ConfigError, DataError
+from metasearch.files import write_whole
 from metasearch.results.read import read_study
 from metasearch.results.study import Study
 from metasearch.study.board import Board, Place, Unwatched, Watcher
@@ -113,8 +114,8 @@ def _finish(study: StudyFolder, board: Board) -> Study:
     if not any(place.cell.listed for place in board.within("done")):
         raise _failed(study, lost)
     found = read_study([study.path])
-    study.write(study.path / "results.jsonl", results(found))
-    study.write(study.report, report(found))
+    write_whole(study.path / "results.jsonl", results(found))
+    write_whole(study.report, report(found))
     if lost:
         raise _failed(study, lost)
     return found

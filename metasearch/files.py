@@ -1,0 +1,55 @@
+"""Files that are there whole or not at all, and folders that one process has to itself."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from metasearch.errors import RunFolderError
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file, whole or not at all; its folder is made.
+
+    Raises:
+        RunFolderError: it cannot be written; a file that was there stays as it was.
+    """
+    new = path.with_name(f"{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with new.open("wb") as file:
+            file.write(content.encode("utf-8") if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink()
+        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
+
+
+@contextmanager
+def held(folder: Path, busy: str) -> Iterator[None]:
+    """Make a folder and keep other processes out of it; the lock goes with the process, however that ends.
+
+    Args:
+        folder: to have alone.
+        busy: what is said where another process has it.
+
+    Raises:
+        RunFolderError: another process has it, or it cannot be written.
+    """
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise RunFolderError(busy) from None
+    except OSError as error:
+        raise RunFolderError(f"{folder} cannot be written: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        lock.release()
