@@ -64,3 +64,20 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
         return function
 
     return decorate
+
+
+compared = together(
+    click.argument("paths", metavar="STUDY_OR_RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)),
+    click.option(
+        "--baseline", metavar="LABEL", help="Learner to compare with, as the table names it; by default zero-shot."
+    ),
+    click.option("--measure", metavar="MEASURE", help="Such as map@20 or pearson; by default the task's first."),
+    click.option("--task", metavar="TASK", help="Which task, where the runs have scores on several."),
+    click.option(
+        "--level", type=float, default=0.95, show_default=True, help="Of the intervals; 1 - level is the tests' α."
+    ),
+    click.option("--resamples", type=int, default=10_000, show_default=True, help="Of the bootstrap; at least 100."),
+    seed("Of the resamples; the same seed gives the same intervals."),
+    click.option("--any-version", is_flag=True, help="Put together also what different versions of metasearch made."),
+)
+"""What is compared with what, and how."""

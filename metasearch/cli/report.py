@@ -10,19 +10,8 @@ from metasearch.cli import _options
 
 
 @click.command("report", short_help="A page and tables of a study or of runs.")
-@click.argument("paths", metavar="STUDY_OR_RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, type=_options.NewPath(), metavar="DIR", help="Folder of the report.")
-@click.option(
-    "--baseline", metavar="LABEL", help="Learner to compare with, as the table names it; by default zero-shot."
-)
-@click.option("--measure", metavar="MEASURE", help="Such as map@20 or pearson; by default the task's first.")
-@click.option("--task", metavar="TASK", help="Which task, where the runs have scores on several.")
-@click.option(
-    "--level", type=float, default=0.95, show_default=True, help="Of the intervals; 1 - level is the tests' α."
-)
-@click.option("--resamples", type=int, default=10_000, show_default=True, help="Of the bootstrap; at least 100.")
-@_options.seed("Of the resamples; the same seed gives the same intervals.")
-@click.option("--any-version", is_flag=True, help="Put together also what different versions of metasearch made.")
+@_options.compared
 @click.option("--json", "as_json", is_flag=True, help="Print the main table and the files' paths as one JSON object.")
 def command(
     paths: Sequence[Path],
