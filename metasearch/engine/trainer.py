@@ -3,7 +3,7 @@
     dev()                                          # the baseline, step 0
     for step in schedule:                          # meta-train, meta-valid, meta-train, ...
         episodes = phase.episodes.batch(step)
-        loss = learner.outer_loss(episodes)        # every learner's whole difference
+        loss = learner.outer_gradient(episodes)    # every learner's whole difference
         stop with an error unless loss and gradients are finite
         clip the gradient;  set the step's rate
         optimizer.step();  learner.after_step()
@@ -144,9 +144,8 @@ class Trainer:
         self.learner.train(self.dropout)
         self.optimizer.zero_grad(set_to_none=True)
         with self._autocast():
-            loss = self.learner.outer_loss(episodes)
+            loss = self.learner.outer_gradient(episodes)
         self._require_finite(loss.total, f"{phase.name} loss", loss.terms)
-        torch.autograd.backward(loss.total)
         norm = _norm([p.grad for p in self.parameters.values() if p.grad is not None])
         self._require_finite(norm, f"{phase.name} gradient norm", loss.terms)
         if self.settings.clip:

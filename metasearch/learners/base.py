@@ -1,7 +1,8 @@
 """What a learner is.
 
-A learner turns a meta-batch of episodes into one outer loss. It never reads files, prints, evaluates, or calls
-`backward()` or `optimizer.step()`: the engine does that, once for all learners. Its module names the class `LEARNER`.
+A learner turns a meta-batch of episodes into one outer loss, and leaves its gradient with the parameters. It never reads
+files, prints, evaluates, or calls `optimizer.step()`: the engine does that, once for all learners. Its module names the
+class `LEARNER`.
 """
 
 from abc import ABC, abstractmethod
@@ -10,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -64,6 +66,17 @@ class Learner(ABC):
     @abstractmethod
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
         """Return the loss of a meta-batch, differentiable in the learner's parameters."""
+
+    def outer_gradient(self, episodes: Sequence[Episode]) -> OuterLoss:
+        """Put the gradient of the outer loss into the `.grad` of the learner's parameters, and return the loss.
+
+        A gradient that is zero but in some rows may be a coalesced sparse tensor of those rows. A parameter that the loss
+        does not depend on keeps its `.grad` as it is.
+        """
+        loss = self.outer_loss(episodes)
+        with torch.autocast(loss.total.device.type, enabled=False):  # a backward pass runs in the types of its forward
+            torch.autograd.backward(loss.total)
+        return OuterLoss(loss.total.detach(), loss.terms)
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
         """Yield what the outer optimiser updates; by default the encoder's trainable weights."""
