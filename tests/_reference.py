@@ -6,12 +6,14 @@ of a set is encoded on its own, a text that stands in it twice, twice.
 
 from collections.abc import Iterable, Mapping
 
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from _small import SmallEncoder
 from metasearch.episodes.episode import LabelledSet, Triplet
+from metasearch.fast import Fast
 
 Weights = dict[str, Tensor]
 
@@ -77,12 +79,20 @@ def gradients(loss: Tensor, weights: Weights, create_graph: bool = False) -> Wei
 
 
 def learned(learner: object, episodes: list) -> tuple[float, Weights]:
-    """Return a learner's outer loss and outer gradient; zeros where it gives none."""
+    """Return a learner's outer loss and outer gradient, zeros where it gives none; both engines must agree on them."""
+    plain = _learned(learner, episodes)
+    fast = _learned(learner.use(Fast(learner.encoder)), episodes)
+    learner.fast = None
+    assert fast[0] == pytest.approx(plain[0], rel=1e-10)
+    assert_same(fast[1], plain[1], 1e-10)
+    return fast
+
+
+def _learned(learner: object, episodes: list) -> tuple[float, Weights]:
     parameters = dict(learner.named_parameters())
     for parameter in parameters.values():
         parameter.grad = None
-    total = learner.outer_loss(episodes).total
-    total.backward()
+    total = learner.outer_gradient(episodes).total
     return total.item(), {n: torch.zeros_like(p) if p.grad is None else p.grad for n, p in parameters.items()}
 
 

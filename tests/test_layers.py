@@ -16,7 +16,7 @@ BASE = ("errors", "files", "registry", "seeding", "config")
 # Each layer and those that it may import, beside itself; the lowest layer stands first.
 _DATA = {*BASE, "data", "metrics"}
 _MODEL = {*_DATA, "losses", "encoders", "episodes"}
-_JOB = {*_MODEL, "compress", "learners", "engine", "results", "evaluation", "catalog"}
+_JOB = {*_MODEL, "fast", "compress", "learners", "engine", "results", "evaluation", "catalog"}
 MAY_IMPORT = {
     **{module: set(BASE) for module in BASE},
     "data": set(BASE),
@@ -28,9 +28,10 @@ MAY_IMPORT = {
     "encoders": set(BASE),
     "episodes": _DATA,
     "compress": {*_DATA, "encoders"},
-    "learners": _MODEL,
-    "engine": {*_MODEL, "learners", "results"},
-    "evaluation": {*_MODEL, "learners", "results"},
+    "fast": {*BASE, "encoders"},
+    "learners": {*_MODEL, "fast"},
+    "engine": {*_MODEL, "fast", "learners", "results"},
+    "evaluation": {*_MODEL, "fast", "learners", "results"},
     "catalog": {*_DATA, "episodes"},
     "run": _JOB,
     "scoring": {*_JOB, "run"},

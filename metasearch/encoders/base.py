@@ -30,7 +30,9 @@ Output = Literal["sentence", "pooled", "embedding", "tokens"]
 - `tokens`: that output at every token that is no padding, text after text, `(N, H)`.
 """
 
-_ROBERTA_FAMILY = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet")
+FROM_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet")
+"""Backbones that count positions from the padding index on."""
+
 _TOKENISED_AT_ONCE = 4096
 _PROMPTS: dict[Role, str] = {"question": "query", "candidate": "document"}
 
@@ -57,9 +59,11 @@ class Embedder(nn.Module):
     def _embedded(self, features: Features, output: Output) -> Tensor:
         backbone = self.model[0].auto_model
         backbone = getattr(backbone, "backbone", backbone)
-        hidden: Tensor = backbone.embeddings(input_ids=features["input_ids"])
+        hidden: Tensor = backbone.embeddings(features["input_ids"], position_ids=features.get("position_ids"))
         if hasattr(backbone, "embeddings_project"):  # ELECTRA, where tables are narrower than layers
             hidden = backbone.embeddings_project(hidden)
+        if "seq_idx" in features:  # packed texts
+            return hidden[0] if output == "tokens" else _means(hidden[0], features)
         mask = features["attention_mask"].bool()
         if output == "tokens":
             return hidden[mask]
@@ -96,7 +100,8 @@ class Encoder:
         self._tokenizer.deprecation_warnings["Asking-to-pad-a-fast-tokenizer"] = True
         # One array `(columns, T)` for each text: lists of numbers would take ten times the memory.
         self._tokens: dict[tuple[Role, str], NDArray[np.int32]] = {}
-        self._columns: tuple[str, ...] = ()
+        self.columns: tuple[str, ...] = ()
+        """What the tokenizer gives for each token, such as `input_ids`; known once a text was tokenised."""
         self.embedder.eval()
 
     @property
@@ -132,18 +137,38 @@ class Encoder:
         return min(wanted, _positions(self.model))
 
     def features(self, texts: Sequence[str], role: Role) -> dict[str, Tensor]:
-        """Return texts as padded tensors `(B, T)` on the weights' device, T the longest of them.
+        """Return texts as padded tensors `(B, T)` on the weights' device, T the longest of them."""
+        return self.padded(self.tokens(texts, role))
+
+    def padded(self, rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
+        """Return tokens of texts as padded tensors `(B, T)` on the weights' device."""
+        columns = {key: [row[i].tolist() for row in rows] for i, key in enumerate(self.columns)}
+        found = self._tokenizer.pad(columns, return_tensors="pt")
+        return {key: value.to(self.device) for key, value in found.items()}
+
+    def tokens(self, texts: Sequence[str], role: Role) -> list[NDArray[np.int32]]:
+        """Return the tokens of each text, special tokens included, cut at the limit of the role.
 
         Each distinct text is tokenised once in the life of the encoder.
+
+        Returns:
+            Arrays `(columns, length)`; what stands in a row of them is in `columns`.
         """
-        rows = self._tokenised(texts, role)
-        columns = {key: [row[i].tolist() for row in rows] for i, key in enumerate(self._columns)}
-        padded = self._tokenizer.pad(columns, return_tensors="pt")
-        return {key: value.to(self.device) for key, value in padded.items()}
+        new = [text for text in dict.fromkeys(texts) if (role, text) not in self._tokens]
+        prompt = self.model.prompts.get(_PROMPTS.get(role, ""), "") or ""
+        limit = self.limit(role) if new else 0
+        # A tokenizer holds far more of each text than its ids until all of its texts are done.
+        for start in range(0, len(new), _TOKENISED_AT_ONCE):
+            chunk = new[start : start + _TOKENISED_AT_ONCE]
+            encoded = self._tokenizer([prompt + text for text in chunk], truncation=True, max_length=limit)
+            self.columns = tuple(encoded)
+            for i, text in enumerate(chunk):
+                self._tokens[role, text] = np.array([values[i] for values in encoded.values()], np.int32)
+        return [self._tokens[role, text] for text in texts]
 
     def lengths(self, texts: Sequence[str], role: Role) -> NDArray[np.int64]:
         """Return the number of tokens of each text, special tokens included, cut at the limit of the role."""
-        return np.array([row.shape[1] for row in self._tokenised(texts, role)], dtype=np.int64)
+        return np.array([row.shape[1] for row in self.tokens(texts, role)], dtype=np.int64)
 
     def encode(
         self, texts: Sequence[str], role: Role, output: Output = "sentence", batch_size: int = 64
@@ -185,18 +210,12 @@ class Encoder:
         self.model.max_seq_length = min(max(own, longest), _positions(self.model))
         self.model.save_pretrained(str(folder), create_model_card=False)
 
-    def _tokenised(self, texts: Sequence[str], role: Role) -> list[NDArray[np.int32]]:
-        new = [text for text in dict.fromkeys(texts) if (role, text) not in self._tokens]
-        prompt = self.model.prompts.get(_PROMPTS.get(role, ""), "") or ""
-        limit = self.limit(role) if new else 0
-        # A tokenizer holds far more of each text than its ids until all of its texts are done.
-        for start in range(0, len(new), _TOKENISED_AT_ONCE):
-            chunk = new[start : start + _TOKENISED_AT_ONCE]
-            encoded = self._tokenizer([prompt + text for text in chunk], truncation=True, max_length=limit)
-            self._columns = tuple(encoded)
-            for i, text in enumerate(chunk):
-                self._tokens[role, text] = np.array([values[i] for values in encoded.values()], np.int32)
-        return [self._tokens[role, text] for text in texts]
+
+def _means(hidden: Tensor, features: Features) -> Tensor:
+    """Return the mean of each text's tokens, of packed ones `(N, H)`."""
+    lengths = features["cu_seq_lens_q"].diff().unsqueeze(-1).to(hidden.dtype)
+    sums = hidden.new_zeros(len(lengths), hidden.shape[1]).index_add(0, features["seq_idx"][0], hidden)
+    return sums / lengths.clamp(min=1)
 
 
 def _positions(model: SentenceTransformer) -> int:
@@ -210,6 +229,5 @@ def _positions(model: SentenceTransformer) -> int:
     positions = getattr(config, "max_position_embeddings", None)
     if positions is None:
         return int(model.tokenizer.model_max_length)
-    # The RoBERTa family counts positions from the padding index on.
-    offset = (config.pad_token_id or 0) + 1 if config.model_type in _ROBERTA_FAMILY else 0
+    offset = (config.pad_token_id or 0) + 1 if config.model_type in FROM_PADDING else 0
     return int(positions - offset)

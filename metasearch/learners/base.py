@@ -1,24 +1,26 @@
 """What a learner is.
 
-A learner turns a meta-batch of episodes into one outer loss, and leaves its gradient with the parameters. It never reads
-files, prints, evaluates, or calls `optimizer.step()`: the engine does that, once for all learners. Its module names the
-class `LEARNER`.
+A learner turns a meta-batch of episodes into one outer loss, and leaves its gradient with the parameters. It never
+reads files, prints, evaluates, or calls `optimizer.step()`: the engine does that, once for all learners. Its module
+names the class `LEARNER`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from metasearch.config import Declared, Loss
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.base import Encoder, Output
 from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.fast import Fast
 from metasearch.learners._learn2learn import FastModel
+from metasearch.learners._meta_batch import MetaBatch
 from metasearch.learners._sets import Forward, Prepared, prepare, set_loss
 from metasearch.learners._targets import Targets, Wanted
 
@@ -57,6 +59,7 @@ class Learner(ABC):
         self.settings = loss
         self.options = options
         self.targets = targets
+        self.fast: Fast | None = None
 
     @classmethod
     def wanted(cls, options: Any) -> Wanted | None:
@@ -70,13 +73,35 @@ class Learner(ABC):
     def outer_gradient(self, episodes: Sequence[Episode]) -> OuterLoss:
         """Put the gradient of the outer loss into the `.grad` of the learner's parameters, and return the loss.
 
-        A gradient that is zero but in some rows may be a coalesced sparse tensor of those rows. A parameter that the loss
-        does not depend on keeps its `.grad` as it is.
+        A gradient that is zero but in some rows may be a coalesced sparse tensor of those rows. A parameter that the
+        loss does not depend on keeps its `.grad` as it is.
         """
+        kind = self.encoder.device.type
+        if self.fast is not None:
+            with self.attention():
+                bf16 = torch.is_autocast_enabled(kind)
+                with torch.autocast(kind, enabled=False):
+                    if (found := self.fast_gradient(episodes, self.fast, bf16)) is not None:
+                        return found
         loss = self.outer_loss(episodes)
-        with torch.autocast(loss.total.device.type, enabled=False):  # a backward pass runs in the types of its forward
+        with torch.autocast(kind, enabled=False):  # a backward pass runs in the types of its forward
             torch.autograd.backward(loss.total)
         return OuterLoss(loss.total.detach(), loss.terms)
+
+    def fast_gradient(self, episodes: Sequence[Episode], fast: Fast, bf16: bool) -> OuterLoss | None:
+        """Do what `outer_gradient` says on the fast engine; None where a learner has no such form, the default.
+
+        Args:
+            episodes: of the meta-batch.
+            fast: engine of the encoder.
+            bf16: run forward passes in bfloat16.
+        """
+        return None
+
+    def use(self, fast: Fast) -> Self:
+        """Take the fast engine for outer gradients; returns itself."""
+        self.fast = fast
+        return self
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
         """Yield what the outer optimiser updates; by default the encoder's trainable weights."""
@@ -114,6 +139,43 @@ class Learner(ABC):
         Fused attention kernels have no second derivative, so in second order the plain one runs.
         """
         return sdpa_kernel(SDPBackend.MATH) if self.second_order else nullcontext()
+
+    @property
+    def weights(self) -> list[nn.Parameter]:
+        """The encoder's trainable weights."""
+        return [weight for weight in self.encoder.embedder.parameters() if weight.requires_grad]
+
+    def laid_out(self, episodes: Sequence[Episode], fast: Fast, bf16: bool) -> MetaBatch:
+        """Return a meta-batch for the fast engine."""
+        return MetaBatch(fast, episodes, self.loss, bf16)
+
+    def of_texts(
+        self,
+        fast: Fast,
+        texts: Sequence[str],
+        output: Output,
+        bf16: bool,
+        outer: Callable[[Tensor], OuterLoss],
+        beside: Sequence[nn.Parameter] = (),
+    ) -> OuterLoss:
+        """Put the gradient of a loss of the outputs of texts into `.grad`; for learners without inner steps.
+
+        Args:
+            fast: engine of the encoder.
+            texts: distinct ones.
+            output: of the encoder.
+            bf16: run the forward pass in bfloat16.
+            outer: the loss of the outputs, a row for each text.
+            beside: further parameters that the loss depends on.
+        """
+        batch = fast.batch([[("text", text) for text in texts]], ordered=output == "tokens")
+        leaves = [weight.requires_grad_() for weight in batch.weights(self.weights)]
+        loss = outer(fast.network.run(leaves, batch.texts[0], output, bf16))
+        found = torch.autograd.grad(loss.total, [*leaves, *beside], allow_unused=True)
+        batch.put(found[: len(leaves)], self.weights)
+        for parameter, gradient in zip(beside, found[len(leaves) :], strict=True):
+            parameter.grad = gradient
+        return OuterLoss(loss.total.detach(), loss.terms)
 
     def prepare(self, examples: LabelledSet) -> Prepared:
         """Return a set as tensors, ready for any copy of the encoder."""

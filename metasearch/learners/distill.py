@@ -4,7 +4,7 @@ Stages 1, 3 and 4 of Ding et al. (2022) differ in who teaches, in what a transla
 contrastive term; stage 2 does the same to the output of the embedding block (equations 2 to 7).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -15,6 +15,7 @@ from metasearch.data.translation import Translation
 from metasearch.encoders.base import Output
 from metasearch.episodes.episode import Episode
 from metasearch.errors import ConfigError
+from metasearch.fast import Fast
 from metasearch.learners._targets import Wanted
 from metasearch.learners.base import Learner, OuterLoss
 from metasearch.losses.distillation import Contrast, contrast, match
@@ -58,13 +59,24 @@ class Distill(Learner):
 
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
         """Return the loss of a batch of translations; both languages go through the encoder together."""
-        pairs: list[Translation] = [pair for episode in episodes for pair in episode.sets[0].examples]
-        row = {text: i for i, text in enumerate(dict.fromkeys([p.source for p in pairs] + [p.target for p in pairs]))}
+        row = _rows(episodes)
         outputs = self.encoder.embedder(self.encoder.features(list(row), "text"), self.options.output)
-        outputs = outputs.to(next(self.encoder.embedder.parameters()).dtype)  # in bfloat16 errors would be rounded away
+        # In bfloat16 errors would be rounded away.
+        return self._outer(episodes, row, outputs.to(next(self.encoder.embedder.parameters()).dtype))
+
+    def fast_gradient(self, episodes: Sequence[Episode], fast: Fast, bf16: bool) -> OuterLoss:
+        """Do the same on the fast engine."""
+        row = _rows(episodes)
+        return self.of_texts(
+            fast, list(row), self.options.output, bf16, lambda outputs: self._outer(episodes, row, outputs)
+        )
+
+    def _outer(self, episodes: Sequence[Episode], row: Mapping[str, int], outputs: Tensor) -> OuterLoss:
+        """Return the loss of outputs, of which each text has a row."""
         if self.options.output == "tokens":
             loss = match(outputs, self._targets(list(row), outputs))
             return OuterLoss(loss, {"match": loss.item()})
+        pairs = _pairs(episodes)
         source = torch.tensor([row[p.source] for p in pairs], device=outputs.device)
         target = torch.tensor([row[p.target] for p in pairs], device=outputs.device)
         return self._loss(pairs, outputs, source, target)
@@ -94,6 +106,16 @@ class Distill(Learner):
                 f"the frozen encoder's vectors have {found.shape[-1]} dimensions, the learner's {outputs.shape[-1]}"
             )
         return found
+
+
+def _pairs(episodes: Sequence[Episode]) -> list[Translation]:
+    return [pair for episode in episodes for pair in episode.sets[0].examples]
+
+
+def _rows(episodes: Sequence[Episode]) -> dict[str, int]:
+    """Number the distinct texts, sources first."""
+    pairs = _pairs(episodes)
+    return {text: i for i, text in enumerate(dict.fromkeys([p.source for p in pairs] + [p.target for p in pairs]))}
 
 
 LEARNER = Distill

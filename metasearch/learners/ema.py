@@ -24,6 +24,7 @@ from metasearch.data.translation import Translation
 from metasearch.encoders.base import Encoder
 from metasearch.episodes.episode import Episode
 from metasearch.errors import ConfigError
+from metasearch.fast import Fast
 from metasearch.learners.base import Learner, OuterLoss
 from metasearch.losses.distillation import match
 
@@ -79,15 +80,26 @@ class EMA(Learner):
 
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
         """Return L of all translations of the meta-batch; each distinct text is encoded once."""
-        examples = [example for episode in episodes for found in episode.sets for example in found.examples]
-        pairs: list[Translation] = [example for example in examples if isinstance(example, Translation)]
-        if not pairs:
-            raise ConfigError("learner 'ema' learns from translations, and there are none among its examples")
+        pairs = _pairs(episodes)
         student = self._encode(self.encoder.embedder, [pair.target for pair in pairs])
         with torch.no_grad():
             teacher = self._encode(self.teacher, [pair.source for pair in pairs])
         loss = match(student, teacher)
         return OuterLoss(loss, {"align": loss.item()})
+
+    def fast_gradient(self, episodes: Sequence[Episode], fast: Fast, bf16: bool) -> OuterLoss:
+        """Do the same on the fast engine."""
+        pairs = _pairs(episodes)
+        row = _numbered([pair.target for pair in pairs])
+        with torch.no_grad():
+            wanted = self._encode(self.teacher, [pair.source for pair in pairs])
+
+        def outer(vectors: Tensor) -> OuterLoss:
+            targets = torch.tensor([row[pair.target] for pair in pairs], device=vectors.device)
+            loss = match(vectors[targets], wanted.to(vectors.dtype))
+            return OuterLoss(loss, {"align": loss.item()})
+
+        return self.of_texts(fast, list(row), self.options.output, bf16, outer)
 
     def after_step(self) -> None:
         """Move the teacher towards the student."""
@@ -108,7 +120,7 @@ class EMA(Learner):
 
     def _encode(self, embedder: nn.Module, texts: Sequence[str]) -> Tensor:
         """Return vectors `(len(texts), D)`."""
-        row = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        row = _numbered(texts)
         vectors: Tensor = embedder(self.encoder.features(list(row), "text"), self.options.output)
         return vectors[torch.tensor([row[text] for text in texts], device=vectors.device)]
 
@@ -170,6 +182,18 @@ class Average:
         for name in self._average:
             self._average[name].copy_(tensors[f"teacher.{name}"])
             self._rest[name].copy_(tensors[f"rest.{name}"])
+
+
+def _pairs(episodes: Sequence[Episode]) -> list[Translation]:
+    examples = [example for episode in episodes for found in episode.sets for example in found.examples]
+    pairs: list[Translation] = [example for example in examples if isinstance(example, Translation)]
+    if not pairs:
+        raise ConfigError("learner 'ema' learns from translations, and there are none among its examples")
+    return pairs
+
+
+def _numbered(texts: Sequence[str]) -> dict[str, int]:
+    return {text: i for i, text in enumerate(dict.fromkeys(texts))}
 
 
 LEARNER = EMA

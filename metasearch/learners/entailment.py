@@ -4,17 +4,18 @@ A linear head tells from (u, v, |u − v|) whether a premise entails a hypothesi
 trained along, and kept in checkpoints, but is no part of the encoder that comes out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from metasearch.config import Declared, Loss
 from metasearch.data.entailment import LABELS, EntailmentPair
 from metasearch.encoders.base import Encoder
 from metasearch.episodes.episode import Episode
 from metasearch.errors import ConfigError
+from metasearch.fast import Fast
 from metasearch.learners.base import Learner, OuterLoss
 from metasearch.losses.entailment import entailment_logits, entailment_loss
 from metasearch.seeding import seed_of
@@ -57,18 +58,33 @@ class Entailment(Learner):
         Raises:
             ConfigError: the examples are not entailment pairs.
         """
-        pairs = _pairs(episodes)
-        row = {text: i for i, text in enumerate(dict.fromkeys(t for p in pairs for t in (p.premise, p.hypothesis)))}
-        device = self.encoder.device
-        first = torch.tensor([row[pair.premise] for pair in pairs], device=device)
-        second = torch.tensor([row[pair.hypothesis] for pair in pairs], device=device)
-        labels = torch.tensor([LABELS.index(pair.label) for pair in pairs], device=device)
+        pairs, row = _rows(episodes)
         with self.attention():
             vectors = self.encoder.embedder(self.encoder.features(list(row), "text"), self.options.output)
+        return self._outer(pairs, row, vectors)
+
+    def fast_gradient(self, episodes: Sequence[Episode], fast: Fast, bf16: bool) -> OuterLoss:
+        """Do the same on the fast engine."""
+        pairs, row = _rows(episodes)
+        return self.of_texts(
+            fast, list(row), self.options.output, bf16, lambda found: self._outer(pairs, row, found), [self.head]
+        )
+
+    def _outer(self, pairs: Sequence[EntailmentPair], row: Mapping[str, int], vectors: Tensor) -> OuterLoss:
+        """Return the loss of vectors, of which each text has a row."""
+        first = torch.tensor([row[pair.premise] for pair in pairs], device=vectors.device)
+        second = torch.tensor([row[pair.hypothesis] for pair in pairs], device=vectors.device)
+        labels = torch.tensor([LABELS.index(pair.label) for pair in pairs], device=vectors.device)
         logits = entailment_logits(vectors[first], vectors[second], self.head)
         loss = entailment_loss(logits, labels)
         right = (logits.argmax(dim=-1) == labels).float().mean()
         return OuterLoss(loss, {"task": loss.item(), "accuracy": right.item()})
+
+
+def _rows(episodes: Sequence[Episode]) -> tuple[list[EntailmentPair], dict[str, int]]:
+    """Return the pairs, and a number for each distinct text."""
+    pairs = _pairs(episodes)
+    return pairs, {t: i for i, t in enumerate(dict.fromkeys(t for p in pairs for t in (p.premise, p.hypothesis)))}
 
 
 def _pairs(episodes: Sequence[Episode]) -> list[EntailmentPair]:

@@ -5,12 +5,16 @@ transfers X→Y and Y→Z.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
-from torch import Tensor
+from torch import nn
 
 from metasearch.config import Declared, Positive, Rate
+from metasearch.encoders._network import Network
 from metasearch.episodes.episode import Episode
+from metasearch.fast import Fast, Sum, Transfer, transfer
+from metasearch.learners._sets import Prepared
 from metasearch.learners.base import Learner, OuterLoss, reduce
 
 
@@ -35,7 +39,7 @@ class MAML(Learner):
     options: Options
 
     @property
-    def inner_lr(self) -> float | Sequence[Tensor]:
+    def inner_lr(self) -> float | Sequence[nn.Parameter]:
         """The rate of the inner steps, or one for each trainable weight."""
         return self.options.inner_lr
 
@@ -49,6 +53,30 @@ class MAML(Learner):
                     losses.append(self.loss(fast, self.prepare(query)))
         total = reduce(losses, self.options.reduction)
         return OuterLoss(total, {"task": total.item()})
+
+    def fast_gradient(self, episodes: Sequence[Episode], fast: Fast, bf16: bool) -> OuterLoss:
+        """Add the gradients of the transfers, one after the other."""
+        batch = self.laid_out(episodes, fast, bf16)
+        transfers = [pair for sets in batch.episodes for pair in pairwise(sets)]
+        start, steps, learned = batch.weights(self.weights), self.options.inner_steps, self.inner_lr
+        rates = learned if isinstance(learned, float) else batch.weights(learned)
+        way = batch.way(self.second_order, start, steps)
+
+        def work(network: Network, pair: tuple[Prepared, Prepared]) -> Transfer:
+            support, query = (batch.objective(network, examples) for examples in pair)
+            return transfer(start, [support] * steps, query, rates, way)
+
+        share = 1 / len(transfers) if self.options.reduction == "mean" else 1.0
+        total, of_rates, losses = Sum(len(start)), Sum(len(start)), []
+        for found in fast.each(transfers, work):
+            total.add(found.gradient, share)
+            of_rates.add(found.rates or (), share)
+            losses.append(found.loss)
+        batch.put(total.gradient, self.weights)
+        if not isinstance(learned, float):
+            batch.put(of_rates.gradient, learned)
+        loss = reduce(losses, self.options.reduction)
+        return OuterLoss(loss, {"task": loss.item()})
 
 
 LEARNER = MAML

@@ -7,10 +7,15 @@ the engine as the loss ½ ‖θ − mean_j θ_j‖², θ_j held constant, whose 
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from metasearch.config import Declared, Positive, Rate
+from metasearch.encoders._network import Network
 from metasearch.episodes.episode import Episode
+from metasearch.fast import Fast, Sum, descend
+from metasearch.fast.transfer import Weights
 from metasearch.learners._learn2learn import FastModel
+from metasearch.learners._sets import Prepared
 from metasearch.learners.base import Learner, OuterLoss, reduce
 
 
@@ -49,6 +54,24 @@ class Reptile(Learner):
         # ½ ‖θ − target‖² with target = θ − moved, written so that `moved` is not lost to rounding.
         halves = [0.5 * (w - w.detach() + move).square().sum() for w, move in zip(weights, moved, strict=True)]
         return OuterLoss(reduce(halves, "sum"), {"task": sum(inner) / len(inner)})
+
+    def fast_gradient(self, episodes: Sequence[Episode], fast: Fast, bf16: bool) -> OuterLoss:
+        """Add θ − θ_j of the episodes, one after the other."""
+        batch = self.laid_out(episodes, fast, bf16)
+        start = batch.weights(self.weights)
+
+        def work(network: Network, sets: tuple[Prepared, ...]) -> tuple[Weights, list[Tensor]]:
+            inner = [batch.objective(network, examples) for examples in sets] * self.options.inner_steps
+            moved, losses = descend(start, inner, self.options.inner_lr)
+            return [first - last.detach() for first, last in zip(start, moved, strict=True)], losses
+
+        total, inner = Sum(len(start)), []
+        for moved, losses in fast.each(batch.episodes, work):
+            total.add(moved, 1 / len(episodes))
+            inner += losses
+        loss = 0.5 * reduce([moved.square().sum() for moved in total.gradient if moved is not None], "sum")
+        batch.put(total.gradient, self.weights)
+        return OuterLoss(loss, {"task": reduce(inner, "mean").item()})
 
 
 LEARNER = Reptile

@@ -1,0 +1,94 @@
+"""How the texts of an encoder can be laid out, by what its network is made of."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sentence_transformers.sentence_transformer.modules import Dense, Dropout, LayerNorm, Normalize, Pooling
+from torch import nn
+
+from metasearch.encoders._packing import FAMILIES
+from metasearch.encoders.base import Embedder, Encoder
+
+_SLICED = (*FAMILIES, "mpnet")
+"""Backbones that use their word table to look words up and for nothing else."""
+_HEADS = (Pooling, Normalize, Dense, LayerNorm, Dropout)
+_HIGHEST_PADDING = 1024
+"""All words up to the one for padding are in every slice, so that it keeps its number."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How an encoder's texts can be laid out.
+
+    Attributes:
+        packs: whether they can stand in one row without padding.
+        table: place of the word table among the trainable weights, where it can be sliced; None where it stays whole.
+        kind: `model_type` of the backbone.
+        padding: number of the padding token.
+        notes: what cannot be done and why, one line each.
+    """
+
+    packs: bool
+    table: int | None
+    kind: str = ""
+    padding: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def form_of(encoder: Encoder) -> Form:
+    """Return how an encoder's texts can be laid out."""
+    if not isinstance(encoder.embedder, Embedder):
+        return Form(False, None, notes=("its network is not known: texts are padded, the word table stays whole",))
+    backbone, words = backbone_of(encoder.embedder), _words(encoder)
+    kind, padding = backbone.config.model_type, words.padding_idx
+    if padding is None:
+        padding = encoder.model.tokenizer.pad_token_id or 0
+    notes = []
+    if unpacked := _unpacked(encoder, backbone):
+        notes.append(f"{unpacked}: texts are padded, in groups of similar length")
+    whole = _whole(encoder, backbone, words, padding)
+    if whole:
+        notes.append(f"{whole}: the word table stays whole")
+    trained = [weight for weight in encoder.embedder.parameters() if weight.requires_grad]
+    table = next((i for i, weight in enumerate(trained) if weight is words.weight), None)
+    return Form(not unpacked, None if whole else table, kind, padding, tuple(notes))
+
+
+def backbone_of(embedder: Embedder) -> Any:
+    """Return the transformer within an encoder; of a compressed one, the one inside it."""
+    model = embedder.model[0].auto_model
+    return getattr(model, "backbone", model)
+
+
+def _unpacked(encoder: Encoder, backbone: Any) -> str | None:
+    """Return why tokens cannot stand in one row; None where they can."""
+    kind = backbone.config.model_type
+    if kind not in FAMILIES or not type(backbone).__module__.startswith("transformers."):
+        return f"attention of '{kind}' cannot be exchanged"
+    if getattr(backbone.config, "is_decoder", False):
+        return f"'{kind}' is a decoder here"
+    heads = list(encoder.model)[1:]
+    if other := next((head for head in heads if not isinstance(head, _HEADS)), None):
+        return f"module {type(other).__name__} needs texts side by side"
+    return None
+
+
+def _whole(encoder: Encoder, backbone: Any, words: Any, padding: int) -> str | None:
+    """Return why a trainable word table cannot be sliced; None where it can, or where it is frozen."""
+    kind = backbone.config.model_type
+    if kind not in _SLICED or not type(backbone).__module__.startswith("transformers."):
+        return f"what '{kind}' does with its words is not known"
+    if not isinstance(words, nn.Embedding) or words.max_norm or words.scale_grad_by_freq or words.sparse:
+        return f"it is a {type(words).__name__} with rules of its own"
+    names = [n for n, w in encoder.embedder.named_parameters(remove_duplicate=False) if w is words.weight]
+    if len(names) > 1:
+        return f"it is tied to {names[-1]}"
+    if padding > _HIGHEST_PADDING:
+        return f"its padding token has the number {padding}"
+    return None
+
+
+def _words(encoder: Encoder) -> Any:
+    """Return the word table; of a factorised one, the narrow factor."""
+    words = encoder.model[0].auto_model.get_input_embeddings()
+    return getattr(words, "table", words)
