@@ -56,12 +56,21 @@ def lay_out(
     """
     if not isinstance(encoder.embedder, Embedder):
         return [_as_they_are(encoder, group) for group in groups], None
-    known = [[encoder.tokens((text,), role)[0] for role, text in group] for group in groups]
-    batches = [_batches(encoder, form, rows, ordered) for rows in known]
+    tokens = _tokens(encoder, groups)
+    batches = [_batches(encoder, form, [tokens[text] for text in group], ordered) for group in groups]
     sliced = None
     if form.table is not None:
         sliced = _renumbered([part for parts, _ in batches for part in parts], form.padding)
     return [_texts(parts, order, encoder.device) for parts, order in batches], sliced
+
+
+def _tokens(encoder: Encoder, groups: Sequence[Group]) -> dict[tuple[Role, str], NDArray[np.int32]]:
+    """Return the tokens of all texts; those of a role are tokenised together."""
+    found = {}
+    for role in {role for group in groups for role, _ in group}:
+        texts = list(dict.fromkeys(text for group in groups for own, text in group if own == role))
+        found.update({(role, text): row for text, row in zip(texts, encoder.tokens(texts, role), strict=True)})
+    return found
 
 
 def _batches(
@@ -71,7 +80,8 @@ def _batches(
     lengths = [row.shape[1] for row in rows]
     order = list(range(len(rows))) if ordered else sorted(range(len(rows)), key=lambda i: lengths[i])
     if form.packs:
-        return [packed([rows[i] for i in order], encoder.columns, form.kind, form.padding)], order
+        at_once = encoder.device.type != "cpu"
+        return [packed([rows[i] for i in order], encoder.columns, form.kind, form.padding, at_once)], order
     parts = [order] if ordered else groups_of(order, lengths)
     return [encoder.padded([rows[i] for i in part]) for part in parts], order
 

@@ -29,7 +29,9 @@ Spans = tuple[tuple[int, int], ...]
 """Runs of texts of equal length, as (how many, how long)."""
 
 
-def packed(rows: Sequence[NDArray[np.int32]], columns: Sequence[str], kind: str, padding: int) -> dict[str, Any]:
+def packed(
+    rows: Sequence[NDArray[np.int32]], columns: Sequence[str], kind: str, padding: int, at_once: bool = False
+) -> dict[str, Any]:
     """Return texts as features of one row, in their order.
 
     Args:
@@ -37,6 +39,7 @@ def packed(rows: Sequence[NDArray[np.int32]], columns: Sequence[str], kind: str,
         columns: what the tokenizer gives for each token; `attention_mask` is not needed.
         kind: `model_type` of the backbone; some count positions from the padding index on, and leave out padding.
         padding: number of the padding token.
+        at_once: attend to all texts in one call, as suits a device on which each call costs much.
 
     Returns:
         The features, each `(1, N)`, and what sentence-transformers' pooling and `attend` need to know.
@@ -51,6 +54,10 @@ def packed(rows: Sequence[NDArray[np.int32]], columns: Sequence[str], kind: str,
     found["cu_seq_lens_q"] = torch.from_numpy(np.concatenate([[0], np.cumsum(lengths)]))
     found["seq_idx"] = torch.from_numpy(np.repeat(np.arange(len(lengths)), lengths)[None])
     found["spans"] = tuple((len(list(run)), length) for length, run in groupby(lengths) if length)
+    if at_once:
+        inside = np.arange(max(lengths)) < np.array(lengths)[:, None]
+        found["inside"] = torch.from_numpy(inside)
+        found["place"] = torch.from_numpy(np.flatnonzero(inside))
     return found
 
 
@@ -63,6 +70,8 @@ def attend(
     dropout: float = 0.0,
     scaling: float | None = None,
     spans: Spans = (),
+    inside: Tensor | None = None,
+    place: Tensor | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """Attend within each text; an attention function of transformers.
@@ -79,19 +88,24 @@ def attend(
         dropout: of the attention weights.
         scaling: of the scores; d^-0.5 by default.
         spans: the runs of texts.
+        inside: where there is a token when texts stand side by side `(texts, longest)`, to attend to all at once.
+        place: number of each token among those places, `(N,)`.
         **kwargs: what other attention functions need.
 
     Returns:
         `(1, N, heads, d)`, and None for the weights.
     """
-    if query.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+    if inside is not None and place is not None:
+        return _at_once(query, key, value, dropout, scaling, inside, place), None
+    if torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
-            found = _attend(query.float(), key.float(), value.float(), dropout, scaling, spans)
+            found = _in_runs(query.float(), key.float(), value.float(), dropout, scaling, spans)
         return found.to(query.dtype), None
-    return _attend(query, key, value, dropout, scaling, spans), None
+    return _in_runs(query, key, value, dropout, scaling, spans), None
 
 
-def _attend(query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling: float | None, spans: Spans) -> Tensor:
+def _in_runs(query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling: float | None, spans: Spans) -> Tensor:
+    """Attend in one call for each run of texts of equal length; nothing is copied but the results."""
     sizes = [count * length for count, length in spans]
     parts = [torch.split(tensor[0], sizes, dim=1) for tensor in (query, key, value)]
     found = []
@@ -100,6 +114,19 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling: 
         out = F.scaled_dot_product_attention(runs[0], runs[1], runs[2], dropout_p=dropout, scale=scaling)
         found.append(out.transpose(1, 2).flatten(0, 1))
     return torch.cat(found)[None]
+
+
+def _at_once(
+    query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling: float | None, inside: Tensor, place: Tensor
+) -> Tensor:
+    """Attend in one call for all texts, put side by side for as long as it takes."""
+    rows = [
+        tensor.new_zeros(inside.numel(), *tensor.shape[1::2]).index_copy(0, place, tensor[0].transpose(0, 1))
+        for tensor in (query, key, value)
+    ]
+    q, k, v = (tensor.unflatten(0, inside.shape).transpose(1, 2) for tensor in rows)
+    out = F.scaled_dot_product_attention(q, k, v, inside[:, None, None], dropout_p=dropout, scale=scaling)
+    return out.transpose(1, 2).flatten(0, 1)[place][None]
 
 
 def _positions(ids: NDArray[np.int32], kind: str, padding: int) -> NDArray[np.int64]:

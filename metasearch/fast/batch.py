@@ -137,7 +137,9 @@ class Batch:
             if found is None:
                 continue
             if self.rows is not None and place == self.fast.form.table:
-                found = torch.sparse_coo_tensor(self.rows[None], found, parameter.shape, is_coalesced=True)
+                found = torch.sparse_coo_tensor(
+                    self.rows[None], found, parameter.shape, is_coalesced=True, check_invariants=False
+                )
             parameter.grad = found if parameter.grad is None else parameter.grad + found
 
 

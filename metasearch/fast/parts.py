@@ -1,0 +1,115 @@
+"""The gradient of one loss of many texts, whose parts are encoded on threads of their own.
+
+A loss L may compare any text with any other, so that it needs the outputs v_1, …, v_P of all P parts at once; the way
+to them does not. With g_p = ∂L/∂v_p, the gradient is Σ_p (∂v_p/∂θ)ᵀ g_p, and each part keeps its graph until its g_p is
+known (gradient caching, Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup",
+without its second forward pass).
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from metasearch.encoders._layout import Texts
+from metasearch.encoders._network import Network
+from metasearch.encoders.base import Embedder, Encoder, Output
+from metasearch.fast.batch import Fast, Sum
+from metasearch.fast.transfer import Gradient, Weights
+
+_WORTH = 256
+"""Tokens of a part that are worth a thread."""
+
+
+class Parts:
+    """Texts in as many parts as the engine has threads for, of about as many tokens each.
+
+    Args:
+        fast: engine of the encoder.
+        texts: distinct ones.
+        output: of the encoder; `tokens` stand in the order of the texts, in one part.
+        bf16: run forward passes in bfloat16.
+
+    Attributes:
+        batch: the texts laid out, a group for each part.
+    """
+
+    def __init__(self, fast: Fast, texts: Sequence[str], output: Output, bf16: bool = False) -> None:
+        ordered = output == "tokens"
+        parts = cut(fast.encoder, texts, 1 if ordered else fast.workers)
+        self.batch = fast.batch([[("text", texts[i]) for i in part] for part in parts], ordered)
+        self._output, self._bf16 = output, bf16
+        self._place: Tensor | None = None
+        if len(parts) > 1:
+            self._place = torch.from_numpy(np.argsort([i for part in parts for i in part])).to(fast.encoder.device)
+
+    def outputs(self, weights: Weights) -> Tensor:
+        """Return the outputs, a row for each text in their order, without gradients and without dropout.
+
+        Args:
+            weights: as `Batch.weights` gives them.
+        """
+
+        def run(network: Network, texts: Texts) -> Tensor:
+            network.train(False)
+            with torch.no_grad():  # a setting of each thread
+                return network.run(weights, texts, self._output, self._bf16)
+
+        return self._joined(list(self.batch.fast.each(self.batch.texts, run)))
+
+    def gradient(
+        self, weights: Weights, outer: Callable[[Tensor], Tensor], beside: Sequence[nn.Parameter] = ()
+    ) -> tuple[Gradient, Gradient]:
+        """Return the gradient of a loss of the outputs in weights, and in further parameters of the loss.
+
+        It is summed in the order of the parts, so that it is the same bits every time.
+
+        Args:
+            weights: as `Batch.weights` gives them.
+            outer: outputs, a row for each text in their order → scalar loss.
+            beside: the further parameters.
+        """
+
+        def forward(network: Network, texts: Texts) -> tuple[Weights, Tensor]:
+            leaves = [weight.detach().requires_grad_() for weight in weights]
+            return leaves, network.run(leaves, texts, self._output, self._bf16)
+
+        def backward(network: Network, part: tuple[Weights, Tensor, Tensor]) -> Gradient:
+            leaves, rows, pulled = part
+            return list(torch.autograd.grad(rows, leaves, pulled, allow_unused=True))
+
+        each = self.batch.fast.each
+        done = list(each(self.batch.texts, forward))
+        rows = [found.detach().requires_grad_() for _, found in done]
+        pulled = torch.autograd.grad(outer(self._joined(rows)), [*rows, *beside], allow_unused=True)
+        total = Sum(len(weights))
+        parts = [(*part, share) for part, share in zip(done, pulled[: len(rows)], strict=True) if share is not None]
+        for gradient in each(parts, backward):
+            total.add(gradient)
+        return total.gradient, list(pulled[len(rows) :])
+
+    def _joined(self, rows: Sequence[Tensor]) -> Tensor:
+        found = rows[0] if len(rows) == 1 else torch.cat(list(rows))
+        return found if self._place is None else found[self._place]
+
+
+def cut(encoder: Encoder, texts: Sequence[str], count: int, worth: int = _WORTH) -> list[list[int]]:
+    """Return the numbers of the texts of each part, in ascending length: texts of equal length stay together.
+
+    Args:
+        encoder: counts their tokens.
+        texts: any.
+        count: parts at most.
+        worth: tokens that a part has at least, about.
+    """
+    if count < 2 or len(texts) < 2 or not isinstance(encoder.embedder, Embedder):
+        return [list(range(len(texts)))]
+    lengths = encoder.lengths(texts, "text")
+    order = np.argsort(lengths, kind="stable")
+    ends = np.cumsum(lengths[order])
+    count = max(1, min(count, int(ends[-1]) // worth))
+    # A text across a border belongs to the part in which its middle lies.
+    number = ((ends - lengths[order] / 2) * count // ends[-1]).astype(int)
+    parts = [order[number == i].tolist() for i in range(count)]
+    return [part for part in parts if part]
