@@ -18,7 +18,8 @@ class LARS(torch.optim.Optimizer):
 
     λ is 1 where ‖w‖ or ‖g‖ is 0, or a parameter that begins at 0 would stay there; and in parameter groups with
     `adaptive=False`. Libraries differ in details: `torch_optimizer.LARS` multiplies by γ after the momentum, which is
-    the same only while γ is constant, and uses λ = 1 wherever β is 0.
+    the same only while γ is constant, and uses λ = 1 wherever β is 0. A sparse gradient is taken as a dense one, as the
+    momentum and the norms are of the whole layer.
 
     Args:
         params: parameters, or groups of them.
@@ -49,7 +50,8 @@ class LARS(torch.optim.Optimizer):
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is not None:
-                    self._update(weight, weight.grad, group)
+                    gradient = weight.grad.to_dense() if weight.grad.is_sparse else weight.grad
+                    self._update(weight, gradient, group)
         return loss
 
     def _update(self, weight: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:

@@ -8,21 +8,19 @@ from torch import Tensor, nn
 
 from metasearch.config import Outer
 from metasearch.engine.lars import LARS
+from metasearch.engine.row_adamw import RowAdamW
 
 
 def build(parameters: Mapping[str, nn.Parameter], settings: Outer) -> torch.optim.Optimizer:
-    """Return the optimiser over named parameters; AdamW in one fused kernel where the device has one."""
+    """Return the optimiser over named parameters; AdamW in one fused kernel where the device has one.
+
+    It takes a gradient that is dense or a coalesced sparse tensor of rows, and leaves it with its parameter.
+    """
     groups = _groups(parameters, settings)
     if settings.optimizer == "lars":
         return LARS(groups, settings.lr, settings.momentum, settings.weight_decay, settings.trust)
     devices = {parameter.device.type for parameter in parameters.values()}
-    return torch.optim.AdamW(
-        groups,
-        lr=settings.lr,
-        eps=settings.eps,
-        weight_decay=settings.weight_decay,
-        fused=devices <= {"cpu", "cuda"},
-    )
+    return RowAdamW(groups, settings.lr, settings.eps, settings.weight_decay, fused=devices <= {"cpu", "cuda"})
 
 
 def state(optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:
@@ -37,7 +35,12 @@ def state(optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Paramete
 def restore(
     optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Parameter], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Put back what `state` returned."""
+    """Put back what `state` returned, in place of what the optimiser has.
+
+    Raises:
+        KeyError: there is state of a parameter that is not among these.
+    """
+    optimizer.state.clear()
     for key, value in tensors.items():
         name, entry = key.rsplit("/", 1)
         parameter = parameters[name]

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from metasearch import __version__
-from metasearch.config import Declared
+from metasearch.config import Declared, as_begun
 from metasearch.data import taskfile
 from metasearch.encoders.base import Encoder
 from metasearch.engine.checkpoint import CheckpointStore
@@ -85,7 +85,7 @@ class RunFolder:
         if not (path / "config.yaml").is_file():
             raise RunFolderError(f"{path} is no run folder: it has no config.yaml")
         stored = taskfile.read(path / "config.yaml", _Stored[kind])  # type: ignore[valid-type]
-        return cls(path), stored.config, stored.data_fingerprint
+        return cls(path), as_begun(stored.config), stored.data_fingerprint
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from metasearch.config import Outer, Pace
 from metasearch.engine import optimizer as outer
@@ -146,10 +146,11 @@ class Trainer:
         with self._autocast():
             loss = self.learner.outer_gradient(episodes)
         self._require_finite(loss.total, f"{phase.name} loss", loss.terms)
-        norm = _norm([p.grad for p in self.parameters.values() if p.grad is not None])
+        gradients = [_gradient(p) for p in self.parameters.values() if p.grad is not None]
+        norm = _norm(gradients)
         self._require_finite(norm, f"{phase.name} gradient norm", loss.terms)
         if self.settings.clip:
-            nn.utils.clip_grads_with_norm_(self.parameters.values(), self.settings.clip, norm)
+            _clip(gradients, self.settings.clip, norm)
         scheduled = self._set_rate()
         self.optimizer.step()
         self.learner.after_step()
@@ -215,6 +216,20 @@ class Trainer:
                 self.parameters[name].copy_(value)
 
 
+def _gradient(parameter: Tensor) -> Tensor:
+    """Return a parameter's gradient, or of a sparse one the rows that it has, in the same memory."""
+    assert parameter.grad is not None
+    if not parameter.grad.is_sparse:
+        return parameter.grad
+    parameter.grad = parameter.grad.coalesce()  # as it is already, unless two were added on a GPU
+    return parameter.grad.values()
+
+
 def _norm(tensors: list[Tensor]) -> Tensor:
     norm: Tensor = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(tensor) for tensor in tensors]))
     return norm
+
+
+def _clip(tensors: list[Tensor], longest: float, norm: Tensor) -> None:
+    """Scale tensors of this norm down to the longest one allowed (torch's `clip_grads_with_norm_` takes dense ones)."""
+    torch._foreach_mul_(tensors, torch.clamp(longest / (norm + 1e-6), max=1.0))

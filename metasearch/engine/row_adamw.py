@@ -1,0 +1,203 @@
+"""AdamW that takes the gradient of a word table as its rows, at the cost of the rows that ever had one."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+BLOCK = 2**18
+"""Elements of a table that are updated at a time on a CPU, so that a block's temporaries stay in its cache."""
+
+
+class RowMoments:
+    """Moments of the rows of a table that ever had a gradient; those of any other row are 0.
+
+    A row has a slot, in order of its first gradient. The buffers have room to grow; when they do, the slots are put in
+    order of the rows, as rows that lie in order are read and written faster. How much room there is depends on the
+    number of rows alone, so moments that are read back from a checkpoint grow when those that were written would have.
+
+    Attributes:
+        rows: `(N,)`, the row of each slot.
+        exp_avg: `(N, ...)`, first moments.
+        exp_avg_sq: `(N, ...)`, second moments.
+
+    Args:
+        table: `(V, ...)`.
+        rows, exp_avg, exp_avg_sq: what to begin with; nothing by default.
+    """
+
+    def __init__(
+        self,
+        table: Tensor,
+        rows: Tensor | None = None,
+        exp_avg: Tensor | None = None,
+        exp_avg_sq: Tensor | None = None,
+    ) -> None:
+        self._slots = torch.full((len(table),), -1, dtype=torch.long, device=table.device)
+        self.rows = self._slots.new_empty(0) if rows is None else rows.to(self._slots)
+        self.exp_avg = table.new_empty(0, *table.shape[1:]) if exp_avg is None else exp_avg.to(table)
+        self.exp_avg_sq = self.exp_avg.clone() if exp_avg_sq is None else exp_avg_sq.to(table)
+        self._make_room(len(self.rows), torch.arange(len(self.rows), device=table.device))
+
+    def slots(self, rows: Tensor) -> Tensor:
+        """Return the slots `(n,)` of distinct rows `(n,)`, in which those without one get it."""
+        new = rows[self._slots[rows] < 0]
+        if len(new):
+            self._append(new)
+        return self._slots[rows]
+
+    def dense(self) -> dict[str, Tensor]:
+        """Return the moments of all rows, `exp_avg` and `exp_avg_sq` of shape `(V, ...)`."""
+        shape = (len(self._slots), *self.exp_avg.shape[1:])
+        moments = {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq}
+        return {name: kept.new_zeros(shape).index_copy_(0, self.rows, kept) for name, kept in moments.items()}
+
+    def _append(self, rows: Tensor) -> None:
+        start, end = len(self.rows), len(self.rows) + len(rows)
+        if end > len(self._buffers[0]):
+            self._make_room(end, self.rows.argsort())
+        self.rows, self.exp_avg, self.exp_avg_sq = (buffer[:end] for buffer in self._buffers)
+        self.rows[start:] = rows
+        self.exp_avg[start:] = 0
+        self.exp_avg_sq[start:] = 0
+        self._slots[rows] = torch.arange(start, end, device=rows.device)
+
+    def _make_room(self, count: int, order: Tensor) -> None:
+        """Move the moments, in this order of their slots, to buffers with room for `count` rows or more."""
+        room = min(_room(count), len(self._slots))
+        old = (self.rows, self.exp_avg, self.exp_avg_sq)
+        self._buffers = [kept.new_empty(room, *kept.shape[1:]) for kept in old]
+        self.rows, self.exp_avg, self.exp_avg_sq = (buffer[: len(order)] for buffer in self._buffers)
+        for before, now in zip(old, (self.rows, self.exp_avg, self.exp_avg_sq), strict=True):
+            torch.index_select(before, 0, order, out=now)
+        self._slots[self.rows] = torch.arange(len(order), device=order.device)
+
+
+class RowAdamW(torch.optim.AdamW):
+    """AdamW (Loshchilov and Hutter, 2019, "Decoupled Weight Decay Regularization") for dense and for row gradients.
+
+    The gradient of a table `(V, ...)` may be a sparse tensor of rows (one sparse dimension). The step is then that of
+    `torch.optim.AdamW` on the dense gradient, to rounding: a row that never had a gradient has moments m = v = 0 and
+    moves by weight decay only, so moments are kept and stepped for the other rows alone. (`torch.optim.SparseAdam` is
+    another algorithm: it steps only the rows of the present gradient.) Weight decay is one pass over the table.
+
+    The state of such a table has `rows` `(N,)`, `exp_avg` and `exp_avg_sq` `(N, ...)` and `step`. A dense gradient
+    turns it into the state of `torch.optim.AdamW` for good; from then on a row gradient is taken as a dense one.
+
+    Args:
+        params: parameters, or groups of them.
+        lr: rate.
+        eps: what is added to √v.
+        weight_decay: share of a weight that a step of rate 1 takes away.
+        fused: whether to run torch's fused kernel; without it, a row gradient is taken as a dense one.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        lr: float,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        fused: bool = True,
+    ) -> None:
+        super().__init__(params, lr=lr, eps=eps, weight_decay=weight_decay, fused=fused)
+        self._moments: dict[Tensor, RowMoments] = {}
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """Update the parameters that have a gradient; return the loss of the closure, where there is one."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        tables = [(table, group) for group in self.param_groups for table in group["params"] if self._takes_rows(table)]
+        gradients = [table.grad.coalesce() for table, _ in tables]
+        for table, _ in tables:
+            table.grad = None
+        super().step()
+        for (table, group), gradient in zip(tables, gradients, strict=True):
+            self._step_rows(table, gradient, group)
+            table.grad = gradient
+        return loss
+
+    def _takes_rows(self, parameter: Tensor) -> bool:
+        """Return whether a parameter is to be stepped by rows; if not, make its gradient and state dense."""
+        gradient, state = parameter.grad, self.state.get(parameter, {})
+        if gradient is None:
+            return False
+        rows = gradient.is_sparse and gradient.sparse_dim() == 1
+        if rows and self.defaults["fused"] and ("rows" in state or not state):
+            return True
+        if gradient.is_sparse:
+            parameter.grad = gradient.to_dense()
+        if "rows" in state:
+            state.update(self._moments_of(parameter).dense())
+            del state["rows"], self._moments[parameter]
+        return False
+
+    def _moments_of(self, table: Tensor) -> RowMoments:
+        """Return the moments that the state of a table says, which may have been put there from a checkpoint."""
+        state, moments = self.state[table], self._moments.get(table)
+        if moments is None or moments.rows is not state.get("rows"):
+            moments = RowMoments(table, *(state.get(entry) for entry in ("rows", "exp_avg", "exp_avg_sq")))
+            self._moments[table] = moments
+        return moments
+
+    def _step_rows(self, table: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+        moments, state = self._moments_of(table), self.state[table]
+        slots = moments.slots(gradient.indices()[0])
+        state.setdefault("step", torch.zeros((), device=table.device)).add_(1)
+        state.update(rows=moments.rows, exp_avg=moments.exp_avg, exp_avg_sq=moments.exp_avg_sq)
+        if group["weight_decay"]:
+            table.mul_(1 - group["lr"] * group["weight_decay"])
+        beta1, beta2 = group["betas"]
+        kernel = partial(
+            torch._fused_adamw_,
+            max_exp_avg_sqs=[],
+            state_steps=[state["step"]],
+            lr=group["lr"],
+            beta1=beta1,
+            beta2=beta2,
+            eps=group["eps"],
+            weight_decay=0.0,
+            amsgrad=False,
+            maximize=False,
+        )
+        _update(table, moments, slots, gradient.values(), kernel)
+
+
+def _update(table: Tensor, moments: RowMoments, slots: Tensor, values: Tensor, kernel: Callable[..., None]) -> None:
+    """Step all rows that have a slot.
+
+    Args:
+        table: `(V, ...)`.
+        moments: of N rows.
+        slots: `(n,)`, those that have a gradient now.
+        values: `(n, ...)`, their gradients.
+        kernel: steps lists of weights, gradients, and first and second moments, all of the same shape.
+    """
+    slots, order = slots.sort()
+    count = len(moments.rows)
+    size = max(1, count if table.is_cuda else min(count, BLOCK // max(1, table[0].numel())))
+    block = table.new_empty(size, *table.shape[1:])
+    gradient = torch.zeros_like(block)
+    bounds = torch.searchsorted(slots, torch.arange(0, count + size, size, device=slots.device)).tolist()
+    parts = [torch.split(kept, size) for kept in (moments.rows, moments.exp_avg, moments.exp_avg_sq)]
+    for start, (first, last), rows, m, v in zip(range(0, count, size), pairwise(bounds), *parts, strict=False):
+        weight, inside = block[: len(rows)], slots[first:last] - start
+        torch.index_select(table, 0, rows, out=weight)
+        gradient.index_copy_(0, inside, values.index_select(0, order[first:last]))
+        kernel([weight], [gradient[: len(rows)]], [m], [v])
+        table.index_copy_(0, rows, weight)
+        gradient.index_fill_(0, inside, 0)
+
+
+def _room(count: int) -> int:
+    """Return the first number of a geometric series that is no less than `count`."""
+    room = 1024
+    while room < count:
+        room += room // 4
+    return room
