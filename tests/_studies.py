@@ -13,13 +13,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from _rankings import search_by
 from metasearch.config import Outer, Recipe, RunConfig, ScoreConfig
 from metasearch.data import taskfile
 from metasearch.data.records import Candidate, Question
-from metasearch.evaluation.ranked import Search, joined
+from metasearch.evaluation.ranked import ranking_of
 from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.metrics import correlation
-from metasearch.metrics.average_precision import average_precision
+from metasearch.metrics.average_precision import average_precisions
 from metasearch.results.kept import Kept, kept_at
 from metasearch.seeding import stream
 
@@ -192,23 +193,20 @@ def _retrieval(way: Made, fold: int, split: str, shared: Setting, noises: Sequen
     answers = np.array([[q.id in c.answers for c in pool] for q in questions])
     same = np.array([[q.language == c.language for c in pool] for q in questions])
     scores = (_noise(noises, answers.shape) + way.quality * answers + way.bias * same).astype(np.float32)
-    spoken = np.array([c.language for c in pool])
+    found = search_by(scores, questions, pool)
     listed: list[Score] = []
-    units, columns, searches = {}, {}, []
-    for asked in languages:
-        mine = np.flatnonzero([q.language == asked for q in questions])
+    units, columns = {}, {}
+    for at, asked in enumerate(languages):
+        mine = slice(at * len(ids), (at + 1) * len(ids))
         pools = [("multilingual", "all"), *(("bilingual", x) for x in languages if x != asked), ("monolingual", asked)]
         for name, inside in pools if split == "test" else pools[:1]:
-            member = np.flatnonzero((spoken == inside) | (inside == "all"))
-            relevant = [np.flatnonzero(answers[i, member]) for i in mine]
-            search = Search(tuple(questions[i] for i in mine), scores[np.ix_(mine, member)], relevant)
+            ranks, offsets = found.ranks(mine, None if inside == "all" else languages.index(inside))
             units[name, asked, inside] = tuple(ids)
-            searches += [search] if name == "multilingual" else []
             for measure, k in (("map@20", 20), ("map", None)):
-                values = np.array([average_precision(ranks, k) for ranks in search.ranks])
+                values = average_precisions(ranks, offsets, k)
                 columns[measure, name, asked, inside] = values
                 listed.append(Score(measure, name, asked, inside, float(values.mean()), len(values)))  # type: ignore[arg-type]
-    return Evaluation(tuple(listed), Kept(units, columns, joined(pool, searches)))
+    return Evaluation(tuple(listed), Kept(units, columns, ranking_of(questions, pool, found)))
 
 
 def _similarity(way: Made, fold: int, split: str, shared: Setting, noises: Sequence[np.random.Generator]) -> Evaluation:

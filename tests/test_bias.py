@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 
+from _rankings import ranking_by
 from _studies import Made, write_study
 from metasearch.data.records import Candidate, Question
 from metasearch.errors import ConfigError
-from metasearch.evaluation.ranked import Search, joined
 from metasearch.metrics.language_bias import average_precisions
 from metasearch.reports import bias as reports
 from metasearch.reports.bias import NONE, bias_tables
@@ -23,14 +23,12 @@ def ranking(own=0.0, languages=("ar", "de"), asked=None, answers=3, seed=0):
     """Rank a pool of as many answers in each language by noise, plus `own` for the question's language."""
     pool = [Candidate(f"{x}{i}", x, f"{x}{i}", f"{i}", (f"{i}",)) for x in languages for i in range(answers)]
     noise = np.random.default_rng(seed)
-    searches = []
+    questions, scores = [], []
     for language in sorted(asked or languages):
-        questions = tuple(Question(f"{i}", language, f"{i}?", f"{i}") for i in range(answers))
+        questions += [Question(f"{i}", language, f"{i}?", f"{i}") for i in range(answers)]
         same = np.array([candidate.language == language for candidate in pool])
-        scores = (noise.random((answers, len(pool))) + own * same).astype(np.float32)
-        relevant = [np.flatnonzero([f"{i}" in candidate.answers for candidate in pool]) for i in range(answers)]
-        searches.append(Search(questions, scores, relevant))
-    return joined(pool, searches)
+        scores.append((noise.random((answers, len(pool))) + own * same).astype(np.float32))
+    return ranking_by(np.concatenate(scores), questions, pool)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +97,7 @@ def test_a_ranking_by_hand():
     """One Arabic question, answered by ar0 and de0; the order is de1, ar1, ar0, de2, ar2, de0."""
     pool = [Candidate(f"{x}{i}", x, f"{x}{i}", f"{i}", (f"{i}",)) for x in ("ar", "de") for i in range(3)]
     scores = np.array([[4, 5, 2, 1, 6, 3]], dtype=np.float32)
-    found = bias_of_ranking(joined(pool, [Search((Question("0", "ar", "?", "0"),), scores, [np.array([0, 3])])]), 3)
+    found = bias_of_ranking(ranking_by(scores, [Question("0", "ar", "?", "0")], pool), 3)
     assert found.observed == pytest.approx(np.array([[2 / 3, 1 / 3]]))
     # One hit, ar0 on rank 3: in either language with 1/2, as are two of the others, two of each language.
     assert found.expected == pytest.approx(np.array([[(1 / 2 + 2 * 2 / 4) / 3] * 2]))

@@ -1,6 +1,7 @@
 """The dev score of a stage, by hand, and that it leaves learner and weights as they were."""
 
 import logging
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -295,3 +296,20 @@ def test_a_stage_that_goes_on_knows_the_shape_of_step_0_from_its_log(encoder, ca
 def test_a_log_without_a_shape_of_the_vectors_tells_none():
     assert Dev.noted([]) is None
     assert Dev.noted([{"step": 1, "loss": 0.5}]) is None
+
+
+@pytest.mark.parametrize(
+    ("monitor", "pairs", "made"),
+    [
+        ("cosine", PAIRS, distilled),
+        ("accuracy", PAIRS, distilled),
+        ("loss", PAIRS, distilled),
+        ("spearman", SCORED, lambda encoder: FineTune(encoder, Loss(), FineTune.Options())),
+    ],
+)
+def test_the_score_and_the_collapse_monitor_encode_each_side_once(encoder, monkeypatch, monitor, pairs, made):
+    encoded, encode = Counter(), encoder.encode
+    monkeypatch.setattr(encoder, "encode", lambda texts, *more: encoded.update(set(texts)) or encode(texts, *more))
+    dev(made(encoder), pairs, monitor, "sentence" if monitor == "spearman" else "pooled")()
+    sides = 1 if monitor == "loss" else 2
+    assert encoded == Counter(text for side in range(sides) for text in {texts_of(pair)[1 - side] for pair in pairs})

@@ -99,6 +99,14 @@ def test_each_text_is_encoded_once_for_all_pools_and_measures():
     assert encoder.times_encoded == dict.fromkeys(texts, 1)
 
 
+def test_a_question_that_nothing_answers_is_found_before_anything_is_encoded():
+    data = replace(TWO, candidates=tuple(c for c in TWO.candidates if "q1" not in c.answers))
+    encoder = scoring(data, {key: row[:2] for key, row in ROWS.items()})
+    with pytest.raises(DataError, match="question 'q1'"):
+        evaluate(encoder, data, [MAP])
+    assert not encoder.times_encoded
+
+
 @pytest.mark.parametrize("pool", ["multilingual", "bilingual"])
 def test_a_question_without_a_relevant_candidate_is_named(pool):
     kept = [c for c in TWO.candidates if c.id != "ar-s1" and (c.id != "el-s1" or pool == "bilingual")]

@@ -12,7 +12,7 @@ from sentence_transformers.sentence_transformer.evaluation import InformationRet
 
 from metasearch.errors import ConfigError, DataError, NonFiniteError
 from metasearch.metrics import Measure
-from metasearch.metrics.average_precision import average_precision, ranks
+from metasearch.metrics.average_precision import average_precision, average_precisions, ranks
 from metasearch.metrics.correlation import pearson, spearman
 
 
@@ -108,6 +108,14 @@ def test_it_is_the_map_at_k_of_sentence_transformers_also_with_ties(drawn, k):
     )
     hits = [{"corpus_id": name, "score": score} for name, score in zip(names, scores, strict=True)]
     assert ap(ranks(scores, relevant), k) == pytest.approx(theirs.compute_metrics([hits])["map@k"][k])
+
+
+@settings(deadline=None)
+@given(st.lists(st.sets(st.integers(1, 60), min_size=1, max_size=25).map(sorted), min_size=1, max_size=6))
+@pytest.mark.parametrize("k", [None, 1, 20])
+def test_average_precisions_of_many_queries_are_those_of_each_to_the_bit(k, drawn):
+    found = average_precisions(np.concatenate(drawn), np.cumsum([0, *map(len, drawn)]), k)
+    assert found.tolist() == [ap(one, k) for one in drawn]
 
 
 def test_pearson_by_hand():

@@ -16,7 +16,7 @@ from metasearch.distillation.sources import texts_of
 from metasearch.encoders.base import Encoder, Output
 from metasearch.episodes.batches import Batches
 from metasearch.evaluation.collapse import Health, diagnose, health
-from metasearch.evaluation.similarity import evaluate_similarity
+from metasearch.evaluation.similarity import correlate
 from metasearch.learners.base import Learner
 from metasearch.metrics import Measure
 from metasearch.metrics.accuracy import accuracy
@@ -55,10 +55,14 @@ class Dev:
     def __call__(self) -> float:
         """Return the score, higher is better."""
         encoder = self.learner.encoder
-        measured: dict[str, object] = {self.monitor: (score := self._score(encoder))}
+        score, vectors = self._score(encoder)
+        measured: dict[str, object] = {self.monitor: score}
         looked_at = np.linspace(0, len(self.pairs) - 1, min(len(self.pairs), _LOOKED_AT)).astype(int)
-        texts = [texts_of(self.pairs[i])[1] for i in looked_at]
-        now = health(encoder.encode(texts, "text", self.output))
+        if vectors is None:
+            texts = [texts_of(self.pairs[i])[1] for i in looked_at]
+            now = health(encoder.encode(texts, "text", self.output))
+        else:
+            now = health(vectors[looked_at])
         warning = diagnose(now, self.before, encoder.dimension(self.output))
         if warning and (self.before is None) not in self._warned:
             self._warned.add(self.before is None)
@@ -74,20 +78,24 @@ class Dev:
         first = next((event for event in events if "alike" in event), None)
         return None if first is None else Health(first["alike"], first["spread"], first["rank"])
 
-    def _score(self, encoder: Encoder) -> float:
+    def _score(self, encoder: Encoder) -> tuple[float, Vectors | None]:
+        """Return the score, and vectors of the second texts of all pairs where those it took show a collapse."""
         if self.monitor == "loss":
-            return -self._loss()
+            return -self._loss(), None
+        # The length of a vector changes neither a cosine nor what the collapse monitor sees.
+        output: Output = "sentence" if self.monitor == "spearman" else self.output
+        texts = [texts_of(pair) for pair in self.pairs]
+        source, target = (encoder.encode([text[side] for text in texts], "text", output) for side in (0, 1))
         if self.monitor == "spearman":
             data = SimilarityData(tuple(pair for pair in self.pairs if isinstance(pair, ScoredPair)))
-            return evaluate_similarity(encoder, data, [Measure("spearman")]).mean("spearman")
+            seen = target if self.output in ("sentence", "pooled") else None
+            return correlate(data, source, target, [Measure("spearman")]).mean("spearman"), seen
         pairs = [pair for pair in self.pairs if isinstance(pair, Translation)]
-        source = encoder.encode([pair.source for pair in pairs], "text", self.output)
-        target = encoder.encode([pair.target for pair in pairs], "text", self.output)
         if self.monitor == "cosine":
-            return self._cosine(pairs, source, target)
+            return self._cosine(pairs, source, target), target
         languages = np.array([pair.languages[1] for pair in pairs])
         found = [_both_ways(source[languages == code], target[languages == code]) for code in sorted(set(languages))]
-        return float(np.mean(found))
+        return float(np.mean(found)), target
 
     def _loss(self) -> float:
         """Return the mean over the held-out pairs of the stage's loss, without dropout."""

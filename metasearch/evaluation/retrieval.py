@@ -4,21 +4,21 @@
 - bilingual, monolingual: the candidates of one language; a matrix of question language by candidate language, whose
   diagonal is monolingual.
 
-Texts are encoded once, whatever the number of pools.
+Texts are encoded and scored once, whatever the number of pools.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.records import Question, RetrievalData
 from metasearch.encoders.base import Encoder
-from metasearch.errors import ConfigError, DataError, NonFiniteError, nearest
-from metasearch.evaluation.ranked import Search, joined
+from metasearch.errors import ConfigError, DataError, nearest
+from metasearch.evaluation.ranked import Relevant, ranking_of, search
 from metasearch.evaluation.scores import Evaluation, Pool, Score
 from metasearch.metrics import Measure
-from metasearch.metrics.average_precision import average_precision
+from metasearch.metrics.average_precision import average_precisions
 from metasearch.results.kept import Cell, Kept
 
 POOLS: tuple[Pool, ...] = ("multilingual", "bilingual", "monolingual")
@@ -45,25 +45,29 @@ def evaluate_retrieval(
             raise ConfigError(f"unknown pool '{pool}'.{nearest(pool, POOLS)}")
     if not data.questions:
         raise DataError("there are no questions to evaluate on")
+    asked = {language: data.questions_by_language[language] for language in sorted(data.questions_by_language)}
+    questions = [question for listed in asked.values() for question in listed]
+    relevant = Relevant.to(questions, data)
+    _require_answers(data, asked, pools)
+    languages = sorted({candidate.language for candidate in data.candidates})
+    spoken = np.array([languages.index(candidate.language) for candidate in data.candidates])
     candidates = encoder.encode([c.text for c in data.candidates], "candidate")
-    languages = np.array([c.language for c in data.candidates])
+    vectors = [encoder.encode([q.text for q in listed], "question") for listed in asked.values()]
+    found = search(questions, np.concatenate(vectors), candidates, relevant, spoken)
     scores: list[Score] = []
     units: dict[Cell, tuple[str, ...]] = {}
     columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
-    multilingual: list[Search] = []
-    for asked, questions in sorted(data.questions_by_language.items()):
-        vectors = encoder.encode([q.text for q in questions], "question")
-        for pool, inside in _pools(pools, asked, sorted(data.languages)):
-            member = np.ones(len(languages), bool) if inside == "all" else languages == inside
-            search = _search(data, questions, vectors @ candidates[member].T, np.flatnonzero(member))
-            units[pool, asked, inside] = tuple(q.id for q in questions)
-            if pool == "multilingual":
-                multilingual.append(search)
+    start = 0
+    for language, listed in asked.items():
+        rows, start = slice(start, start + len(listed)), start + len(listed)
+        for pool, inside in _pools(pools, language, languages):
+            ranks, offsets = found.ranks(rows, None if inside == "all" else languages.index(inside))
+            units[pool, language, inside] = tuple(q.id for q in listed)
             for measure in measures:
-                values = np.array([average_precision(r, measure.k) for r in search.ranks])
-                columns[str(measure), pool, asked, inside] = values
-                scores.append(Score(str(measure), pool, asked, inside, float(values.mean()), len(values)))
-    ranking = joined(data.candidates, multilingual) if multilingual else None
+                values = average_precisions(ranks, offsets, measure.k)
+                columns[str(measure), pool, language, inside] = values
+                scores.append(Score(str(measure), pool, language, inside, float(values.mean()), len(values)))
+    ranking = ranking_of(questions, data.candidates, found) if "multilingual" in pools else None
     return Evaluation(tuple(scores), Kept(units, columns, ranking))
 
 
@@ -80,28 +84,15 @@ def _pools(pools: Sequence[Pool], asked: str, languages: Sequence[str]) -> list[
     return listed
 
 
-def _search(
-    data: RetrievalData, questions: Sequence[Question], scores: NDArray[np.float32], members: NDArray[np.int64]
-) -> Search:
-    """Return what ranks where for some questions.
-
-    Args:
-        data: says what answers what.
-        questions: in the order of the rows.
-        scores: of questions and the pool's candidates, `(Q, C)`.
-        members: index of each of the pool's candidates in the data, `(C,)`.
-    """
-    columns: dict[str, list[int]] = {}
-    for column, member in enumerate(members):
-        for question in data.candidates[member].answers:
-            columns.setdefault(question, []).append(column)
-    relevant = []
-    for question, row in zip(questions, scores, strict=True):
-        if question.id not in columns:
-            raise DataError(f"question '{question.id}' ({question.language}) has no relevant candidate in the pool")
-        if not np.isfinite(row).all():
-            raise NonFiniteError(
-                f"the encoder's scores for question '{question.id}' ({question.language}) are not finite"
-            )
-        relevant.append(np.array(columns[question.id]))
-    return Search(tuple(questions), scores, relevant)
+def _require_answers(data: RetrievalData, asked: Mapping[str, Sequence[Question]], pools: Sequence[Pool]) -> None:
+    """Raise `DataError` naming the first question that nothing in a pool answers."""
+    answered: dict[str, set[str]] = {"all": set()}
+    for candidate in data.candidates:
+        answered["all"].update(candidate.answers)
+        answered.setdefault(candidate.language, set()).update(candidate.answers)
+    for language, questions in asked.items():
+        for _, inside in _pools(pools, language, sorted(data.languages)):
+            known = answered.get(inside, set())
+            lacking = next((question for question in questions if question.id not in known), None)
+            if lacking:
+                raise DataError(f"question '{lacking.id}' ({language}) has no relevant candidate in the pool")

@@ -29,6 +29,18 @@ def evaluate_similarity(encoder: Encoder, data: SimilarityData, measures: Sequen
         raise DataError("there are no pairs to evaluate on")
     first = encoder.encode([pair.text1 for pair in data.pairs], "text")
     second = encoder.encode([pair.text2 for pair in data.pairs], "text")
+    return correlate(data, first, second, measures)
+
+
+def correlate(
+    data: SimilarityData, first: NDArray[np.float32], second: NDArray[np.float32], measures: Sequence[Measure]
+) -> Evaluation:
+    """Return the scores of every language pair from unit vectors of both texts of each pair, `(N, D)`.
+
+    Raises:
+        DataError: the scores of a language pair are constant.
+        NonFiniteError: a vector is not finite.
+    """
     cosines = np.einsum("nd,nd->n", first, second, dtype=np.float64)
     gold = np.array([pair.score for pair in data.pairs])
     names = np.array([pair.pair for pair in data.pairs])
