@@ -4,7 +4,7 @@ A `Recipe` says how a learner learns and comes from `tasks/recipes/*.yaml`; a `R
 from the command line. Together they are all that a run depends on besides the data and the encoder's weights.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,6 +16,11 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 Role = Literal["question", "candidate", "text"]
 """What a text is to the encoder; it decides how long the text may be and which prompt stands before it."""
+
+
+Engine = Literal["fast", "reference"]
+"""What computes the outer gradient: `metasearch.fast`, or learn2learn's plain loop on padded texts."""
+DEFAULT_ENGINE: Engine = "fast"
 
 
 class Contradiction(ValueError):
@@ -165,6 +170,7 @@ class RunConfig(Declared):
         fold: which fold is held out.
         fold_seed: shuffle articles or rows with this seed before cutting folds; None keeps the task's protocol.
         max_steps: outer steps at most; when it is less than an epoch, both phases shrink in proportion.
+        engine: what computes the outer gradient.
         data: folder of the data files, or None to look in `METASEARCH_DATA`.
         include: folders with further tasks, modes and recipes.
     """
@@ -179,6 +185,7 @@ class RunConfig(Declared):
     max_steps: Positive | None = None
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     precision: Literal["fp32", "bf16"] = "fp32"
+    engine: Engine = DEFAULT_ENGINE
     data: str | None = None
     include: list[str] = []
     trust_remote_code: bool = False
@@ -202,3 +209,16 @@ class ScoreConfig(Declared):
     data: str | None = None
     include: list[str] = []
     trust_remote_code: bool = False
+
+
+Stored = TypeVar("Stored", bound=Declared)
+
+
+def as_begun(config: Stored) -> Stored:
+    """Return a configuration that was read back, with the engine on which it began.
+
+    What was written before engines could be chosen began on the reference, whatever the default is now, and goes on to
+    the same bits only there.
+    """
+    unsaid = "engine" in type(config).model_fields and "engine" not in config.model_fields_set
+    return config.model_copy(update={"engine": "reference"}) if unsaid else config

@@ -145,7 +145,7 @@ def _go(
     began = time.monotonic()
     _score(files, config, benchmark, encoder, ZERO_SHOT, step=0)
     outcome = run.fit(
-        run.make_learner(recipe, encoder),
+        run.make_learner(recipe, encoder, config.engine),
         benchmark,
         recipe,
         seed=config.seed,
@@ -165,7 +165,7 @@ def _go(
     _score(files, config, benchmark, encoder, recipe.learner, outcome.best_step)
     seconds = time.monotonic() - began
     report = _report(files, config, benchmark, outcome, seconds)
-    files.finish(report, used(seconds, encoder.device) | {"steps": outcome.steps})
+    files.finish(report, used(seconds, encoder.device) | {"engine": config.engine, "steps": outcome.steps})
     return RunResult(files.path, files.results(), report)
 
 

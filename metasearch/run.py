@@ -4,13 +4,13 @@ With `metasearch.catalog` this is the Python interface; `metasearch.jobs` makes 
 """
 
 import logging
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
 from metasearch import registry
 from metasearch.catalog import Benchmark, needs_vectors, samplers
-from metasearch.config import MaxLength, Recipe
+from metasearch.config import DEFAULT_ENGINE, Engine, MaxLength, Recipe
 from metasearch.data import taskfile
 from metasearch.data.folds import hold_out
 from metasearch.encoders._checkpoint import open_checkpoint
@@ -20,6 +20,7 @@ from metasearch.engine.schedule import schedule
 from metasearch.engine.trainer import Listener, Outcome, Trainer
 from metasearch.errors import ConfigError, nearest
 from metasearch.evaluation.evaluate import evaluate
+from metasearch.fast import Fast
 from metasearch.learners.base import Learner
 
 log = logging.getLogger(__name__)
@@ -53,13 +54,32 @@ def load_encoder(
     return encoder.to(target)
 
 
-def make_learner(recipe: Recipe, encoder: Encoder) -> Learner:
+def make_learner(recipe: Recipe, encoder: Encoder, engine: Engine = DEFAULT_ENGINE) -> Learner:
     """Return the learner of a recipe.
 
+    Args:
+        recipe: names the learner and its options.
+        encoder: what is trained.
+        engine: what computes the outer gradient.
+
     Raises:
-        ConfigError: the learner or one of its options is unknown, or an option has a wrong value.
+        ConfigError: the learner or one of its options is unknown, or an option has a wrong value; or there is no such
+            engine.
     """
-    return learner_class(recipe)(encoder, recipe.loss, learner_options(recipe))
+    return with_engine(learner_class(recipe)(encoder, recipe.loss, learner_options(recipe)), engine)
+
+
+def with_engine(learner: Learner, engine: Engine) -> Learner:
+    """Return a learner, which by itself runs on the reference, on an engine; `ConfigError` where none is called so."""
+    if engine not in get_args(Engine):
+        raise ConfigError(f"unknown engine '{engine}'.{nearest(engine, get_args(Engine))}")
+    return learner.use(Fast(learner.encoder)) if engine == "fast" else learner
+
+
+def say_notes(learner: Learner) -> None:
+    """Log what of its encoder the fast engine does in a slower way, and why."""
+    for note in learner.fast.notes if learner.fast else ():
+        log.info("fast engine: %s", note)
 
 
 def learner_class(recipe: Recipe) -> type[Learner]:
@@ -113,6 +133,7 @@ def fit(
     check_fit(recipe, benchmark, precision)
     if learner.second_order:
         log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
+    say_notes(learner)
     encoder = learner.encoder
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     sources = samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)

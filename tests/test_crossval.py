@@ -139,6 +139,21 @@ def test_a_study_that_came_to_nothing_may_be_configured_anew(tmp_path, begun):
     assert StudyFolder(tmp_path / "study").reached
 
 
+def test_the_engine_is_kept_with_the_study_and_the_same_command_does_not_change_it(whole, tmp_path, begun):
+    assert StudyFolder(whole[0]).stored().config.engine == "fast"
+    assert json.loads((whole[0] / "cells" / TUNED / "facts.json").read_text())["engine"] == "fast"
+    study = tmp_path / "study"
+    study.mkdir()
+    text = (whole[0] / "study.yaml").read_text(encoding="utf-8")
+    (study / "study.yaml").write_text(text.replace("  engine: fast\n", ""), encoding="utf-8")
+    (study / "cells").symlink_to(whole[0] / "cells")  # of a study from before there was a choice
+    run(*FLAGS, "-o", study)
+    assert StudyFolder(study).stored().config.engine == "reference"
+    said = run(*FLAGS, "--engine=fast", "-o", study, code=2).output
+    assert "the study has engine 'reference', not 'fast'" in said
+    assert begun == []
+
+
 def test_resume_takes_no_settings(whole):
     assert "leave out --max-steps" in run("--resume", whole[0], "--max-steps=7", code=2).output
 

@@ -1,10 +1,12 @@
 """Strict YAML: what a declaration says is what is read, and every problem is reported with file and line."""
 
 import pytest
+import yaml
 
 from _declarations import RECIPE, TASK, line_of, problems
 from metasearch.config import Recipe
 from metasearch.data import taskfile
+from metasearch.data.library import shipped
 from metasearch.data.stages import Distillation
 from metasearch.data.task import Mode, Task
 from metasearch.errors import ConfigError
@@ -19,6 +21,13 @@ def test_the_language_no_stays_no(write):
     task = taskfile.read(write(TASK), Task)
     assert task.languages == ["no", "de"]
     assert str(task.arrangements["mono -> bi"][0]) == "no_no -> no_de"
+
+
+@pytest.mark.parametrize("path", sorted(shipped().rglob("*.yaml")), ids=lambda path: path.stem)
+def test_a_declaration_reads_alike_with_and_without_libyaml(path, monkeypatch):
+    fast = taskfile._parse(path)
+    monkeypatch.setattr(taskfile, "_loader", lambda: yaml.BaseLoader)
+    assert taskfile._parse(path) == fast
 
 
 @pytest.mark.parametrize("text", ["no", "on", "012", "1e3", "12:30:45", "2024-01-01", "0x1F", "'null'", "~x", "τέλος"])

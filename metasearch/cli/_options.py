@@ -55,6 +55,17 @@ def seed(help: str) -> Callable[[F], F]:
     return click.option("--seed", type=SEEDS, default=0, show_default=True, metavar="SEED", help=help)
 
 
+def engine(default: str | None = "fast", shown: str = "fast") -> Callable[[F], F]:
+    """Return the option `--engine`, with its default and how that is shown."""
+    return click.option(
+        "--engine",
+        type=click.Choice(["fast", "reference"]),
+        default=default,
+        help="Of gradients: on texts without padding and the words that occur (fast), or by learn2learn's plain loop "
+        f"(reference); by default {shown}.",
+    )
+
+
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Return one decorator for several options, listed in `--help` in this order."""
 

@@ -35,6 +35,7 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each run at most; both phases shrink.")
 @click.option("--encoder", help="Built-in name, local folder or hub name; by default the task's.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
+@_options.engine(None, "fast, or the study's")
 @click.option("--distill", metavar="RECIPES", help="Distil once with each seed, and score the student on each fold.")
 @click.option("--teacher", metavar="ENCODER", help="Of --distill; --assistant, --student and the files likewise.")
 @click.option("--assistant", metavar="ENCODER")
@@ -156,9 +157,11 @@ def _distillation(
     name: str, assignments: Sequence[str], stages: Mapping[str, Any], include: Sequence[str], config: Any
 ) -> Any:
     from metasearch.cli import distill
+    from metasearch.config import DEFAULT_ENGINE
     from metasearch.distillation.checks import benchmarks_of, resolved
 
     shared = {key: getattr(config, key) for key in ("max_steps", "device", "precision", "trust_remote_code", "data")}
+    shared["engine"] = config.engine or DEFAULT_ENGINE
     named = {**stages, **shared, "recipe": name, "stages": None, "evaluate": (), "targets": None, "include": include}
     found = resolved(distill.configure(**named, assignments=assignments))
     benchmarks_of(found)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,16 +17,19 @@ LEARNERS = (("fine-tune", "trans"), ("maml", "trans"), ("maml-align", "mono-bi-m
 @click.option("--task", type=click.Choice(["demo", "demo-sts"]), default="demo", show_default=True, help="Which one.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the runs.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each learner at most.")
+@_options.engine()
 @_options.device
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the runs; by default a new one.")
 @_options.as_json
-def command(task: str, seed: int, max_steps: int | None, device: str, output: Path | None, as_json: bool) -> None:
+def command(task: str, output: Path | None, as_json: bool, **flags: Any) -> None:
     """Train fine-tune, MAML and MAML-Align on the embedded benchmark, and set them beside zero-shot in one table."""
     from metasearch import jobs
     from metasearch.cli._progress import Shown
     from metasearch.cli._settings import fresh_folder
     from metasearch.cli.train import configure
+    from metasearch.engine.machine import keep_memory
 
+    keep_memory()
     folder = output or fresh_folder(task)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RunFolderError(f"{folder} exists already; choose another folder with -o")
@@ -34,7 +38,7 @@ def command(task: str, seed: int, max_steps: int | None, device: str, output: Pa
         chosen = "mono-bi" if task == "demo-sts" and mode == "trans" else mode
         config = configure(
             mode=chosen, task=task, encoder=None, learner=learner, recipe=None, assignments=(), epochs=None, include=(),
-            seed=seed, max_steps=max_steps, device=device,
+            **flags,
         )  # fmt: skip
         with Shown(learner) as shown:
             results.append(jobs.train(config, folder / learner, shown))

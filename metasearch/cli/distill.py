@@ -29,6 +29,7 @@ _PATHS = ("corpus", "scored", "entailment")
 @_options.seed("Of batches, dropout and the student.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Steps of each stage, at most.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
+@_options.engine()
 @_options.together(_options.device, _options.data, _options.include, _options.trust)
 @click.option("-o", "--output", type=_options.NewPath(), help="Run folder; by default a new one below runs/.")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run as it was configured.")
@@ -45,7 +46,9 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
     """
     from metasearch.cli._progress import Shown
     from metasearch.distillation import job
+    from metasearch.engine.machine import keep_memory
 
+    keep_memory()
     if resume is not None:
         refuse_others()
         result = job.resume(resume, Shown, flags["trust_remote_code"])

@@ -6,12 +6,14 @@ reported at once, each with its line, key path, value and, where there is one, t
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from yaml.composer import Composer
 
 from metasearch.errors import ConfigError, nearest
 
@@ -117,7 +119,7 @@ def _parse(path: Path) -> tuple[Tree, Places]:
     text = ""
     try:
         text = path.read_text(encoding="utf-8-sig")
-        node = yaml.compose(text, Loader=yaml.BaseLoader)
+        node = _composed(text)
         if not isinstance(node, yaml.MappingNode):
             raise ConfigError(f"{path}:1: expected keys and values, such as 'task: {path.stem}'")
         places: Places = {}
@@ -134,13 +136,35 @@ def _parse(path: Path) -> tuple[Tree, Places]:
         raise ConfigError(f"{path}:1: not readable: it nests too deep, or within itself") from None
 
 
+def _composed(text: str) -> yaml.Node | None:
+    """Return the node of a text, by libyaml where it is there; what that refuses, the other parser explains better."""
+    try:
+        return yaml.compose(text, Loader=_loader())
+    except yaml.YAMLError:
+        return yaml.compose(text, Loader=yaml.BaseLoader)
+
+
+@cache
+def _loader() -> Any:
+    """Return a loader that parses in C and composes in Python: libyaml's own composer crashes on deep nesting."""
+    if not yaml.__with_libyaml__:
+        return yaml.BaseLoader
+
+    class Loader(Composer, yaml.CBaseLoader):  # the first base's methods are the ones that are called
+        def __init__(self, text: str) -> None:
+            yaml.CBaseLoader.__init__(self, text)
+            Composer.__init__(self)
+
+    return Loader
+
+
 def _value(node: yaml.Node, at: At, places: Places, path: Path) -> Any:
     places[at] = f"{path}:{node.start_mark.line + 1}"
     if isinstance(node, yaml.MappingNode):
         return _mapping(node, at, places, path)
     if isinstance(node, yaml.SequenceNode):
         return [_value(item, (*at, i), places, path) for i, item in enumerate(node.value)]
-    plain = isinstance(node, yaml.ScalarNode) and node.style is None
+    plain = isinstance(node, yaml.ScalarNode) and not node.style  # None or, by libyaml, an empty string
     return None if plain and node.value in ("", "null", "~") else node.value
 
 

@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from metasearch.config import Declared, Positive
+from metasearch.config import DEFAULT_ENGINE, Declared, Engine, Positive
 from metasearch.data.stages import Distillation, RoleName, Stage
 
 
@@ -20,6 +20,7 @@ class DistillConfig(Declared):
         evaluate: tasks that the trained encoder is scored on before the first and after each stage.
         targets: folder in which outputs of frozen encoders are kept; by default in the run.
         max_steps: steps of each stage, at most.
+        engine: what computes the gradients.
         data: folder of the tasks' files.
         include: folders with further tasks and recipes.
     """
@@ -37,6 +38,7 @@ class DistillConfig(Declared):
     max_steps: Positive | None = None
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     precision: Literal["fp32", "bf16"] = "fp32"
+    engine: Engine = DEFAULT_ENGINE
     data: str | None = None
     include: tuple[str, ...] = ()
     trust_remote_code: bool = False

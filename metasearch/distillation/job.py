@@ -134,7 +134,7 @@ def _go(files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], ro
     files.save_model(encoder)
     seconds = time.monotonic() - began
     report = whole_report(files, config, encoder, seconds)
-    files.finish(report, used(seconds, encoder.device))
+    files.finish(report, used(seconds, encoder.device) | {"engine": config.engine})
     return RunResult(files.path, files.results(), report)
 
 

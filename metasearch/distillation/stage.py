@@ -21,6 +21,7 @@ from metasearch.engine.trainer import Listener, Outcome, Trainer
 from metasearch.errors import ConfigError, DataError
 from metasearch.learners._targets import Wanted
 from metasearch.learners.base import Learner
+from metasearch.run import say_notes, with_engine
 
 log = logging.getLogger(__name__)
 
@@ -84,9 +85,8 @@ def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, 
     encoder = roles.at(stage.trains, stage.max_length)
     source = read_source(config, name, encoder)
     _same_data(files.path, source)
-    log.info("stage %s: %s", name, source.described)
-    if source.report:
-        log.info("stage %s: %s", name, source.report)
+    for said in filter(None, (source.described, source.report)):
+        log.info("stage %s: %s", name, said)
     batches = source.batches(encoder, stage.budget.batch, config.seed, name)
     limits = [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]
     total = min(limit for limit in limits if limit)
@@ -97,6 +97,7 @@ def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, 
         learner = kind(encoder, stage.loss, options, targets_of(frozen, encoder, wanted, pairs, folder))
     else:
         learner = kind(encoder, stage.loss, options)
+    say_notes(with_engine(learner, config.engine))
     trainer = Trainer(
         learner,
         Schedule((Phase(name, batches, total),), total, stage.budget.batch),

@@ -124,7 +124,7 @@ def _at_once(
         tensor.new_zeros(inside.numel(), *tensor.shape[1::2]).index_copy(0, place, tensor[0].transpose(0, 1))
         for tensor in (query, key, value)
     ]
-    q, k, v = (tensor.unflatten(0, inside.shape).transpose(1, 2) for tensor in rows)
+    q, k, v = (tensor.view(*inside.shape, *tensor.shape[1:]).transpose(1, 2) for tensor in rows)
     out = F.scaled_dot_product_attention(q, k, v, inside[:, None, None], dropout_p=dropout, scale=scaling)
     return out.transpose(1, 2).flatten(0, 1)[place][None]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-"""Parameters of glibc's `mallopt`, in bytes."""
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENAS = -1, -3, -8
+"""Parameters of glibc's `mallopt`: two in bytes, and how many arenas threads have."""
 _MMAP_THRESHOLDS = (2**28, 2**25)
 """More than most activations and many word tables take; the most that glibc before 2.35 can be told."""
-_ALLOCATORS = ("LD_PRELOAD", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")
+_ALLOCATORS = ("LD_PRELOAD", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES")
 """Variables by which a user chooses how memory is held."""
 
 
@@ -24,14 +24,16 @@ def keep_memory() -> bool:
     glibc hands large blocks back to the system as soon as they are free, and the system clears their pages anew each
     time. Every inner step of the reference makes and frees some of the size of the word table: with 250,002 × 128
     weights a third of its time goes there, and keeping them takes a third more memory. The fast engine gains a few per
-    cent with wide layers, for up to a sixth more memory. It is for processes that train and then end; nothing is changed
-    without glibc, or where the environment chooses an allocator.
+    cent with wide layers. What one thread gave back another can take only where all have one arena.
+
+    It is for processes that train and then end. Nothing is changed without glibc, or where the environment chooses an
+    allocator.
     """
     if platform.libc_ver()[0] != "glibc" or any(os.environ.get(name) for name in _ALLOCATORS):
         return False
     mallopt = ctypes.CDLL(None).mallopt
     raised = any(mallopt(_MMAP_THRESHOLD, size) for size in _MMAP_THRESHOLDS)
-    return bool(raised and mallopt(_TRIM_THRESHOLD, 2**31 - 1))
+    return bool(raised and mallopt(_TRIM_THRESHOLD, 2**31 - 1) and mallopt(_ARENAS, 1))
 
 
 def used(seconds: float, device: torch.device) -> dict[str, Any]:

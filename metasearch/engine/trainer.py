@@ -27,6 +27,7 @@ from metasearch.engine import optimizer as outer
 from metasearch.engine.checkpoint import Checkpoint, CheckpointStore
 from metasearch.engine.early_stopping import EarlyStopping
 from metasearch.engine.interrupt import Interrupt
+from metasearch.engine.precision import say_bf16_error
 from metasearch.engine.rates import rate
 from metasearch.engine.schedule import Schedule
 from metasearch.errors import NonFiniteError, RunFolderError
@@ -116,6 +117,9 @@ class Trainer:
         if not (resume and self._restore()):
             self.baseline = self.dev() if self.baseline is None else self.baseline
             self.listener.on_dev(0, self.baseline, False)
+        if self.precision == "bf16" and self.step < self.schedule.total:
+            phase, position = self.schedule.at(self.step)
+            say_bf16_error(self.learner, phase.episodes.batch(position, self.schedule.batch))
         with Interrupt() as interrupt:
             reason = self._loop(interrupt)
         self.learner.train(False)

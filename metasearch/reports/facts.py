@@ -20,6 +20,7 @@ def fact_table(study: Study, key: str = "facts") -> Table:
         "Seeds": _listed(study.seeds),
         "Encoder": _listed({row["encoder"] for scored in study.scored for row in scored.rows[:1]}),
         "Precision": _listed({run.config.get("precision") for run in study.runs} - {None}),
+        "Engine": _listed({run.config.get("engine") for run in study.runs} - {None}),
         "Runs": str(len(study.runs)),
         **{f"Version of {name}": _listed(found) for name, found in _versions(study).items()},
         "Processor": _known(study, "processor"),

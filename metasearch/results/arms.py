@@ -8,7 +8,7 @@ from typing import Any
 
 ZERO_SHOT = "zero-shot"
 
-_NOT_SETTINGS = ("task", "fold", "seed", "data", "include", "device", "trust_remote_code", "fold_seed")
+_NOT_SETTINGS = ("task", "fold", "seed", "data", "include", "device", "engine", "trust_remote_code", "fold_seed")
 _NOT_RECIPE = ("recipe", "description", "sources")
 _SHOWN = 2
 """Settings that a label names, at most; where more differ, their hash tells arms apart."""

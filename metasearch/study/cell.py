@@ -24,6 +24,7 @@ from metasearch.data.library import Library
 from metasearch.distillation import job
 from metasearch.distillation.checks import resolved as resolved_distillation
 from metasearch.distillation.config import DistillConfig
+from metasearch.engine.machine import keep_memory
 from metasearch.engine.run_folder import RunFolder
 from metasearch.engine.trainer import Listener
 from metasearch.errors import ConfigError, Interrupted, MetasearchError, RunFolderError
@@ -158,6 +159,7 @@ def main(study: StudyFolder, name: str, pipe: int) -> int:
     threading.Thread(target=_stop_without_runner, daemon=True).start()
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("metasearch").setLevel(logging.INFO)
+    keep_memory()
     reports = Reports(pipe)
     try:
         stored = study.stored()

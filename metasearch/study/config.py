@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from metasearch.config import Contradiction, Count, Declared, Positive, Recipe
+from metasearch.config import Contradiction, Count, Declared, Engine, Positive, Recipe
 from metasearch.distillation.config import DistillConfig
 from metasearch.results.arms import ZERO_SHOT
 
@@ -33,6 +33,7 @@ class StudyConfig(Declared):
         seeds: with which everything is done.
         threads: of each cell's process. They are kept because the last bits of a result depend on them; None before
             the study is begun.
+        engine: of each cell, distillations too; None before the study is begun.
         fold_seed: as in `RunConfig`; `max_steps` and the others likewise.
         keep_models: whether the models of finished cells stay.
     """
@@ -48,6 +49,7 @@ class StudyConfig(Declared):
     max_steps: Positive | None = None
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     precision: Literal["fp32", "bf16"] = "fp32"
+    engine: Engine | None = None
     data: str | None = None
     include: tuple[str, ...] = ()
     trust_remote_code: bool = False

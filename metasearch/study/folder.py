@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from metasearch.config import Declared
+from metasearch.config import Declared, as_begun
 from metasearch.data import taskfile
 from metasearch.errors import RunFolderError
 from metasearch.files import held, write_whole
@@ -68,7 +68,10 @@ class StudyFolder:
         if not self.begun:
             what = f"is no study: it has no {STUDY_FILE}" if self.path.exists() else "does not exist"
             raise RunFolderError(f"{self.path} {what}")
-        return taskfile.read(self._file, Stored)
+        stored = taskfile.read(self._file, Stored)
+        distilled = tuple(as_begun(each) for each in stored.config.distilled)
+        begun = as_begun(stored.config).model_copy(update={"distilled": distilled})
+        return stored.model_copy(update={"config": begun})
 
     def store(self, stored: Stored) -> None:
         """Write `study.yaml`, whole or not at all; `RunFolderError` when there is no room for it."""

@@ -15,7 +15,7 @@ from metasearch.catalog import Benchmark, load_benchmark
 from metasearch.config import Role, RunConfig, ScoreConfig
 from metasearch.data.records import Data, RetrievalData, SimilarityData
 from metasearch.encoders.base import Encoder
-from metasearch.engine.machine import peak_memory
+from metasearch.engine.machine import keep_memory, peak_memory
 from metasearch.errors import MetasearchError
 from metasearch.study.estimate import Measured
 
@@ -83,7 +83,7 @@ def _one_step(config: RunConfig, benchmark: Benchmark, encoder: Encoder) -> int:
     first = _First()
     with suppress(_Enough):
         run.fit(
-            run.make_learner(config.recipe, encoder),
+            run.make_learner(config.recipe, encoder, config.engine),
             benchmark,
             config.recipe,
             seed=config.seed,
@@ -105,6 +105,7 @@ def _seconds_per_text(encoder: Encoder, found: list[Text]) -> float:
 
 def main(written: str) -> int:
     """Print what a run of a configuration costs; return the exit code."""
+    keep_memory()  # as the process of a cell does
     asked = json.loads(written)
     try:
         kind = RunConfig if "recipe" in asked else ScoreConfig

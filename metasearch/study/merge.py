@@ -6,10 +6,12 @@ from typing import Any, TypeVar
 
 from metasearch import run
 from metasearch.distillation.checks import resolved as resolved_distillation
+from metasearch.distillation.config import DistillConfig
 from metasearch.errors import ConfigError
 from metasearch.study.config import StudyConfig
 
 _GROWING = ("trained", "distilled", "folds", "seeds")
+_LEFT = ("threads", "engine")
 T = TypeVar("T")
 
 
@@ -20,25 +22,23 @@ def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
 
     Args:
         old: of the study that is there.
-        new: what is asked for; `threads` None leaves them as they are.
+        new: what is asked for; `threads` or `engine` None leaves them as they are.
         path: of the study.
 
     Raises:
         ConfigError: they differ in something that all cells share, or in an arm that both have; it is named.
     """
-    if new.threads is None:
-        new = new.model_copy(update={"threads": old.threads})
+    new = new.model_copy(update={key: getattr(old, key) for key in _LEFT if getattr(new, key) is None})
     old, new = resolved(old), resolved(new)
     shared = {key: (getattr(old, key), getattr(new, key)) for key in StudyConfig.model_fields if key not in _GROWING}
     arms = {arm.arm: arm for arm in old.trained}
     made = {each.recipe.recipe: each for each in old.distilled}
     both: list[tuple[str, Any, Any]] = [(key, *values) for key, values in shared.items()]
     both += [(arm.arm, arms[arm.arm], arm) for arm in new.trained if arm.arm in arms]
-    # The seed of a distillation is that of the cell.
     both += [
-        (each.recipe.recipe, made[each.recipe.recipe], each.model_copy(update={"seed": made[each.recipe.recipe].seed}))
+        (name, before, _as_cell(each, before))
         for each in new.distilled
-        if each.recipe.recipe in made
+        if (before := made.get(name := each.recipe.recipe))
     ]
     for name, before, now in both:
         for key, one, other in _differences(before, now):
@@ -54,6 +54,11 @@ def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
             "seeds": _union(old.seeds, new.seeds),
         }
     )
+
+
+def _as_cell(asked: DistillConfig, before: DistillConfig) -> DistillConfig:
+    """Return a distillation with what its cells have from the study: seed and engine."""
+    return asked.model_copy(update={"seed": before.seed, "engine": before.engine})
 
 
 def resolved(config: StudyConfig) -> StudyConfig:

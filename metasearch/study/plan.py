@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from metasearch.config import RunConfig, ScoreConfig
+from metasearch.config import DEFAULT_ENGINE, RunConfig, ScoreConfig
 from metasearch.distillation.config import DistillConfig
 from metasearch.results.arms import ZERO_SHOT
 from metasearch.study.config import StudyConfig
 
 Kind = Literal["score", "train", "distill"]
 _SHARED = ("task", "encoder", "fold_seed", "device", "data", "trust_remote_code")
+_TRAINS = ("max_steps", "precision", "engine")
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ def plan(config: StudyConfig, folder: Path) -> list[Cell]:
         folder: of the study, in which distilled models will lie.
     """
     shared = {key: getattr(config, key) for key in _SHARED} | {"include": list(config.include)}
+    config = config.model_copy(update={"engine": config.engine or DEFAULT_ENGINE})
     return [*_zero_shot(config, shared), *_distillations(config), *_arms(config, shared, folder)]
 
 
@@ -64,13 +66,14 @@ def _zero_shot(config: StudyConfig, shared: dict[str, Any]) -> Iterator[Cell]:
 
 def _distillations(config: StudyConfig) -> Iterator[Cell]:
     for seed in config.seeds:
+        own = {"seed": seed, "engine": config.engine}
         for each in config.distilled:
             arm = each.recipe.recipe
-            yield Cell(_made(arm, seed), "distill", each.model_copy(update={"seed": seed}), arm)
+            yield Cell(_made(arm, seed), "distill", each.model_copy(update=own), arm)
 
 
 def _arms(config: StudyConfig, shared: dict[str, Any], folder: Path) -> Iterator[Cell]:
-    trains: dict[str, Any] = {"max_steps": config.max_steps, "precision": config.precision}
+    trains = {key: getattr(config, key) for key in _TRAINS}
     for seed, fold in _runs(config):
         for arm in config.trained:
             run = RunConfig(**shared, **trains, mode=arm.mode, recipe=arm.recipe, fold=fold, seed=seed)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from metasearch.catalog import load_benchmark
+from metasearch.config import DEFAULT_ENGINE
 from metasearch.engine.run_folder import versions
 from metasearch.errors import CellsFailed, ConfigError, DataError
 from metasearch.files import write_whole
@@ -77,8 +78,8 @@ def _begun(study: StudyFolder, config: StudyConfig | None, jobs: int) -> Stored:
             f"{study.path}: the data has changed since the study began (fingerprint {old.data_fingerprint}, now "
             f"{data}); it cannot go on with other data"
         )
-    if config.threads is None:
-        config = config.model_copy(update={"threads": threads_of(jobs)})
+    begun = {"threads": config.threads or threads_of(jobs), "engine": config.engine or DEFAULT_ENGINE}
+    config = config.model_copy(update=begun)
     cells = plan(config, study.path)
     names = [cell.name for cell in cells if cell.listed]
     made = [cell.name for cell in cells if not cell.listed]
