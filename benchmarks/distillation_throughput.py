@@ -3,12 +3,13 @@
     python benchmarks/distillation_throughput.py --data ~/data
     python benchmarks/distillation_throughput.py --shape large-table --stage contrast --rounds 8
 
-Both sides train the same student on the same pairs, with the recipe's batch, length, dropout and optimiser settings.
-Rounds of some steps take turns in one process, so that what else the machine does falls on both. Our batches are the
+All train copies of the same student on the same pairs, with the recipe's batch, length, dropout and optimiser settings.
+Rounds of some steps take turns in one process, so that what else the machine does falls on all. Our batches are the
 first of an epoch of 50, pairs of similar length together; the peer has the pairs of our round in random order. A first
-round of one step is not counted. Neither side is scored or writes checkpoints while it is timed.
+round of one step is not counted. No side is scored or writes checkpoints while it is timed.
 
-Ours is the loop of `metasearch distill`. The peer's ways are
+Ours is the loop of `metasearch distill` on the fast engine, `metasearch-reference` the same on the reference. The
+peer's ways are
 
 - `st-live`: the frozen encoder encodes each batch, as `ParallelSentencesDataset` does without its cache; then
   `MSELoss`, clipping, and the fused AdamW that transformers' Trainer takes by default since torch 2.8;
@@ -25,8 +26,7 @@ import copy
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -35,14 +35,13 @@ import click
 import numpy as np
 import torch
 
-from _peer import WAYS, Rounds, Seconds, clock, peers_of
+from _peer import WAYS as OF_PEER
+from _peer import Rounds, Seconds, clock, peers_of
+from _students import SCALES, SHAPES, read_pairs, student_of
 from metasearch import jobs
 from metasearch.catalog import load_distillation
-from metasearch.compress.student import make_student, with_transformer
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
-from metasearch.config import MaxLength
-from metasearch.data.corpus.read import read_corpus
-from metasearch.data.corpus.settings import CorpusSettings
+from metasearch.config import Engine, MaxLength
 from metasearch.data.stages import Stage
 from metasearch.data.translation import Translation
 from metasearch.distillation.sources import Source, texts_of
@@ -50,63 +49,17 @@ from metasearch.distillation.stage import learner_of
 from metasearch.encoders._targets import TargetStore
 from metasearch.encoders.base import Encoder
 from metasearch.engine.schedule import Phase, Schedule
-from metasearch.engine.trainer import Trainer
+from metasearch.engine.trainer import Listener, Trainer
 from metasearch.episodes.batches import Batches
 from metasearch.evaluation.report import markdown
-from metasearch.run import load_encoder
+from metasearch.run import Silent, load_encoder, with_engine
 from metasearch.seeding import stream
 
 RESULTS = Path(__file__).parent / "results" / "distillation_throughput.jsonl"
 STAGES = ("student", "contrast")
-SHAPES = ("compressed", "large-table")
-LINES = 3000
-"""Pairs that are read of each file; the vocabulary is learned from them, and what is timed is drawn from them."""
+REFERENCE = "metasearch-reference"
+WAYS = (REFERENCE, *OF_PEER)
 SHOWN = ("case", "shape", "way", "metric", "epochs", "value", "low", "high")
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How large all is: the frozen encoder, its vocabulary, both students, pairs in an epoch and in a batch."""
-
-    encoder: str
-    vocabulary: int
-    bottleneck: int
-    recurrent: int
-    table: int
-    layers: int
-    pairs: int
-    batch: int
-
-
-SCALES = {
-    "full": Scale("minilm", 32000, 128, 3, 250_002, 3, 3200, 64),
-    "small": Scale("tiny", 400, 8, 1, 2000, 1, 24, 8),
-}
-
-
-def read_pairs(data: Path | None) -> Sequence[Translation]:
-    """Return the published pairs; without a folder, pairs of random words with lengths like those of real ones."""
-    if data is not None:
-        return read_corpus([data / "parallel"], CorpusSettings(max_chars=250, max_lines=LINES))
-    rng = stream(0, "generated")
-    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
-    words = ["".join(rng.choice(letters, rng.integers(2, 10))) for _ in range(20_000)]
-    sizes = rng.lognormal(2.2, 0.7, 2 * LINES).clip(1, 60).astype(int)
-    texts = [" ".join(words[int(i)] for i in rng.zipf(1.3, size) % len(words)) for size in sizes]
-    return [Translation(a, b, ("en", "de")) for a, b in zip(texts[::2], texts[1::2], strict=True)]
-
-
-def student_of(shape: str, assistant: Encoder, scale: Scale) -> Encoder:
-    """Return the compressed student, or one with random weights whose word table is large and whole."""
-    if shape == "compressed":
-        return make_student(assistant, scale.bottleneck, scale.recurrent)
-    source = assistant.model[0].auto_model
-    config = copy.deepcopy(source.config)
-    config.vocab_size, config.num_hidden_layers = scale.table, scale.layers
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        transformer = type(source)(config, add_pooling_layer=False)
-    return Encoder(with_transformer(assistant.model, transformer), shape, assistant.max_length)
 
 
 def measure(
@@ -127,25 +80,47 @@ def measure(
     starts = [0, *ends[:-1]]
     drawn = [[pairs[i] for step in range(a, b) for i in batches.rows(step)] for a, b in zip(starts, ends, strict=True)]
     used = [pair for pairs_of_round in drawn for pair in pairs_of_round]
-    others, labelling = peers_of(ways, stage, student, frozen, drawn)
+    peers, labelling = peers_of([way for way in ways if way in OF_PEER], stage, student, frozen, drawn)
     with tempfile.TemporaryDirectory() as folder:
         texts = [text for pair in used for text in (texts_of(pair) if wanted.translations else [pair.source])]
         began = clock()
         targets = TargetStore(Path(folder)).targets(frozen, texts, "text", "pooled")
         filling = clock() - began
+
+        def trainer(encoder: Encoder, engine: Engine, listener: Listener) -> Trainer:
+            return Trainer(
+                with_engine(kind(encoder, stage.loss, options, targets), engine),
+                Schedule((Phase("train", batches, ends[-1]),), ends[-1], batch),
+                stage.outer,
+                stage.budget.model_copy(update={"eval_every": 0}),
+                dev=lambda: 0.0,
+                listener=listener,
+                dropout=stage.dropout,
+            )
+
+        others = dict(peers)
+        if REFERENCE in ways:
+            copied = Encoder(copy.deepcopy(student.model), student.name, student.max_length)
+            others = {REFERENCE: in_rounds(trainer(copied, "reference", Silent()), ends), **peers}
         heard = Rounds(ends, others)
-        Trainer(
-            kind(student, stage.loss, options, targets),
-            Schedule((Phase("train", batches, ends[-1]),), ends[-1], batch),
-            stage.outer,
-            stage.budget.model_copy(update={"eval_every": 0}),
-            dev=lambda: 0.0,
-            listener=heard,
-            dropout=stage.dropout,
-        ).fit()
+        trainer(student, "fast", heard).fit()
     share = len(drawn[-1]) / len(used)
-    before = {"metasearch": share * filling + counting * len(drawn[-1]) / len(pairs), "st-labels": share * labelling}
+    ours = share * filling + counting * len(drawn[-1]) / len(pairs)
+    before = {"metasearch": ours, REFERENCE: ours, "st-labels": share * labelling}
     return {way: seconds[1:] for way, seconds in heard.seconds.items()}, before
+
+
+def in_rounds(trainer: Trainer, ends: Sequence[int]) -> Callable[[int], Seconds]:
+    """Return what takes the steps of a round by its number and returns their seconds."""
+    trainer.learner.begin(trainer.schedule.total)
+
+    def run(number: int) -> Seconds:
+        began = clock()
+        while trainer.step < ends[number]:
+            trainer._outer_step()
+        return clock() - began
+
+    return run
 
 
 def rows_of(
@@ -184,7 +159,7 @@ def machine(threads: int) -> dict[str, Any]:
 @click.option("--data", envvar="METASEARCH_DATA", type=click.Path(path_type=Path), help="Parent of parallel/.")
 @click.option("--shape", "shapes", type=click.Choice(SHAPES), multiple=True, default=SHAPES, help="Of the student.")
 @click.option("--stage", "stages", type=click.Choice(STAGES), multiple=True, default=STAGES, help="Of the recipe.")
-@click.option("--way", "ways", type=click.Choice(WAYS), multiple=True, default=WAYS, help="Of the peer.")
+@click.option("--way", "ways", type=click.Choice(WAYS), multiple=True, default=WAYS, help="Beside ours.")
 @click.option("--scale", type=click.Choice(sorted(SCALES)), default="full", show_default=True)
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option("--steps", type=click.IntRange(min=1), default=4, show_default=True, help="Of a round.")

@@ -43,12 +43,14 @@ CONFIGS = {
 }
 
 
-def make(kind, dense=False, seed=0):
-    """Return an encoder of a kind, with 6 layers; every weight is drawn, biases and LayerNorm included."""
+def make(kind, dense=False, seed=0, layers=LAYERS):
+    """Return an encoder of a kind, with 6 layers or others; every weight is drawn, biases and LayerNorm included."""
     tokenizer = tiny.build().model.tokenizer
     with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(seed)
-        model = AutoModel.from_config(CONFIGS[kind](len(tokenizer)))
+        config = CONFIGS[kind](len(tokenizer))
+        config.num_hidden_layers = layers
+        model = AutoModel.from_config(config)
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, mean=float(parameter.ndim == 1), std=0.3)
         model.save_pretrained(folder)

@@ -186,6 +186,24 @@ def test_the_average_follows_a_student_that_moves():
     assert ((teacher.weight.double() - exact).abs() <= 2**-23 * exact.abs()).all()
 
 
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (7,), (2**16 + 5,), (1000, 131), (3, 2**15, 2)])
+def test_a_move_in_blocks_is_to_the_bit_the_one_of_whole_weights(shape):
+    """Kahan's sum: rest ← rest + s (θ − ξ − rest), and what of it ξ + rest cannot hold stays in the rest."""
+    student, teacher = nn.Module(), nn.Module()
+    for module, seed in ((student, 0), (teacher, 1)):
+        module.weight = nn.Parameter(torch.randn(shape, generator=torch.Generator().manual_seed(seed)))
+    average = Average(student, teacher)
+    weight, moved = student.weight.detach(), teacher.weight.detach().clone()
+    rest = torch.zeros_like(moved)
+    for part in (0.3, 1e-5, 1e-3):
+        average.move(part)
+        rest = rest + part * (weight - moved - rest)
+        rounded = moved + rest
+        rest, moved = rest - (rounded - moved), rounded
+    assert torch.equal(average.state()["teacher.weight"], moved)
+    assert torch.equal(average.state()["rest.weight"], rest)
+
+
 def walked(encoder, steps, **options):
     """Return the teacher's weights after some steps with a student that stands elsewhere."""
     learner = made(encoder, **options)

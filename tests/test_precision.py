@@ -32,7 +32,7 @@ def test_it_is_the_relative_distance_of_the_two_gradients_and_leaves_none_behind
             learner.outer_gradient(episodes)
         gradients.append(torch.cat([p.grad.to_dense().flatten() for p in parameters if p.grad is not None]))
         learner.encoder.embedder.zero_grad()
-    assert error == pytest.approx(((gradients[0] - gradients[1]).norm() / gradients[0].norm()).item(), rel=1e-5)
+    assert error == pytest.approx(((gradients[0] - gradients[1]).norm() / gradients[0].norm()).item(), rel=1e-3)
     assert 1e-4 < error < 0.1
 
 

@@ -40,9 +40,8 @@ class Parts:
         parts = cut(fast.encoder, texts, 1 if ordered else fast.workers)
         self.batch = fast.batch([[("text", texts[i]) for i in part] for part in parts], ordered)
         self._output, self._bf16 = output, bf16
-        self._place: Tensor | None = None
-        if len(parts) > 1:
-            self._place = torch.from_numpy(np.argsort([i for part in parts for i in part])).to(fast.encoder.device)
+        place = np.argsort([i for part in parts for i in part])
+        self._place = None if ordered else torch.from_numpy(place).to(fast.encoder.device)
 
     def outputs(self, weights: Weights) -> Tensor:
         """Return the outputs, a row for each text in their order, without gradients and without dropout.

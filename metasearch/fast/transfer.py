@@ -37,7 +37,7 @@ class Transfer:
         loss: the last loss, a scalar.
         gradient: of the last loss in the weights that the inner steps began with.
         rates: its gradient in the rates, where they are tensors.
-        inner: loss and gradient of the first inner step; None without inner steps.
+        inner: loss and gradient of the first inner step, where they are asked for and there is one.
     """
 
     loss: Tensor
@@ -47,7 +47,12 @@ class Transfer:
 
 
 def transfer(
-    start: Weights, inner: Sequence[Objective], last: Objective, rates: Rates = 0.0, way: Way = "first"
+    start: Weights,
+    inner: Sequence[Objective],
+    last: Objective,
+    rates: Rates = 0.0,
+    way: Way = "first",
+    keep_inner: bool = False,
 ) -> Transfer:
     """Make a meta-transfer.
 
@@ -57,12 +62,13 @@ def transfer(
         last: L.
         rates: ρ, one or a tensor for each weight.
         way: `first` order, or second order by `graph` or `recompute`.
+        keep_inner: return loss and gradient of the first inner step too.
     """
-    if way == "graph" and inner:
-        return _graph(start, inner, last, rates)
-    if way == "recompute" and inner:
-        return _recompute(start, inner, last, rates)
-    return _first(start, inner, last, rates)
+    if not inner:
+        loss, gradient = _differentiated(last, [weight.detach().requires_grad_() for weight in start])
+        return Transfer(loss, gradient)
+    take = {"first": _first, "graph": _graph, "recompute": _recompute}[way]
+    return take(start, inner, last, rates, keep_inner)
 
 
 def descend(weights: Weights, inner: Sequence[Objective], rates: Rates) -> tuple[Weights, list[Tensor]]:
@@ -72,30 +78,33 @@ def descend(weights: Weights, inner: Sequence[Objective], rates: Rates) -> tuple
         loss, gradient = _differentiated(objective, moved)
         _move(moved, gradient, rates)
         losses.append(loss)
+        del gradient  # before the next one is computed, or there would be two
     return moved, losses
 
 
-def _first(start: Weights, inner: Sequence[Objective], last: Objective, rates: Rates) -> Transfer:
-    moved = _leaves(start) if inner else [weight.detach().requires_grad_() for weight in start]
-    first, total = None, None
+def _first(start: Weights, inner: Sequence[Objective], last: Objective, rates: Rates, keep: bool) -> Transfer:
+    moved, first, total = _leaves(start), None, None
     for objective in inner:
         loss, gradient = _differentiated(objective, moved)
         _move(moved, gradient, rates)
-        first = first or Transfer(loss, gradient)
+        if keep and first is None:
+            first = Transfer(loss, gradient)
         if not isinstance(rates, float):
             total = gradient if total is None else [_sum(a, b) for a, b in zip(total, gradient, strict=True)]
+        del gradient
     loss, outer = _differentiated(last, moved)
     return Transfer(loss, outer, total and [_product(a, b) for a, b in zip(total, outer, strict=True)], first)
 
 
-def _graph(start: Weights, inner: Sequence[Objective], last: Objective, rates: Rates) -> Transfer:
+def _graph(start: Weights, inner: Sequence[Objective], last: Objective, rates: Rates, keep: bool) -> Transfer:
     leaves = _leaves(start)
     learned = [] if isinstance(rates, float) else [rate.detach().requires_grad_() for rate in rates]
     weights, first = leaves, None
     for objective in inner:
         loss = objective(weights)
         gradient = torch.autograd.grad(loss, weights, create_graph=True, allow_unused=True)
-        first = first or Transfer(loss.detach(), [None if g is None else g.detach() for g in gradient])
+        if keep and first is None:
+            first = Transfer(loss.detach(), [None if g is None else g.detach() for g in gradient])
         steps = [None if g is None else r * g for g, r in zip(gradient, learned or _each(rates, weights), strict=True)]
         weights = [w if s is None else w - s for w, s in zip(weights, steps, strict=True)]
     loss = last(weights)
@@ -103,13 +112,15 @@ def _graph(start: Weights, inner: Sequence[Objective], last: Objective, rates: R
     return Transfer(loss.detach(), list(found[: len(leaves)]), list(found[len(leaves) :]) or None, first)
 
 
-def _recompute(start: Weights, inner: Sequence[Objective], last: Objective, rates: Rates) -> Transfer:
+def _recompute(start: Weights, inner: Sequence[Objective], last: Objective, rates: Rates, keep: bool) -> Transfer:
     moved, points, first = _leaves(start), [], None
     for objective in inner:
         points.append([weight.detach().clone() for weight in moved])
         loss, gradient = _differentiated(objective, moved)
         _move(moved, gradient, rates)
-        first = first or Transfer(loss, gradient)
+        if keep and first is None:
+            first = Transfer(loss, gradient)
+        del gradient
     loss, pulled = _differentiated(last, moved)
     total: Gradient = [None] * len(start)
     for objective in reversed(inner):
@@ -118,6 +129,7 @@ def _recompute(start: Weights, inner: Sequence[Objective], last: Objective, rate
         if not isinstance(rates, float):
             total = [_sum(a, _product(g, v)) for a, g, v in zip(total, gradient, pulled, strict=True)]
         pulled = _through(leaves, gradient, pulled, rates)
+        del leaves, gradient  # before the next step is computed, or the graphs of two would be there
     return Transfer(loss, pulled, None if isinstance(rates, float) else total, first)
 
 

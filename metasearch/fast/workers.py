@@ -7,7 +7,7 @@ are the same bits every time.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from queue import SimpleQueue
 from typing import TypeVar
 
@@ -72,6 +72,7 @@ class Workers:
         finally:
             for future in waiting:
                 future.cancel()
+            wait(waiting)  # a network that still runs must not be given to the next tasks
 
     def train(self, mode: bool) -> None:
         """Turn dropout on or off."""

@@ -18,7 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from metasearch.config import Declared, Loss
 from metasearch.encoders.base import Encoder, Output
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.fast import Fast
+from metasearch.fast import Fast, Parts
 from metasearch.learners._learn2learn import FastModel
 from metasearch.learners._meta_batch import MetaBatch
 from metasearch.learners._sets import Forward, Prepared, prepare, set_loss
@@ -160,6 +160,8 @@ class Learner(ABC):
     ) -> OuterLoss:
         """Put the gradient of a loss of the outputs of texts into `.grad`; for learners without inner steps.
 
+        On a CPU, texts are encoded in parts on several threads.
+
         Args:
             fast: engine of the encoder.
             texts: distinct ones.
@@ -168,13 +170,18 @@ class Learner(ABC):
             outer: the loss of the outputs, a row for each text.
             beside: further parameters that the loss depends on.
         """
-        batch = fast.batch([[("text", text) for text in texts]], ordered=output == "tokens")
-        leaves = [weight.requires_grad_() for weight in batch.weights(self.weights)]
-        loss = outer(fast.network.run(leaves, batch.texts[0], output, bf16))
-        found = torch.autograd.grad(loss.total, [*leaves, *beside], allow_unused=True)
-        batch.put(found[: len(leaves)], self.weights)
-        for parameter, gradient in zip(beside, found[len(leaves) :], strict=True):
-            parameter.grad = gradient
+        parts = Parts(fast, texts, output, bf16)
+        losses: list[OuterLoss] = []
+
+        def total(outputs: Tensor) -> Tensor:
+            losses.append(outer(outputs))
+            return losses[0].total
+
+        gradient, others = parts.gradient(parts.batch.weights(self.weights), total, beside)
+        parts.batch.put(gradient, self.weights)
+        for parameter, found in zip(beside, others, strict=True):
+            parameter.grad = found
+        (loss,) = losses
         return OuterLoss(loss.total.detach(), loss.terms)
 
     def prepare(self, examples: LabelledSet) -> Prepared:

@@ -24,12 +24,15 @@ from metasearch.data.translation import Translation
 from metasearch.encoders.base import Encoder
 from metasearch.episodes.episode import Episode
 from metasearch.errors import ConfigError
-from metasearch.fast import Fast
+from metasearch.fast import Fast, Parts
 from metasearch.learners.base import Learner, OuterLoss
 from metasearch.losses.distillation import match
 
 PAPER_STEPS = 105_000
 """K of the paper, which its τ of 0.99999 belongs to."""
+
+_BLOCK = 2**16
+"""Numbers that a move of the average takes at once, so that what it does to them stays in the cache of a core."""
 
 
 class EMA(Learner):
@@ -90,16 +93,16 @@ class EMA(Learner):
     def fast_gradient(self, episodes: Sequence[Episode], fast: Fast, bf16: bool) -> OuterLoss:
         """Do the same on the fast engine."""
         pairs = _pairs(episodes)
-        row = _numbered([pair.target for pair in pairs])
-        with torch.no_grad():
-            wanted = self._encode(self.teacher, [pair.source for pair in pairs])
+        sources, targets = _numbered([pair.source for pair in pairs]), _numbered([pair.target for pair in pairs])
+        parts = Parts(fast, list(sources), self.options.output, bf16)
+        wanted = parts.outputs(parts.batch.weights(self.average.weights))
 
         def outer(vectors: Tensor) -> OuterLoss:
-            targets = torch.tensor([row[pair.target] for pair in pairs], device=vectors.device)
-            loss = match(vectors[targets], wanted.to(vectors.dtype))
+            student = vectors[torch.tensor([targets[pair.target] for pair in pairs], device=vectors.device)]
+            loss = match(student, wanted[torch.tensor([sources[pair.source] for pair in pairs], device=wanted.device)])
             return OuterLoss(loss, {"align": loss.item()})
 
-        return self.of_texts(fast, list(row), self.options.output, bf16, outer)
+        return self.of_texts(fast, list(targets), self.options.output, bf16, outer)
 
     def after_step(self) -> None:
         """Move the teacher towards the student."""
@@ -165,11 +168,12 @@ class Average:
         if share == 0:
             return
         for name, weight in self._source.items():
-            average, rest = self._average[name], self._rest[name]
-            rest += share * (weight - average - rest)
-            rounded = average + rest
-            rest -= rounded - average
-            average.copy_(rounded)
+            _move(weight.detach(), self._average[name], self._rest[name], share)
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """The average, in the order of the weights that are averaged."""
+        return list(self._average.values())
 
     def state(self) -> dict[str, Tensor]:
         """Return weights and rests by name."""
@@ -182,6 +186,22 @@ class Average:
         for name in self._average:
             self._average[name].copy_(tensors[f"teacher.{name}"])
             self._rest[name].copy_(tensors[f"rest.{name}"])
+
+
+def _move(weight: Tensor, average: Tensor, rest: Tensor, share: float) -> None:
+    """Move an average, and what rounding keeps from it, in place."""
+    if not weight.ndim:
+        weight, average, rest = weight[None], average[None], rest[None]
+    whole = max(1, len(weight))
+    rows = whole if weight.is_cuda else max(1, _BLOCK * whole // max(1, weight.numel()))
+    gaps, sums = torch.empty_like(average[:rows]), torch.empty_like(average[:rows])
+    blocks = (torch.split(tensor, rows) for tensor in (weight, average, rest))
+    for w, a, kept in zip(*blocks, strict=True):
+        gap, rounded = gaps[: len(w)], sums[: len(w)]
+        kept += torch.sub(w, a, out=gap).sub_(kept).mul_(share)
+        torch.add(a, kept, out=rounded)
+        kept -= torch.sub(rounded, a, out=gap)
+        a.copy_(rounded)
 
 
 def _pairs(episodes: Sequence[Episode]) -> list[Translation]:

@@ -122,7 +122,7 @@ class MAMLAlign(Learner):
         def work(network: Network, sets: tuple[Prepared, ...]) -> tuple[Transfer, Transfer, Transfer]:
             x, y, z = (batch.objective(network, examples) for examples in sets)
             taught = transfer(teacher, [x] * options.inner_steps, y, lr, way)
-            final = transfer(student, [y] * options.student_inner_steps, z, lr, way)
+            final = transfer(student, [y] * options.student_inner_steps, z, lr, way, keep_inner=True)
             return taught, final.inner or transfer(student, [], y), final
 
         at_once = options.kd_reduction == "per-task"

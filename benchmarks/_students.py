@@ -1,0 +1,77 @@
+"""The students that distillation is timed on, and the pairs that they learn from."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense, Pooling
+
+from metasearch.compress.student import make_student, with_transformer
+from metasearch.data.corpus.read import read_corpus
+from metasearch.data.corpus.settings import CorpusSettings
+from metasearch.data.translation import Translation
+from metasearch.encoders.base import Encoder
+from metasearch.seeding import stream
+
+SHAPES = ("compressed", "large-table", "narrow-table")
+LINES = 3000
+"""Pairs that are read of each file; the vocabulary is learned from them, and what is timed is drawn from them."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large all is: the frozen encoder, its vocabulary, the students, pairs in an epoch and in a batch."""
+
+    encoder: str
+    vocabulary: int
+    bottleneck: int
+    recurrent: int
+    table: int
+    layers: int
+    narrow: int
+    pairs: int
+    batch: int
+
+
+SCALES = {
+    "full": Scale("minilm", 32000, 128, 3, 250_002, 3, 128, 3200, 64),
+    "small": Scale("tiny", 400, 8, 1, 2000, 1, 32, 24, 8),
+}
+
+
+def read_pairs(data: Path | None) -> Sequence[Translation]:
+    """Return the published pairs; without a folder, pairs of random words with lengths like those of real ones."""
+    if data is not None:
+        return read_corpus([data / "parallel"], CorpusSettings(max_chars=250, max_lines=LINES))
+    rng = stream(0, "generated")
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    words = ["".join(rng.choice(letters, rng.integers(2, 10))) for _ in range(20_000)]
+    sizes = rng.lognormal(2.2, 0.7, 2 * LINES).clip(1, 60).astype(int)
+    texts = [" ".join(words[int(i)] for i in rng.zipf(1.3, size) % len(words)) for size in sizes]
+    return [Translation(a, b, ("en", "de")) for a, b in zip(texts[::2], texts[1::2], strict=True)]
+
+
+def student_of(shape: str, assistant: Encoder, scale: Scale) -> Encoder:
+    """Return the compressed student, or one with random weights whose word table is large and whole.
+
+    That of `narrow-table` and its layers are narrower than the frozen encoder; a linear map makes its vectors as wide.
+    """
+    if shape == "compressed":
+        return make_student(assistant, scale.bottleneck, scale.recurrent)
+    source = assistant.model[0].auto_model
+    config = copy.deepcopy(source.config)
+    config.vocab_size, config.num_hidden_layers = scale.table, scale.layers
+    wide = config.hidden_size
+    if shape == "narrow-table":
+        config.hidden_size, config.intermediate_size, config.num_attention_heads = scale.narrow, 4 * scale.narrow, 4
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = with_transformer(assistant.model, type(source)(config, add_pooling_layer=False))
+        if shape == "narrow-table":
+            widening = Dense(scale.narrow, wide, activation_function=torch.nn.Identity())
+            model = SentenceTransformer(modules=[model[0], Pooling(scale.narrow), widening], device="cpu")
+    return Encoder(model, shape, assistant.max_length)
