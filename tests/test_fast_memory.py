@@ -1,6 +1,7 @@
 """How second-order gradients are taken: as graphs while these fit the memory, and what is known of the memory."""
 
 import logging
+import weakref
 
 import pytest
 import torch
@@ -13,22 +14,17 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture
-def free(monkeypatch):
-    """Return a function that sets how much memory is available."""
-    return lambda size: monkeypatch.setattr("metasearch.fast.batch.available", lambda device: size)
+def there(monkeypatch):
+    """Return a function that sets how much memory there is."""
+    return lambda size: monkeypatch.setattr("metasearch.fast.batch.capacity", lambda device: size)
 
 
 @pytest.fixture
 def container(monkeypatch, tmp_path):
-    """Return a function that writes the files of a container's limit; without values there are none."""
-
-    def write(**values):
-        for name, value in values.items():
-            (tmp_path / f"memory.{name}").write_text(f"{value}\n", encoding="ascii")
-
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
-    monkeypatch.setattr(memory, "_meminfo", lambda: 5000)
-    return write
+    """Return a function that writes the file of a container's limit, where the machine has 5000 bytes."""
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path / "memory.max")
+    monkeypatch.setattr(memory, "_total", lambda: 5000)
+    return lambda limit: (tmp_path / "memory.max").write_text(f"{limit}\n", encoding="ascii")
 
 
 def way_of(encoder, steps=2, tasks=1, workers=1, **options):
@@ -61,36 +57,36 @@ def test_counting_leaves_the_weights_as_they_are():
 
 
 @pytest.mark.parametrize(("steps", "tasks", "workers"), [(1, 1, 1), (5, 1, 1), (2, 4, 1), (2, 4, 2), (2, 1, 2)])
-def test_graphs_are_kept_where_they_take_half_of_the_memory_at_most(free, steps, tasks, workers):
+def test_graphs_are_kept_where_they_take_half_of_the_memory_at_most(there, steps, tasks, workers):
     """Those of all steps and of the last loss, of as many tasks as run at the same time."""
     encoder = encoder_of("bert")
     step = memory.kept(lambda w: w[0].square().sum(), [torch.ones(1000, dtype=torch.float64)])
     needed = (steps + 1) * step * min(tasks, workers)
-    free(2 * needed)
+    there(2 * needed)
     assert way_of(encoder, steps, tasks, workers) == "graph"
-    free(2 * needed - 2)
+    there(2 * needed - 2)
     assert way_of(encoder, steps, tasks, workers) == "recompute"
 
 
 @pytest.mark.parametrize("way", ["graph", "recompute"])
-def test_a_way_that_is_asked_for_is_taken_whatever_is_free(free, caplog, way):
-    free(0 if way == "graph" else 2**60)
+def test_a_way_that_is_asked_for_is_taken_whatever_is_there(there, caplog, way):
+    there(0 if way == "graph" else 2**60)
     with caplog.at_level(logging.INFO):
         assert way_of(encoder_of("bert"), second_order=way) == way
     assert not caplog.messages
 
 
 @pytest.mark.parametrize(("size", "said"), [(2**60, "kept"), (0, "computed again")])
-def test_the_choice_is_said_once_and_holds(free, caplog, size, said):
+def test_the_choice_is_said_once_and_holds(there, caplog, size, said):
     """Even when the memory is another one at the next meta-batch. Both ways have the same gradient."""
     encoder, episodes = encoder_of("bert"), MAML.episodes(1)
     learner = MAML.learn(encoder, inner_steps=2, first_order=False)
     plain = outer(learner, episodes)
     learner.use(Fast(encoder))
-    free(size)
+    there(size)
     with caplog.at_level(logging.INFO, logger="metasearch.fast"):
         assert error(outer(learner, episodes), plain) < 1e-10
-        free(2**60 - size)
+        there(2**60 - size)
         outer(learner, episodes)
     (message,) = caplog.messages
     assert said in message
@@ -101,28 +97,43 @@ def test_in_first_order_nobody_asks(monkeypatch):
     def asked(*_):
         raise AssertionError
 
-    monkeypatch.setattr("metasearch.fast.batch.available", asked)
+    monkeypatch.setattr("metasearch.fast.batch.capacity", asked)
     monkeypatch.setattr("metasearch.fast.batch.kept", asked)
     learner = MAML.learn(encoder_of("bert"), inner_steps=2)
     outer(learner.use(Fast(learner.encoder)), MAML.episodes(1))
 
 
-def test_without_a_container_free_is_what_the_system_says(container):
-    assert memory.available(CPU) == 5000
+def test_what_was_counted_is_let_go():
+    found = []
+
+    def objective(weights):
+        hidden = weights[0].tanh()
+        found.append(weakref.ref(hidden))
+        return hidden.square().sum()
+
+    memory.kept(objective, [torch.ones(3, dtype=torch.float64)])
+
+    assert found[0]() is None
 
 
-def test_a_container_without_a_limit(container):
-    container(max="max", current=100)
-    assert memory.available(CPU) == 5000
+def test_with_dropout_graphs_are_kept_whatever_is_there_as_a_step_computed_again_would_draw_other_numbers(there):
+    there(0)
+    encoder = encoder_of("bert")
+    encoder.embedder.train()
+
+    assert way_of(encoder) == "graph"
+    assert way_of(encoder, second_order="recompute") == "graph"
 
 
-@pytest.mark.parametrize(
-    ("limit", "used", "expected"), [(3000, 1000, 3000 - 1000), (9000, 1000, 5000), (1000, 1001, 0)]
-)
-def test_a_container_with_a_limit(container, limit, used, expected):
-    container(max=limit, current=used)
-    assert memory.available(CPU) == expected
+def test_without_a_container_it_is_the_memory_of_the_machine(container):
+    assert memory.capacity(CPU) == 5000
 
 
-def test_of_this_system_something_is_free():
-    assert 0 < memory.available(CPU) < 2**60
+@pytest.mark.parametrize(("limit", "expected"), [("max", 5000), (3000, 3000), (9000, 5000)])
+def test_a_container_may_have_a_limit(container, limit, expected):
+    container(limit)
+    assert memory.capacity(CPU) == expected
+
+
+def test_this_machine_has_memory():
+    assert 2**20 < memory.capacity(CPU) < 2**60

@@ -61,8 +61,8 @@ def engine(default: str | None = "fast", shown: str = "fast") -> Callable[[F], F
         "--engine",
         type=click.Choice(["fast", "reference"]),
         default=default,
-        help="Of gradients: on texts without padding and the words that occur (fast), or by learn2learn's plain loop "
-        f"(reference); by default {shown}.",
+        help="What computes gradients: the fast engine, or learn2learn's plain loop as reference, slower and the same "
+        f"up to rounding. By default {shown}.",
     )
 
 

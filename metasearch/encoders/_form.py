@@ -38,9 +38,9 @@ class Form:
 def form_of(encoder: Encoder) -> Form:
     """Return how an encoder's texts can be laid out."""
     if not isinstance(encoder.embedder, Embedder):
-        return Form(False, None, notes=("its network is not known: texts are padded, the word table stays whole",))
+        return Form(False, None, notes=("its network is not known: texts are padded, gradients are of all weights",))
     backbone, words = backbone_of(encoder.embedder), _words(encoder)
-    kind, padding = backbone.config.model_type, words.padding_idx
+    kind, padding = backbone.config.model_type, getattr(words, "padding_idx", None)
     if padding is None:
         padding = encoder.model.tokenizer.pad_token_id or 0
     notes = []
@@ -48,9 +48,9 @@ def form_of(encoder: Encoder) -> Form:
         notes.append(f"{unpacked}: texts are padded, in groups of similar length")
     whole = _whole(encoder, backbone, words, padding)
     if whole:
-        notes.append(f"{whole}: the word table stays whole")
+        notes.append(f"{whole}: gradients are of all its rows")
     trained = [weight for weight in encoder.embedder.parameters() if weight.requires_grad]
-    table = next((i for i, weight in enumerate(trained) if weight is words.weight), None)
+    table = next((i for i, weight in enumerate(trained) if weight is getattr(words, "weight", None)), None)
     return Form(not unpacked, None if whole else table, kind, padding, tuple(notes))
 
 
@@ -64,7 +64,7 @@ def _unpacked(encoder: Encoder, backbone: Any) -> str | None:
     """Return why tokens cannot stand in one row; None where they can."""
     kind = backbone.config.model_type
     if kind not in FAMILIES or not type(backbone).__module__.startswith("transformers."):
-        return f"attention of '{kind}' cannot be exchanged"
+        return f"attention of '{kind}' cannot run on packed texts"
     if getattr(backbone.config, "is_decoder", False):
         return f"'{kind}' is a decoder here"
     heads = list(encoder.model)[1:]
@@ -77,14 +77,16 @@ def _whole(encoder: Encoder, backbone: Any, words: Any, padding: int) -> str | N
     """Return why a trainable word table cannot be sliced; None where it can, or where it is frozen."""
     kind = backbone.config.model_type
     if kind not in _SLICED or not type(backbone).__module__.startswith("transformers."):
-        return f"what '{kind}' does with its words is not known"
-    if not isinstance(words, nn.Embedding) or words.max_norm or words.scale_grad_by_freq or words.sparse:
-        return f"it is a {type(words).__name__} with rules of its own"
+        return f"what '{kind}' does with its word table is not known"
+    if not isinstance(words, nn.Embedding):
+        return f"the word table is a {type(words).__name__}"
+    if words.max_norm or words.scale_grad_by_freq or words.sparse:
+        return "the word table has rules of its own for gradients or norms"
     names = [n for n, w in encoder.embedder.named_parameters(remove_duplicate=False) if w is words.weight]
     if len(names) > 1:
-        return f"it is tied to {names[-1]}"
+        return f"the word table is tied to {names[-1]}"
     if padding > _HIGHEST_PADDING:
-        return f"its padding token has the number {padding}"
+        return f"the padding token has the number {padding}, above {_HIGHEST_PADDING}"
     return None
 
 

@@ -61,7 +61,8 @@ def lay_out(
     sliced = None
     if form.table is not None:
         sliced = _renumbered([part for parts, _ in batches for part in parts], form.padding)
-    return [_texts(parts, order, encoder.device) for parts, order in batches], sliced
+    texts = [_texts(parts, order, encoder.device) for parts, order in batches]
+    return texts, None if sliced is None else sliced.to(encoder.device)
 
 
 def _tokens(encoder: Encoder, groups: Sequence[Group]) -> dict[tuple[Role, str], NDArray[np.int32]]:
@@ -94,16 +95,20 @@ def groups_of(order: Sequence[int], lengths: Sequence[int], call: int = _CALL) -
         lengths: of all texts.
         call: what one more group costs, in tokens.
     """
+    if not order:
+        return []
+    # A border between texts of equal length would save nothing.
+    borders = [0, *(i for i in range(1, len(order)) if lengths[order[i]] > lengths[order[i - 1]]), len(order)]
     cost, cut = [0], [0]
-    for end in range(1, len(order) + 1):
+    for i, end in enumerate(borders[1:], start=1):
         longest = lengths[order[end - 1]]
-        found = min((cost[start] + (end - start) * longest + call, start) for start in range(end))
+        found = min((cost[j] + (end - borders[j]) * longest + call, j) for j in range(i))
         cost.append(found[0])
         cut.append(found[1])
-    groups, end = [], len(order)
-    while end:
-        groups.append(order[cut[end] : end])
-        end = cut[end]
+    groups, last = [], len(borders) - 1
+    while last:
+        groups.append(order[borders[cut[last]] : borders[last]])
+        last = cut[last]
     return groups[::-1]
 
 
@@ -120,13 +125,10 @@ def _texts(parts: Sequence[Mapping[str, Any]], order: Sequence[int], device: tor
     there = torch.empty(len(order), dtype=torch.long)
     there[torch.tensor(order, dtype=torch.long)] = torch.arange(len(order))
     moved = tuple(
-        {
-            name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
-            for name, value in part.items()
-        }
+        {name: value.to(device) if isinstance(value, Tensor) else value for name, value in part.items()}
         for part in parts
     )
-    return Texts(moved, there.to(device, non_blocking=True), sum(part["input_ids"].numel() for part in parts))
+    return Texts(moved, there.to(device), sum(part["input_ids"].numel() for part in parts))
 
 
 def _as_they_are(encoder: Encoder, group: Group) -> Texts:

@@ -59,7 +59,9 @@ class Embedder(nn.Module):
     def _embedded(self, features: Features, output: Output) -> Tensor:
         backbone = self.model[0].auto_model
         backbone = getattr(backbone, "backbone", backbone)
-        hidden: Tensor = backbone.embeddings(features["input_ids"], position_ids=features.get("position_ids"))
+        # Packed texts say where their tokens stand; not all backbones could hear it.
+        where = {"position_ids": features["position_ids"]} if "position_ids" in features else {}
+        hidden: Tensor = backbone.embeddings(features["input_ids"], **where)
         if hasattr(backbone, "embeddings_project"):  # ELECTRA, where tables are narrower than layers
             hidden = backbone.embeddings_project(hidden)
         if "seq_idx" in features:  # packed texts

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Literal, TypeVar
 
 import torch
@@ -11,7 +12,7 @@ from metasearch.encoders._form import form_of
 from metasearch.encoders._layout import Group, Texts, lay_out
 from metasearch.encoders._network import Network
 from metasearch.encoders.base import Encoder
-from metasearch.fast.memory import available, kept
+from metasearch.fast.memory import capacity, kept
 from metasearch.fast.transfer import Gradient, Objective, Way, Weights
 from metasearch.fast.workers import Workers
 
@@ -21,7 +22,9 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _SHARE = 0.5
-"""Of the memory that is available, how much the graphs of second-order steps may take."""
+"""Of all memory, how much the graphs of second-order steps may take."""
+_MOST = 4
+"""Tasks at the same time by default; more would cost memory, and the threads that are left share the work of each."""
 
 
 class Fast:
@@ -30,7 +33,7 @@ class Fast:
     Args:
         encoder: that is trained.
         second_order: how second-order gradients are taken; `auto` keeps the graph where it fits the memory.
-        workers: tasks at the same time, at most; by default as many as torch has threads, on a CPU, and one elsewhere.
+        workers: tasks at the same time, at most; by default as many as torch has threads, up to four, and one on a GPU.
 
     Attributes:
         notes: what of the encoder cannot be done the fastest way and why, one line each.
@@ -47,7 +50,7 @@ class Fast:
         self.notes = self.form.notes
         self._second_order = second_order
         self._most = workers
-        self._workers = Workers(lambda: Network(encoder, self.form))
+        self._workers = Workers(partial(Network, encoder, self.form))
 
     def batch(self, groups: Sequence[Group], ordered: bool = False) -> "Batch":
         """Lay out groups of texts, each of which is encoded together.
@@ -75,10 +78,12 @@ class Fast:
         """How many tasks may run at the same time; one where dropout is on, whose random numbers come in a row."""
         if self.encoder.embedder.training or self.encoder.device.type != "cpu":
             return 1
-        return self._most or torch.get_num_threads()
+        return self._most or min(_MOST, torch.get_num_threads())
 
     def way(self, objective: Callable[[Network], Objective], start: Weights, steps: int, tasks: int) -> Way:
         """Return how to take second-order gradients; with `auto`, decided on the first meta-batch and said once.
+
+        With dropout it is always by graph: a step that is computed again would draw other random numbers.
 
         Args:
             objective: of an inner step.
@@ -86,17 +91,19 @@ class Fast:
             steps: inner steps.
             tasks: in a meta-batch.
         """
+        if self.encoder.embedder.training:
+            return "graph"
         if self._second_order == "auto":
             (one,) = self.each([None], lambda network, _: kept(objective(network), start))
             # The last loss keeps about half of what a step does, and texts of other tasks are longer or shorter.
             needed = (steps + 1) * one * min(tasks, self.workers)
-            free = available(self.encoder.device)
-            self._second_order = "graph" if needed <= _SHARE * free else "recompute"
+            there = capacity(self.encoder.device)
+            self._second_order = "graph" if needed <= _SHARE * there else "recompute"
             log.info(
-                "second order: graphs of %d steps take about %.0f MiB, %.0f MiB are free: %s",
+                "second order: graphs of %d steps take about %.0f MiB of %.0f MiB of memory: %s",
                 steps,
                 needed / 2**20,
-                free / 2**20,
+                there / 2**20,
                 {"graph": "kept", "recompute": "inner steps are computed again on the way back"}[self._second_order],
             )
         return self._second_order
@@ -137,10 +144,15 @@ class Batch:
             if found is None:
                 continue
             if self.rows is not None and place == self.fast.form.table:
-                found = torch.sparse_coo_tensor(
-                    self.rows[None], found, parameter.shape, is_coalesced=True, check_invariants=False
-                )
+                found = self._in_table(found, parameter, self.rows)
             parameter.grad = found if parameter.grad is None else parameter.grad + found
+
+    @staticmethod
+    def _in_table(found: Tensor, table: Tensor, rows: Tensor) -> Tensor:
+        """Return the gradient of rows as one of the table; sparse where devices can."""
+        if table.device.type not in ("cpu", "cuda"):
+            return torch.zeros_like(table).index_copy_(0, rows, found)
+        return torch.sparse_coo_tensor(rows[None], found, table.shape, is_coalesced=True, check_invariants=False)
 
 
 class Sum:

@@ -6,9 +6,9 @@ import torch
 
 from metasearch.fast.transfer import Objective, Weights
 
-_CGROUP = Path("/sys/fs/cgroup")
-_UNKNOWN = 4 * 2**30
-"""What is taken to be free where nothing says."""
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
+_UNKNOWN = 8 * 2**30
+"""What is taken to be there where nothing says."""
 
 
 def kept(objective: Objective, start: Weights) -> int:
@@ -23,7 +23,7 @@ def kept(objective: Objective, start: Weights) -> int:
     def note(tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
         found[storage.data_ptr()] = storage.nbytes()
-        return tensor
+        return tensor.detach()  # the tensor itself would hold on to its own graph
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         leaves = [weight.detach().requires_grad_() for weight in start]
@@ -33,19 +33,21 @@ def kept(objective: Objective, start: Weights) -> int:
     return sum(found.values())
 
 
-def available(device: torch.device) -> int:
-    """Return the bytes that can be had on a device, within the limit of a container."""
+def capacity(device: torch.device) -> int:
+    """Return the bytes of memory that a device has, or a container allows.
+
+    Not what is free at the moment, or a run that is resumed might decide otherwise than it did before.
+    """
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    free = _meminfo()
-    limit, used = (_number(_CGROUP / name) for name in ("memory.max", "memory.current"))
-    return free if limit is None or used is None else min(free, max(limit - used, 0))
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    limit = _number(_CGROUP)
+    return min(_total(), limit) if limit else _total()
 
 
-def _meminfo() -> int:
+def _total() -> int:
     path = Path("/proc/meminfo")
     for line in path.read_text(encoding="ascii").splitlines() if path.is_file() else ():
-        if line.startswith("MemAvailable:"):
+        if line.startswith("MemTotal:"):
             return 1024 * int(line.split()[1])
     return _UNKNOWN
 

@@ -86,7 +86,7 @@ class Workers:
 
     def _pool(self, count: int, threads: int) -> ThreadPoolExecutor:
         if (count, threads) not in self._pools:
-            # The number of threads of an operation is a setting of the thread that calls it.
+            # The number of threads of an operation is a setting of the thread that calls it; the caller keeps its own.
             self._pools[count, threads] = ThreadPoolExecutor(
                 count, "metasearch-task", initializer=torch.set_num_threads, initargs=(threads,)
             )

@@ -1,6 +1,7 @@
 """A meta-batch on the fast engine, as learners see it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from torch import Tensor
 
@@ -10,6 +11,8 @@ from metasearch.episodes.episode import Episode
 from metasearch.fast import Batch, Fast
 from metasearch.fast.transfer import Objective, Way, Weights
 from metasearch.learners._sets import Forward, Prepared, group_of, together
+
+Task = TypeVar("Task", bound=tuple[Prepared, ...])
 
 
 class MetaBatch(Batch):
@@ -42,13 +45,27 @@ class MetaBatch(Batch):
 
         return loss
 
-    def way(self, second_order: bool, start: Weights, steps: int) -> Way:
-        """Return how inner gradients are differentiated."""
+    def way(self, second_order: bool, start: Weights, steps: int, tasks: int) -> Way:
+        """Return how inner gradients are differentiated, of so many inner steps in so many tasks."""
         if not second_order or not steps:
             return "first"
-        largest = max((sets[i] for sets in self.episodes for i in range(len(sets) - 1)), key=_size)
-        return self.fast.way(lambda network: self.objective(network, largest), start, steps, len(self.episodes))
+        largest = max((examples for sets in self.episodes for examples in sets[:-1]), key=_tokens)
+        return self.fast.way(lambda network: self.objective(network, largest), start, steps, tasks)
 
 
-def _size(examples: Prepared) -> int:
+def longest_first(tasks: Iterable[Task], steps: int = 1) -> list[Task]:
+    """Return tasks, each some sets, by descending work, so that no thread begins the longest one when others are done.
+
+    Args:
+        tasks: sets of which all but the last are gone through in every inner step.
+        steps: inner steps.
+    """
+
+    def work(task: Task) -> int:
+        return steps * sum(map(_tokens, task[:-1])) + _tokens(task[-1])
+
+    return sorted(tasks, key=work, reverse=True)
+
+
+def _tokens(examples: Prepared) -> int:
     return sum(tower.tokens for tower in examples.towers)

@@ -180,7 +180,8 @@ class Learner(ABC):
         gradient, others = parts.gradient(parts.batch.weights(self.weights), total, beside)
         parts.batch.put(gradient, self.weights)
         for parameter, found in zip(beside, others, strict=True):
-            parameter.grad = found
+            if found is not None:
+                parameter.grad = found if parameter.grad is None else parameter.grad + found
         (loss,) = losses
         return OuterLoss(loss.total.detach(), loss.terms)
 

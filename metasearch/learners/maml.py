@@ -14,6 +14,7 @@ from metasearch.config import Declared, Positive, Rate
 from metasearch.encoders._network import Network
 from metasearch.episodes.episode import Episode
 from metasearch.fast import Fast, Sum, Transfer, transfer
+from metasearch.learners._meta_batch import longest_first
 from metasearch.learners._sets import Prepared
 from metasearch.learners.base import Learner, OuterLoss, reduce
 
@@ -57,10 +58,10 @@ class MAML(Learner):
     def fast_gradient(self, episodes: Sequence[Episode], fast: Fast, bf16: bool) -> OuterLoss:
         """Add the gradients of the transfers, one after the other."""
         batch = self.laid_out(episodes, fast, bf16)
-        transfers = [pair for sets in batch.episodes for pair in pairwise(sets)]
         start, steps, learned = batch.weights(self.weights), self.options.inner_steps, self.inner_lr
+        transfers = longest_first((pair for sets in batch.episodes for pair in pairwise(sets)), steps)
         rates = learned if isinstance(learned, float) else batch.weights(learned)
-        way = batch.way(self.second_order, start, steps)
+        way = batch.way(self.second_order, start, steps, len(transfers))
 
         def work(network: Network, pair: tuple[Prepared, Prepared]) -> Transfer:
             support, query = (batch.objective(network, examples) for examples in pair)

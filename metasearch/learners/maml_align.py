@@ -22,6 +22,7 @@ from metasearch.encoders.base import Encoder
 from metasearch.episodes.episode import Episode
 from metasearch.fast import Fast, Sum, Transfer, transfer
 from metasearch.learners._learn2learn import FastModel
+from metasearch.learners._meta_batch import longest_first
 from metasearch.learners._sets import Prepared
 from metasearch.learners.base import Learner, OuterLoss, reduce
 
@@ -117,7 +118,8 @@ class MAMLAlign(Learner):
         taught_by = [weight for weight in self.teacher.parameters() if weight.requires_grad]
         teacher, student = batch.weights(taught_by), batch.weights(self.weights)
         options, lr = self.options, self.options.inner_lr
-        way = batch.way(self.second_order, student, max(options.inner_steps, options.student_inner_steps))
+        most = max(options.inner_steps, options.student_inner_steps)
+        way = batch.way(self.second_order, student, most, len(episodes))
 
         def work(network: Network, sets: tuple[Prepared, ...]) -> tuple[Transfer, Transfer, Transfer]:
             x, y, z = (batch.objective(network, examples) for examples in sets)
@@ -128,7 +130,7 @@ class MAMLAlign(Learner):
         at_once = options.kd_reduction == "per-task"
         sums = [Sum(len(student)) for _ in range(3)]
         losses: list[Losses] = []
-        for found in fast.each(batch.episodes, work):
+        for found in fast.each(longest_first(batch.episodes, options.inner_steps), work):
             losses.append((found[0].loss, found[1].loss, found[2].loss))
             shares = self._shares(losses[-1:], len(episodes)) if at_once else (1.0, 1.0, 1.0)
             for total, one, share in zip(sums, found, shares, strict=True):

@@ -15,6 +15,7 @@ from metasearch.episodes.episode import Episode
 from metasearch.fast import Fast, Sum, descend
 from metasearch.fast.transfer import Weights
 from metasearch.learners._learn2learn import FastModel
+from metasearch.learners._meta_batch import longest_first
 from metasearch.learners._sets import Prepared
 from metasearch.learners.base import Learner, OuterLoss, reduce
 
@@ -66,7 +67,7 @@ class Reptile(Learner):
             return [first - last.detach() for first, last in zip(start, moved, strict=True)], losses
 
         total, inner = Sum(len(start)), []
-        for moved, losses in fast.each(batch.episodes, work):
+        for moved, losses in fast.each(longest_first(batch.episodes), work):
             total.add(moved, 1 / len(episodes))
             inner += losses
         loss = 0.5 * reduce([moved.square().sum() for moved in total.gradient if moved is not None], "sum")
