@@ -36,10 +36,12 @@ browser:
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache
 
-# The second line adds what the torch of this platform needs beyond the lock file: CUDA libraries, or nothing.
+# Older versions of pip cannot read the lock file. The line after it adds what the torch of this platform needs beyond it:
+# CUDA libraries, or nothing.
 .venv/run: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("metasearch needs Python 3.11 or newer; set PYTHON=...") if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) "pip>=23.1"
 	$(PIP) --no-deps -r requirements.lock
 	$(PIP) "$$(grep '^torch==' requirements.lock)"
 	$(PIP) --no-deps --editable .
