@@ -34,7 +34,7 @@ from metasearch.evaluation.report import markdown
 
 RESULTS = Path(__file__).parent / "results" / "throughput.jsonl"
 SHAPES = tuple(SCALES["full"].shapes)
-PEERS = ("learn2learn", f"learn2learn{RAISED}", "authors", "reference", f"reference{RAISED}", "recompute")
+PEERS = ("learn2learn", f"learn2learn{RAISED}", "authors", "plain", f"plain{RAISED}", "reference", "recompute")
 SHOWN = ("case", "shape", "metric", "value", "low", "high", "target", "holds")
 
 

@@ -67,7 +67,7 @@ def test_first_order(case, steps, dtype, family, device):
 @ON_EVERY_DEVICE
 @ON_EVERY_FAMILY
 @STEPS
-@pytest.mark.parametrize("case", STEPPING, ids=str)
+@pytest.mark.parametrize("case", STEPPING[:3], ids=str)  # a teacher of its own is in `test_maml_align_oracle`
 def test_second_order_by_graph_and_by_recompute(case, steps, dtype, family, device):
     learner = case.learn(encoder_of(family, dtype, device=device), inner_steps=steps, first_order=False)
     episodes = case.episodes(1)
