@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from metasearch.engine.gradients import norm_of
 from metasearch.episodes.episode import Episode
 from metasearch.learners.base import Learner
 
@@ -42,6 +43,4 @@ def _gradient(learner: Learner, episodes: Sequence[Episode], bf16: bool) -> list
 
 
 def _norm(tensors: Sequence[Tensor]) -> Tensor:
-    values = [tensor.coalesce().values() if tensor.is_sparse else tensor for tensor in tensors]
-    norm: Tensor = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(value) for value in values]))
-    return norm
+    return norm_of([tensor.coalesce().values() if tensor.is_sparse else tensor for tensor in tensors])

@@ -26,6 +26,7 @@ from metasearch.config import Outer, Pace
 from metasearch.engine import optimizer as outer
 from metasearch.engine.checkpoint import Checkpoint, CheckpointStore
 from metasearch.engine.early_stopping import EarlyStopping
+from metasearch.engine.gradients import clip, norm_of, rows_or_all
 from metasearch.engine.interrupt import Interrupt
 from metasearch.engine.precision import say_bf16_error
 from metasearch.engine.rates import rate
@@ -150,11 +151,11 @@ class Trainer:
         with self._autocast():
             loss = self.learner.outer_gradient(episodes)
         self._require_finite(loss.total, f"{phase.name} loss", loss.terms)
-        gradients = [_gradient(p) for p in self.parameters.values() if p.grad is not None]
-        norm = _norm(gradients)
+        gradients = [rows_or_all(p) for p in self.parameters.values() if p.grad is not None]
+        norm = norm_of(gradients)
         self._require_finite(norm, f"{phase.name} gradient norm", loss.terms)
         if self.settings.clip:
-            _clip(gradients, self.settings.clip, norm)
+            clip(gradients, self.settings.clip, norm)
         scheduled = self._set_rate()
         self.optimizer.step()
         self.learner.after_step()
@@ -218,22 +219,3 @@ class Trainer:
         with torch.no_grad():
             for name, value in weights.items():
                 self.parameters[name].copy_(value)
-
-
-def _gradient(parameter: Tensor) -> Tensor:
-    """Return a parameter's gradient, or of a sparse one the rows that it has, in the same memory."""
-    assert parameter.grad is not None
-    if not parameter.grad.is_sparse:
-        return parameter.grad
-    parameter.grad = parameter.grad.coalesce()  # as it is already, unless two were added on a GPU
-    return parameter.grad.values()
-
-
-def _norm(tensors: list[Tensor]) -> Tensor:
-    norm: Tensor = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(tensor) for tensor in tensors]))
-    return norm
-
-
-def _clip(tensors: list[Tensor], longest: float, norm: Tensor) -> None:
-    """Scale tensors of this norm down to the longest one allowed (torch's `clip_grads_with_norm_` takes dense ones)."""
-    torch._foreach_mul_(tensors, torch.clamp(longest / (norm + 1e-6), max=1.0))

@@ -68,12 +68,6 @@ class Fast:
         return self._workers.each(tasks, work, self.workers)
 
     @property
-    def network(self) -> Network:
-        """The network of the caller's own thread."""
-        self._workers.train(self.encoder.embedder.training)
-        return self._workers.first
-
-    @property
     def workers(self) -> int:
         """How many tasks may run at the same time; one where dropout is on, whose random numbers come in a row."""
         if self.encoder.embedder.training or self.encoder.device.type != "cpu":

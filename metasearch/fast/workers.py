@@ -31,11 +31,6 @@ class Workers:
         self._networks: list[Network] = [make()]
         self._pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
-    @property
-    def first(self) -> Network:
-        """The network of the caller's own thread."""
-        return self._networks[0]
-
     def each(self, tasks: Sequence[Task], work: Callable[[Network, Task], Result], most: int) -> Iterator[Result]:
         """Yield what becomes of each task, in their order.
 
@@ -46,7 +41,7 @@ class Workers:
         """
         count = min(len(tasks), most)
         if count <= 1:
-            yield from (work(self.first, task) for task in tasks)
+            yield from (work(self._networks[0], task) for task in tasks)
             return
         free: SimpleQueue[Network] = SimpleQueue()
         for network in self._enough(count):
