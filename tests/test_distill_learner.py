@@ -34,8 +34,9 @@ PAIRS = [
 TEXTS = list(dict.fromkeys([source for source, _ in PAIRS] + [target for _, target in PAIRS]))
 COMBINATIONS = [
     *((output, target, kind) for output in ("sentence", "pooled") for target in ("source", "own")
-      for kind in ("none", "soft", "bool", "ce")),
+      for kind in ("none", "soft", "bool", "ce", "infonce")),
     ("embedding", "source", "none"),
+    ("embedding", "source", "infonce"),
     ("embedding", "own", "none"),
     ("tokens", "own", "none"),
 ]  # fmt: skip
@@ -98,7 +99,7 @@ def cosine(a: Tensor, b: Tensor) -> Tensor:
 
 
 def reference(encoder, targets, pairs, output, target, kind, weight=1.0, temperature=0.05):
-    """Return the two terms of the loss: equations 2 to 6 with a mean over dimensions, and Table 5."""
+    """Return the two terms of the loss: equations 2 to 6 with a mean over dimensions, and Table 5 or InfoNCE."""
 
     def student(text):
         return output_of(encoder, text, output)
@@ -116,7 +117,12 @@ def reference(encoder, targets, pairs, output, target, kind, weight=1.0, tempera
         match = match + (student(s) - teacher(s)).square().sum() + (student(t) - of_target).square().sum()
     match = match / (n * tiny.DIMENSIONS)
     contrast = torch.zeros((), dtype=torch.float64)
-    for s, _ in pairs if kind != "none" else ():
+    for i, (s, t) in enumerate(pairs if kind == "infonce" else ()):
+        found = [torch.exp(cosine(student(t), teacher(other)) / temperature) for other, _ in pairs]
+        # A pair with the same source is no wrong answer.
+        against = sum(value for j, value in enumerate(found) if j == i or pairs[j][0] != s)
+        contrast = contrast - torch.log(found[i] / against) / n
+    for s, _ in pairs if kind not in ("none", "infonce") else ():
         row = [cosine(student(s), student(t)) for _, t in pairs]
         wanted = [cosine(teacher(s), teacher(other)) for other, _ in pairs]
         for j, (other, _) in enumerate(pairs):
@@ -130,18 +136,21 @@ def reference(encoder, targets, pairs, output, target, kind, weight=1.0, tempera
     return match, weight * contrast
 
 
+def assert_gradient(found, expected):
+    off = {name: (found[name] - value).norm().item() for name, value in expected.items()}
+    # An absolute bound, too: attention's key bias has no gradient but for rounding.
+    largest = max(value.norm().item() for value in expected.values())
+    assert {n: error for n, error in off.items() if error > EXACT * max(expected[n].norm(), 1e-3 * largest)} == {}
+    assert largest > 1e-3
+
+
 @pytest.mark.parametrize(("output", "target", "kind"), COMBINATIONS)
 def test_loss_and_gradient_are_those_of_the_equations(encoder, output, target, kind):
     learner = made(encoder, output=output, target=target, contrast=kind, contrast_weight=0.7)
     match, contrast = reference(encoder, learner.targets, PAIRS, output, target, kind, weight=0.7)
     total, gradient = learned(learner, [episode(*PAIRS)])
     assert total == pytest.approx((match + contrast).item(), rel=EXACT)
-    expected = gradients(match + contrast, weights_of(encoder.embedder))
-    off = {name: (gradient[name] - value).norm().item() for name, value in expected.items()}
-    # An absolute bound, too: attention's key bias has no gradient but for rounding.
-    largest = max(value.norm().item() for value in expected.values())
-    assert {n: error for n, error in off.items() if error > EXACT * max(expected[n].norm(), 1e-3 * largest)} == {}
-    assert largest > 1e-3
+    assert_gradient(gradient, gradients(match + contrast, weights_of(encoder.embedder)))
 
 
 @pytest.mark.parametrize(("output", "target", "kind"), COMBINATIONS)
@@ -184,6 +193,30 @@ def test_there_is_one_forward_pass_and_each_distinct_text_is_in_it_once(encoder)
     assert passes == [len(TEXTS)]
 
 
+@pytest.mark.parametrize(("share", "read"), [(0.0, []), (0.4, [2, 4]), (0.5, [1, 3]), (1.0, [0, 1, 2, 3, 4])])
+@pytest.mark.parametrize("kind", ["none", "infonce"])
+def test_a_share_of_the_sources_is_read_and_weighs_as_much(encoder, share, read, kind):
+    """The first term is `|t|² + share · |s|²`, means over what is read; infonce needs no source read."""
+    learner = made(encoder, source_share=share, contrast=kind)
+    passes = []
+    handle = encoder.embedder.register_forward_hook(lambda module, inputs, output: passes.append(len(output)))
+    try:
+        found, gradient = learned(learner, [episode(*PAIRS)])
+    finally:
+        handle.remove()
+    assert set(passes) == {len({PAIRS[i][0] for i in read} | {target for _, target in PAIRS})}
+
+    def error(text, source):
+        return (output_of(encoder, text, "pooled") - torch.from_numpy(learner.targets.of(source))).square().mean()
+
+    expected = sum(error(target, source) for source, target in PAIRS) / len(PAIRS)
+    if read:
+        expected = expected + share * sum(error(PAIRS[i][0], PAIRS[i][0]) for i in read) / len(read)
+    expected = expected + reference(encoder, learner.targets, PAIRS, "pooled", "source", kind)[1]
+    assert found == pytest.approx(expected.item(), rel=EXACT)
+    assert_gradient(gradient, gradients(expected, weights_of(encoder.embedder)))
+
+
 def test_a_pair_that_stands_twice_counts_twice(encoder):
     """Its error is in the mean twice, so three pairs of which two are the same are no two pairs."""
     (first, second), learner = PAIRS[:2], made(encoder)
@@ -219,10 +252,9 @@ def test_a_student_that_is_the_frozen_encoder_has_no_error(encoder):
 
 
 @pytest.mark.parametrize("output", ["sentence", "pooled", "embedding"])
-@pytest.mark.parametrize("kind", ["none", "soft"])
+@pytest.mark.parametrize("kind", ["none", "soft", "infonce"])
 def test_the_frozen_encoder_need_not_read_translations_where_the_source_is_the_target(encoder, output, kind):
-    options = {"output": output, "target": "source", "contrast": kind if output != "embedding" else "none"}
-    learner = made(encoder, **options)
+    learner = made(encoder, output=output, target="source", contrast=kind)
     learner.outer_loss([episode(*PAIRS)])
     assert {text for texts in learner.targets.asked for text in texts} == {source for source, _ in PAIRS}
     assert Distill.wanted(learner.options) == Wanted(output, translations=False)
@@ -257,7 +289,8 @@ def test_the_error_is_taken_in_float32_where_forward_passes_run_in_bfloat16():
     [
         ({"output": "tokens"}, "options.output: tokens of a translation have no counterpart; it needs options.target"),
         ({"output": "tokens", "target": "own", "contrast": "soft"}, "options.contrast: 'soft' is over sentences"),
-        ({"output": "embedding", "contrast": "ce"}, "options.contrast: 'ce' is over sentences"),
+        ({"contrast": "soft", "source_share": 0.5}, "options.source_share: contrast soft needs every source read"),
+        ({"output": "tokens", "target": "own", "source_share": 0}, "options.source_share: output tokens needs every"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused_before_anything_is_encoded(options, says):
@@ -269,6 +302,8 @@ def test_options_that_contradict_each_other_are_refused_before_anything_is_encod
     "options",
     [
         {"temperature": 0},
+        {"source_share": 1.5},
+        {"source_share": -0.1},
         {"temperature": math.inf},
         {"contrast_weight": -1},
         {"output": "words"},

@@ -5,9 +5,10 @@ contrastive term; stage 2 does the same to the output of the embedding block (eq
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from metasearch.config import Declared, NonNegative, Rate
@@ -34,7 +35,9 @@ class Distill(Learner):
                 and 6), or of the translation's `own` (equations 3 and 4), which it must be able to read.
             contrast: kind of the contrastive loss; see `metasearch.losses.distillation.contrast`.
             contrast_weight: of that loss against the squared error (equation 7 has 1).
-            temperature: of `contrast: ce`.
+            temperature: of `contrast: ce` and `infonce`.
+            source_share: share of the pairs of a batch whose source the learner reads, too, spread evenly over it. An
+                encoder that knows the pivot language already learns from translations what it lacks, at half the cost.
         """
 
         output: Output = "pooled"
@@ -42,6 +45,7 @@ class Distill(Learner):
         contrast: Contrast = "none"
         contrast_weight: NonNegative = 1.0
         temperature: Rate = 0.05
+        source_share: Annotated[float, Field(ge=0, le=1)] = 1.0
 
     links = (1,)
     data = ("parallel",)
@@ -53,20 +57,23 @@ class Distill(Learner):
             raise ConfigError(
                 "options.output: tokens of a translation have no counterpart; it needs options.target: own"
             )
-        if options.output in ("tokens", "embedding") and options.contrast != "none":
+        if options.output == "tokens" and options.contrast != "none":
             raise ConfigError(f"options.contrast: '{options.contrast}' is over sentences, options.output is not")
+        if options.source_share < 1 and (options.output == "tokens" or options.contrast in ("soft", "bool", "ce")):
+            what = "output tokens" if options.output == "tokens" else f"contrast {options.contrast}"
+            raise ConfigError(f"options.source_share: {what} needs every source read, which is 1")
         return Wanted(options.output, translations=options.target == "own")
 
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
         """Return the loss of a batch of translations; both languages go through the encoder together."""
-        row = _rows(episodes)
+        row = self._rows(episodes)
         outputs = self.encoder.embedder(self.encoder.features(list(row), "text"), self.options.output)
         # In bfloat16 errors would be rounded away.
         return self._outer(episodes, row, outputs.to(next(self.encoder.embedder.parameters()).dtype))
 
     def fast_gradient(self, episodes: Sequence[Episode], fast: Fast, bf16: bool) -> OuterLoss:
         """Do the same on the fast engine."""
-        row = _rows(episodes)
+        row = self._rows(episodes)
         return self.of_texts(
             fast, list(row), self.options.output, bf16, lambda outputs: self._outer(episodes, row, outputs)
         )
@@ -76,24 +83,35 @@ class Distill(Learner):
         if self.options.output == "tokens":
             loss = match(outputs, self._targets(list(row), outputs))
             return OuterLoss(loss, {"match": loss.item()})
-        pairs = _pairs(episodes)
-        source = torch.tensor([row[p.source] for p in pairs], device=outputs.device)
-        target = torch.tensor([row[p.target] for p in pairs], device=outputs.device)
-        return self._loss(pairs, outputs, source, target)
+        return self._loss(_pairs(episodes), row, outputs)
 
-    def _loss(self, pairs: Sequence[Translation], outputs: Tensor, source: Tensor, target: Tensor) -> OuterLoss:
-        wanted = self._targets([p.source for p in pairs], outputs)
-        of_target = wanted if self.options.target == "source" else self._targets([p.target for p in pairs], outputs)
-        loss = match(outputs[source], wanted) + match(outputs[target], of_target)
+    def _loss(self, pairs: Sequence[Translation], row: Mapping[str, int], outputs: Tensor) -> OuterLoss:
+        options, read = self.options, self._read(pairs)
+        wanted = self._targets([pair.source for pair in pairs], outputs)
+        of_target = wanted if options.target == "source" else self._targets([pair.target for pair in pairs], outputs)
+        target = outputs[_numbers([row[pair.target] for pair in pairs], outputs)]
+        loss, source = match(target, of_target), target
+        if read:
+            source = outputs[_numbers([row[pairs[i].source] for i in read], outputs)]
+            loss = loss + options.source_share * match(source, wanted[_numbers(read, outputs)])
         terms = {"match": loss.item()}
-        if self.options.contrast != "none":
-            same = source.unsqueeze(1) == source.unsqueeze(0)
-            term = contrast(
-                self.options.contrast, wanted, outputs[source], outputs[target], same, self.options.temperature
-            )
-            loss = loss + self.options.contrast_weight * term
+        if options.contrast != "none":
+            same = _same([pair.source for pair in pairs], outputs)
+            term = contrast(options.contrast, wanted, source, target, same, options.temperature)
+            loss = loss + options.contrast_weight * term
             terms["contrast"] = term.item()
         return OuterLoss(loss, terms)
+
+    def _rows(self, episodes: Sequence[Episode]) -> dict[str, int]:
+        """Number the distinct texts that are read, sources first."""
+        pairs = _pairs(episodes)
+        sources = [pairs[i].source for i in self._read(pairs)]
+        return {text: i for i, text in enumerate(dict.fromkeys(sources + [pair.target for pair in pairs]))}
+
+    def _read(self, pairs: Sequence[Translation]) -> list[int]:
+        """Return the numbers of the pairs whose source is read, evenly spread."""
+        share = self.options.source_share
+        return [i for i in range(len(pairs)) if int((i + 1) * share) > int(i * share)]
 
     def _targets(self, texts: Sequence[str], outputs: Tensor) -> Tensor:
         if self.targets is None:
@@ -112,10 +130,15 @@ def _pairs(episodes: Sequence[Episode]) -> list[Translation]:
     return [pair for episode in episodes for pair in episode.sets[0].examples]
 
 
-def _rows(episodes: Sequence[Episode]) -> dict[str, int]:
-    """Number the distinct texts, sources first."""
-    pairs = _pairs(episodes)
-    return {text: i for i, text in enumerate(dict.fromkeys([p.source for p in pairs] + [p.target for p in pairs]))}
+def _same(sources: Sequence[str], outputs: Tensor) -> Tensor:
+    """Return whether the sources of two pairs are the same text, `(N, N)`."""
+    first = {text: i for i, text in reversed(list(enumerate(sources)))}
+    numbers = _numbers([first[text] for text in sources], outputs)
+    return numbers.unsqueeze(1) == numbers.unsqueeze(0)
+
+
+def _numbers(rows: Sequence[int], outputs: Tensor) -> Tensor:
+    return torch.tensor(rows, dtype=torch.long, device=outputs.device)
 
 
 LEARNER = Distill

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-Contrast = Literal["none", "soft", "bool", "ce"]
+Contrast = Literal["none", "soft", "bool", "ce", "infonce"]
 
 
 def match(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -31,7 +31,10 @@ def contrast(
     - `soft`: the teacher's, `1/N^2 sum_ij (cos(T(s_i), T(s_j)) - cos(S(s_i), S(t_j)))^2` (equation 5);
     - `bool`: 1 for translations of the same text and 0 for others, in place of the teacher's;
     - `ce`: the teacher's, by `-1/N sum_ij cos(T(s_i), T(s_j)) log softmax_j(cos(S(s_i), S(t_j)) / temperature)`. The
-      paper prints no `1/N`; without it the term would grow with the batch.
+      paper prints no `1/N`; without it the term would grow with the batch;
+    - `infonce`: not in the paper, and not between the student's own vectors: each translation is to find the teacher's
+      vector of its source among those of the batch, `-1/N sum_i log softmax_j(cos(S(t_i), T(s_j)) / temperature)_i` (van
+      den Oord et al. 2018, equation 4). Another pair with the same source is no wrong answer and is left out of the sum.
 
     Args:
         kind: one of them.
@@ -39,9 +42,14 @@ def contrast(
         source: S(s), `(N, D)`.
         target: S(t), `(N, D)`.
         same: whether the sources of two pairs are the same text, `(N, N)`.
-        temperature: of `ce`.
+        temperature: of `ce` and `infonce`.
     """
     with torch.autocast(source.device.type, enabled=False):  # a product in bfloat16 has 8 bits of each cosine
+        if kind == "infonce":
+            logits = F.normalize(target, dim=-1) @ F.normalize(teacher, dim=-1).T / temperature
+            own = torch.arange(len(logits), device=logits.device)
+            others = same & ~torch.eye(len(logits), dtype=torch.bool, device=logits.device)
+            return F.cross_entropy(logits.masked_fill(others, -torch.inf), own)
         cosines = F.normalize(source, dim=-1) @ F.normalize(target, dim=-1).T
         if kind == "bool":
             return F.mse_loss(cosines, same.to(cosines.dtype))
