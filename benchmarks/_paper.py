@@ -36,4 +36,24 @@ MAIN_ARMS = {
     "lareqa": (("fine-tune", "mono-mono"), ("maml", "trans"), ("maml-align", "mono-bi-multi")),
     "stsb": (("fine-tune", "mono-bi"), ("maml", "mono-bi"), ("maml-align", "mono-bi-multi")),
 }
-"""Learner and mode of each row of Table 1."""
+"""Task → learner and mode of each row of Table 1, after zero-shot."""
+ALL_ARMS = {
+    # Every mode of MAML, and of fine-tuning Table 1's and that of the best MAML.
+    "lareqa": (
+        ("fine-tune", "mono-mono"),
+        ("fine-tune", "trans"),
+        *(arm for arm in LAREQA if arm[0] == "maml"),
+        ("maml-align", "mono-bi-multi"),
+    ),
+    "stsb": (
+        ("fine-tune", "mono-bi"),
+        ("fine-tune", "mono-mono"),
+        ("maml", "mono-bi"),
+        ("maml", "mono-mono"),
+        ("maml-align", "mono-bi-multi"),
+    ),
+}
+"""Task → rows of Table 1 and those that compare the modes."""
+# The embedded tasks, on which a study can be tried, have the arms of those that they imitate, and no figures.
+for _arms in (MAIN_ARMS, ALL_ARMS):
+    _arms |= {"demo": _arms["lareqa"], "demo-sts": _arms["stsb"]}

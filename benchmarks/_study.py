@@ -6,19 +6,16 @@ from typing import Any
 
 import click
 
+from _outcome import outcome
 from _paper import ENCODER, TABLE
 from metasearch import jobs
-from metasearch.catalog import choose_recipe
 from metasearch.cli._cells import watching
-from metasearch.cli._settings import kept_data, kept_encoder
-from metasearch.data.library import Library
+from metasearch.cli.crossval import configure
 from metasearch.evaluation.report import markdown
+from metasearch.reports.means import What, by_language
 from metasearch.results.study import Study
-from metasearch.study.config import StudyConfig, Trained
-from metasearch.study.resolve import folds_of
 from metasearch.study.runner import crossval
 
-RESULTS = Path(__file__).parent / "results"
 Arm = tuple[str, str]
 """Learner and transfer mode."""
 
@@ -35,12 +32,14 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--seeds", default="0", show_default=True, help="Such as 1,2,3."),
             click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each run at most."),
             click.option(
-                "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Of all recipes; repeatable."
+                "--set", "assignments", multiple=True, metavar="[LEARNER:]KEY=VALUE",
+                help="Of all recipes, or of one learner's; repeatable.",
             ),
             click.option("--jobs", "processes", type=click.IntRange(min=1), default=1, show_default=True),
+            click.option("--results", type=click.Path(path_type=Path), help="File that rows are appended to."),
             click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder of the study."),
         ]
-    ):
+    ):  # fmt: skip
         function = option(function)
     return function
 
@@ -57,27 +56,37 @@ def run(
     processes: int,
     output: Path,
 ) -> Study:
-    """Run the study, or what is left of it, and return its scores."""
-    trained = [
-        Trained(arm=f"{learner}-{mode}", mode=mode, recipe=choose_recipe(mode, encoder, learner, None, assignments))
-        for learner, mode in arms
-    ]
-    config = StudyConfig(
+    """Run the study, or what is left of it, as `metasearch crossval` does, and return its scores."""
+    unused: dict[str, Any] = dict.fromkeys(("teacher", "assistant", "student")) | dict.fromkeys(
+        ("corpus", "scored", "entailment"), ()
+    )
+    config = configure(
         task=task,
-        encoder=kept_encoder(encoder),
-        trained=tuple(trained),
-        folds=folds_of(folds, Library().task(task)),
-        seeds=tuple(map(int, seeds.split(","))),
+        learner=",".join(f"{learner}:{mode}" for learner, mode in arms),
+        recipe=None,
+        mode=None,
+        folds=folds,
+        seeds=seeds,
+        assignments=assignments,
+        encoder=encoder,
+        distill=None,
+        include=(),
+        data=data,
         max_steps=max_steps,
-        data=kept_data(data),
+        **unused,
     )
     with watching() as watcher:
         return crossval(config, output, processes, watcher)
 
 
+def keep(study: Study, encoder: str, path: Path) -> None:
+    """Append a row of each arm to the results of a benchmark."""
+    jobs.append_rows(path, outcome(study, encoder))
+
+
 def beside_the_paper(study: Study, task: str, encoder: str, arms: Sequence[Arm]) -> str:
     """Return ours and the paper's, a line each, times 100, and what keeps them from being compared."""
-    languages, figures = TABLE[task]
+    languages, figures = TABLE.get(task, (study.languages, {}))
     measure, pool = study.require()
     ours = means(study)
     lines = []
@@ -89,7 +98,7 @@ def beside_the_paper(study: Study, task: str, encoder: str, arms: Sequence[Arm])
         if paper:
             lines.append(["", "", "paper", *_row(list(paper))])
     notes = [f"Folds {', '.join(map(str, study.folds))} of 5, seeds {', '.join(map(str, study.seeds))}; {measure}."]
-    if Path(encoder).name != Path(ENCODER).name:
+    if figures and Path(encoder).name != Path(ENCODER).name:
         notes.append(
             f"The encoder is {encoder}, another one than the paper's {ENCODER}: "
             "the order of the learners can be compared, the height cannot."
@@ -101,29 +110,12 @@ def beside_the_paper(study: Study, task: str, encoder: str, arms: Sequence[Arm])
 
 
 def means(study: Study) -> dict[tuple[str, str | None], dict[str, float]]:
-    """Return learner and mode → language → mean over folds and seeds of the task's first measure on test."""
-    measure, pool = study.require()
-    found = {}
-    for arm in study.arms:
-        values: dict[str, list[float]] = {}
-        for scored in study.of(arm):
-            for (language, _), value in scored.values(measure, pool).items():
-                values.setdefault(language, []).append(value)
-        found[arm.learner, arm.mode] = {language: sum(v) / len(v) for language, v in values.items()}
-    return found
-
-
-def keep(study: Study, name: str, encoder: str) -> None:
-    """Append the mean of each language to the results of a benchmark."""
-    measure, _ = study.require()
-    shared = {"task": study.task, "encoder": encoder, "measure": measure, "folds": study.folds, "seeds": study.seeds}
-    stamp = {"data": study.data, "versions": dict(study.versions)}
-    rows = [
-        {**shared, "learner": learner, "mode": mode, "language": language, "value": value, **stamp}
-        for (learner, mode), values in means(study).items()
-        for language, value in values.items()
-    ]
-    jobs.append_rows(RESULTS / f"{name}.jsonl", rows)
+    """Return learner and mode → language → mean over seeds, then folds, of the task's first measure on test."""
+    what = What(*study.require())
+    return {
+        (arm.learner, arm.mode): {language: value for (language, _), value in by_language(study, arm, what).items()}
+        for arm in study.arms
+    }
 
 
 def _row(values: Sequence[float | None]) -> list[str]:

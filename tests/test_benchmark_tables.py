@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from _studies import Made, write_study
 from metasearch.catalog import choose_recipe
 from metasearch.data.library import Library
+from metasearch.data.task import applies
 from metasearch.results.read import read_study
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -49,10 +50,23 @@ def test_rows_of_tables_7_and_8_have_the_means_of_table_1(paper, task, arm, mean
 
 def test_every_row_can_be_run(paper):
     for task in ("lareqa", "stsb"):
-        for learner, mode in {*paper.MAIN_ARMS[task], *(arm for arm in paper.TABLE[task][1] if arm[1])}:
+        for learner, mode in {*paper.ALL_ARMS[task], *(arm for arm in paper.TABLE[task][1] if arm[1])}:
             recipe = choose_recipe(mode, paper.ENCODER, learner, None)
             assert recipe.learner == learner
             assert Library().mode(mode).links in (2, 3)
+
+
+@pytest.mark.parametrize("task", ["lareqa", "stsb", "demo", "demo-sts"])
+def test_all_arms_are_those_of_table_1_and_more_and_each_mode_fits_the_task(paper, task):
+    declared = Library().task(task)
+    assert set(paper.MAIN_ARMS[task]) < set(paper.ALL_ARMS[task])
+    assert len(set(paper.ALL_ARMS[task])) == len(paper.ALL_ARMS[task])
+    assert all(applies(declared, Library().mode(mode)) for _, mode in paper.ALL_ARMS[task])
+
+
+def test_maml_is_run_in_every_mode_of_two_links_that_the_paper_has(paper):
+    modes = {mode for learner, mode in paper.ALL_ARMS["lareqa"] if learner == "maml"}
+    assert modes == {mode.mode for mode in Library().modes() if mode.links == 2}
 
 
 def test_ours_stand_beside_the_papers_and_another_encoder_is_said(tmp_path, paper, shared):
@@ -75,8 +89,21 @@ def test_the_papers_own_encoder_is_not_called_another_one(tmp_path, paper, share
 
 
 @pytest.mark.parametrize("name", ["main_table", "transfer_modes"])
-def test_a_script_says_how_it_is_used(name):
+def test_a_script_that_runs_a_study_says_how_it_is_used(name):
     result = CliRunner().invoke(importlib.import_module(name).main, ["--help"])
     assert result.exit_code == 0
     for flag in ("--encoder", "--folds", "--seeds", "--max-steps", "--jobs"):
         assert flag in result.output
+
+
+def test_a_study_of_the_tables_is_that_of_crossval_with_each_learner_in_its_mode(tmp_path, paper, shared, monkeypatch):
+    asked = []
+    monkeypatch.setattr(shared, "crossval", lambda config, *_: asked.append(config))
+    arms = [("fine-tune", "mono-mono"), ("maml", "trans"), ("maml", "mixt")]
+    changed = ("outer.lr=1e-4", "maml:outer.lr=1e-3", "maml:budget.meta_train=8")
+    shared.run("demo", arms, "tiny", None, "0,2", "1,2", 4, changed, 1, tmp_path / "s")
+    (config,) = asked
+    assert [(arm.recipe.learner, arm.mode) for arm in config.trained] == arms
+    assert [arm.recipe.recipe for arm in config.trained] == ["fine-tune-tiny", "maml-tiny", "maml-tiny"]
+    assert [arm.recipe.outer.lr for arm in config.trained] == [1e-4, 1e-3, 1e-3]
+    assert (config.encoder, config.folds, config.seeds, config.max_steps) == ("tiny", (0, 2), (1, 2), 4)

@@ -1,0 +1,234 @@
+"""Small studies on dev: what rates, steps, meta-tasks, negatives and so on do to a learner. Test is never looked at.
+
+    python benchmarks/small_studies.py --learner maml:trans --axis outer-lr --axis inner-lr --max-steps 100 \
+        --task lareqa --encoder mini --data ~/data --set budget.dev_holdout=0.5 --jobs 2
+    python benchmarks/small_studies.py --learner maml:trans --crossed --axis outer.lr=1e-5,1e-4 \
+        --axis dropout=false,true --task lareqa --encoder mini --data ~/data
+    python benchmarks/small_studies.py --task lareqa --encoder mini --table
+
+A point is a recipe with one change, or with `--crossed` one of each axis, trained on one fold with the dev score every
+`--every` steps; the best of them and its step are what is chosen by. Rows are appended to `results/small_studies.jsonl`
+as they come; a point that is there is not run again. By default the recipe draws meta-valid episodes from the same
+questions that give the dev score, as the paper does; `budget.dev_holdout` keeps some apart for the score.
+"""
+
+import json
+import time
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import click
+import torch
+
+from _grid import AXES, Point, fitting, points
+from metasearch import jobs, run
+from metasearch.catalog import load_benchmark
+from metasearch.cli._settings import kept_data, kept_encoder
+from metasearch.data.library import Library
+from metasearch.engine.machine import keep_memory
+from metasearch.engine.run_folder import versions
+from metasearch.errors import Interrupted, NonFiniteError
+from metasearch.evaluation.report import markdown
+from metasearch.study.runner import threads_of
+
+RESULTS = Path(__file__).parent / "results" / "small_studies.jsonl"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the points of a study share, and with them decides the result.
+
+    Attributes:
+        encoder: as it was named.
+        fingerprint: of its weights and tokens.
+        data: fingerprint of the task's data.
+        max_steps: outer steps of each point.
+    """
+
+    task: str
+    mode: str
+    encoder: str
+    fingerprint: str
+    data: str
+    fold: int
+    seed: int
+    max_steps: int
+
+
+class Curve:
+    """A listener that keeps the dev scores, `[step, score]`; step 0 is zero-shot."""
+
+    def __init__(self) -> None:
+        self.scores: list[tuple[int, float]] = []
+
+    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
+        """Hear of a step."""
+
+    def on_dev(self, step: int, score: float, best: bool) -> None:
+        """Keep a score."""
+        self.scores.append((step, score))
+
+
+def measured(point: Point, setting: Setting, folder: str | None) -> Row:
+    """Train a point and return its row; one whose loss is not finite has scores up to there, and the error.
+
+    Args:
+        point: to train.
+        setting: of the study.
+        folder: of the data.
+
+    Raises:
+        Interrupted: it was asked to stop; there is no row of a part.
+    """
+    benchmark = load_benchmark(setting.task, setting.mode, setting.fold, folder)
+    encoder = run.load_encoder(kept_encoder(setting.encoder), benchmark.task.max_length, "cpu", setting.seed)
+    learner, curve, began = run.make_learner(point.recipe, encoder), Curve(), time.monotonic()
+    error = None
+    try:
+        how = run.fit(learner, benchmark, point.recipe, seed=setting.seed, max_steps=setting.max_steps, listener=curve)
+        if how.reason == "interrupted":
+            raise Interrupted("stopped; the points that are done are kept. The same command goes on")
+    except NonFiniteError as problem:
+        error = str(problem)
+    trained = [(score, -step) for step, score in curve.scores if step]
+    best, at = max(trained, default=(None, None))
+    return {
+        **asdict(setting),
+        "key": point.key(**asdict(setting)),
+        "learner": point.recipe.learner,
+        "axis": point.axis,
+        "changes": list(point.changes),
+        "recipe": point.recipe.model_dump(mode="json", exclude={"sources", "description"}),
+        "measure": benchmark.task.monitor,
+        "zero_shot": dict(curve.scores).get(0),
+        "best": best,
+        "best_step": None if at is None else -at,
+        "curve": curve.scores,
+        "error": error,
+        "seconds": round(time.monotonic() - began, 1),
+        "versions": versions(),
+    }
+
+
+def all_rows(path: Path) -> list[Row]:
+    """Return the rows of a results file, none where it is not there yet."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def table(rows: list[Row]) -> str:
+    """Return a table of points, the best first, scores on dev times 100."""
+    ordered = sorted(rows, key=lambda row: (row["learner"], row["mode"], -(row["best"] if row["best"] else -1.0)))
+    lines = [
+        [
+            f"{row['learner']} ({row['mode']})", row["axis"], ", ".join(row["changes"]) or "none",
+            _shown(row["zero_shot"]), _shown(row["best"]), _gain(row), f"{row['best_step'] or ''}",
+            f"{row['max_steps']}", f"{row['fold']}", f"{row['seconds']:.0f}", row["error"] or "",
+        ]
+        for row in ordered
+    ]  # fmt: skip
+    heads = ["learner", "axis", "changes", "zero-shot", "best", "gain", "at step", "of", "fold", "s", "error"]
+    return markdown(heads, lines, left=3)
+
+
+def _gain(row: Row) -> str:
+    return f"{100 * (row['best'] - row['zero_shot']):+.2f}" if row["best"] is not None else ""
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.2f}"
+
+
+def _begin(threads: int) -> None:
+    torch.set_num_threads(threads)
+    keep_memory()
+
+
+def run_all(found: list[Point], setting: Setting, folder: str | None, processes: int, path: Path) -> None:
+    """Run the points that have no row yet, some at a time, each in a process of its own; append rows as they come."""
+    done = {row["key"] for row in all_rows(path)}
+    left = [point for point in found if point.key(**asdict(setting)) not in done]
+    click.echo(f"{len(found)} points, {len(found) - len(left)} of them done", err=True)
+    if processes == 1:
+        for point in left:
+            _keep(measured(point, setting, folder), path)
+        return
+    begin = (threads_of(processes),)
+    with ProcessPoolExecutor(processes, get_context("spawn"), _begin, begin) as pool:
+        waiting: list[Future[Row]] = [pool.submit(measured, point, setting, folder) for point in left]
+        try:
+            for ended in as_completed(waiting):
+                _keep(ended.result(), path)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _keep(row: Row, path: Path) -> None:
+    jobs.append_rows(path, [row])
+    said = row["error"] or f"{_shown(row['best'])} at step {row['best_step']}"
+    click.echo(f"{row['learner']} {', '.join(row['changes']) or 'base'}: {said}, {row['seconds']:.0f} s", err=True)
+
+
+@click.command()
+@click.option("--task", default="lareqa", show_default=True)
+@click.option("--encoder", required=True, help="Built-in name, local folder or hub name.")
+@click.option("--learner", "arms", multiple=True, metavar="NAME:MODE", help="Repeatable.")
+@click.option("--axis", "axes", multiple=True, help=f"KEY=VALUE,VALUE or one of {', '.join(AXES)}; by default all.")
+@click.option("--crossed", is_flag=True, help="All combinations of the axes, not one change at a time.")
+@click.option("--set", "base", multiple=True, metavar="KEY=VALUE", help="Of all points; repeatable.")
+@click.option("--max-steps", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--every", type=click.IntRange(min=1), help="Steps between dev scores; by default a quarter of all.")
+@click.option("--fold", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--jobs", "processes", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--data", help="Folder of the task's files or a parent of it.")
+@click.option("--results", type=click.Path(path_type=Path), default=RESULTS, help="File that rows are appended to.")
+@click.option("--table", "only_table", is_flag=True, help="Run nothing; print what is there.")
+def main(
+    task: str, encoder: str, arms: tuple[str, ...], results: Path, processes: int, only_table: bool, **scale: Any
+) -> None:
+    """Run what is left of the points of each learner, and print them, the best on dev first."""
+    if not arms and not only_table:
+        raise click.UsageError("--learner is missing, such as --learner maml:trans")
+    for arm in () if only_table else arms:
+        learner, _, mode = arm.partition(":")
+        if not mode:
+            raise click.UsageError(f"--learner {arm}: expected a name and its mode, such as maml:trans")
+        run_all(*prepared(task, encoder, learner, mode, **scale), processes, results)
+    rows = [row for row in all_rows(results) if (row["task"], row["encoder"]) == (task, encoder)]
+    click.echo(table([row for row in rows if not arms or f"{row['learner']}:{row['mode']}" in arms]))
+
+
+def prepared(
+    task: str,
+    encoder: str,
+    learner: str,
+    mode: str,
+    axes: tuple[str, ...],
+    crossed: bool,
+    base: tuple[str, ...],
+    max_steps: int,
+    every: int | None,
+    fold: int,
+    seed: int,
+    data: str | None,
+) -> tuple[list[Point], Setting, str | None]:
+    """Return the points of a learner, each checked before any is run, their setting and the folder of the data."""
+    declared = Library().task(task)
+    folder = kept_data(data, beside=bool(declared.data))
+    pace = [f"budget.eval_every={every or max(1, max_steps // 4)}", "budget.patience=0"]
+    named = axes or tuple(fitting(learner, declared.kind))
+    found = points(mode, encoder, learner, named, [*pace, *base], declared.kind, crossed)
+    benchmark = load_benchmark(task, mode, fold, folder)
+    for point in found:
+        run.check_fit(point.recipe, benchmark, "fp32")
+    own = run.load_encoder(kept_encoder(encoder), declared.max_length, "cpu", seed).fingerprint
+    return found, Setting(task, mode, encoder, own, benchmark.data.fingerprint, fold, seed, max_steps), folder
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""The README's tables of a study, in Markdown, from `results/main_table.jsonl` or `results/transfer_modes.jsonl`.
+
+    python benchmarks/study_table.py --task lareqa --encoder mini
+    python benchmarks/study_table.py --task stsb --encoder mini
+
+Scores of each arm; what it has more than zero-shot, with its language bias and budget; what the arms of Table 1 have
+more than each other, beside the paper's; and the order of the modes.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from _outcome import RESULTS
+from _paper import MAIN_ARMS, TABLE
+from metasearch.evaluation.report import markdown
+
+Row = Mapping[str, Any]
+NONE = "–"
+
+
+def latest(path: Path, task: str, encoder: str) -> list[Row]:
+    """Return the rows of the last study of a task with an encoder; `UsageError` where there is none.
+
+    Rows of languages, which were kept before there was a row of each arm, are passed over.
+    """
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    own = [row for row in rows if (row["task"], row["encoder"]) == (task, encoder) and "against" in row]
+    if not own:
+        known = sorted({f"{row['task']} with {row['encoder']}" for row in rows if "against" in row})
+        raise click.UsageError(f"{path}: no study of {task} with {encoder}; there are: {', '.join(known) or 'none'}")
+    last = [row for row in own if row["study"] == own[-1]["study"]]
+    return list({(row["learner"], row["mode"]): row for row in last}.values())
+
+
+def arms_table(rows: Sequence[Row]) -> str:
+    """Return a line of each arm: scores by language, their mean ± deviation over folds, and means of groups."""
+    first = rows[0]
+    folds = ", ".join(map(str, first["folds"]))
+    heads = [f"{first['measure']}, folds {folds}", "mode", *first["languages"], "mean"]
+    lines = [
+        [
+            row["learner"], row["mode"] or "", *(_times(row["languages"][code]) for code in first["languages"]),
+            _spread(row["mean"], row["sd"], 2), *(_times(row["groups"][name]) for name in first["groups"]),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return markdown([*heads, *(f"{name} languages" for name in first["groups"])], lines, left=2)
+
+
+def changes_table(rows: Sequence[Row]) -> str:
+    """Return a line of each arm: difference from zero-shot, also in groups of languages, language bias, budget."""
+    first, biased = rows[0], "bias" in rows[0]
+    heads = ["less zero-shot", "mode", "all languages [95 %]", *(f"{name} languages" for name in first["groups"])]
+    heads += ["p (Holm)", *(["bias", "p of its change"] if biased else []), "steps kept", "s a cell"]
+    lines = []
+    for row in rows:
+        found = row["against"].get(first["label"])
+        less = (
+            [_interval(found), *map(_interval, found["groups"].values())]
+            if found
+            else [""] * (1 + len(first["groups"]))
+        )
+        bias = [_spread(row["bias"], row["bias_sd"], 1), _p(row.get("bias_change"))] if biased else []
+        kept = f"{row['kept']:.0f} of {row['steps']:.0f}" if row.get("steps") is not None else ""
+        seconds = f"{row['seconds']:.0f}" if row["seconds"] is not None else ""
+        lines.append([row["learner"], row["mode"] or "", *less, _p(found), *bias, kept, seconds])
+    return markdown(heads, lines, left=2)
+
+
+def orders_table(rows: Sequence[Row]) -> str:
+    """Return what each arm of Table 1 has more than the others, ours and the paper's, and if the order is the same.
+
+    An order that the interval of ours leaves open, with 0 in it, is not told apart.
+    """
+    task = rows[0]["task"]
+    figures = TABLE.get(task, ((), {}))[1]
+    by_arm = {(row["learner"], row["mode"]): row for row in rows}
+    chain = [arm for arm in (("zero-shot", None), *MAIN_ARMS[task]) if arm in by_arm]
+    lines = []
+    for one, other in [(a, b) for i, a in enumerate(chain) for b in chain[:i]]:
+        found = by_arm[one]["against"].get(by_arm[other]["label"])
+        if found is None:
+            continue
+        theirs = _mean(figures[one]) - _mean(figures[other]) if one in figures and other in figures else None
+        said = f"{one[0]} less {other[0]}"
+        lines.append(
+            [said, NONE if theirs is None else f"{theirs:+.1f}", _interval(found), _p(found), _verdict(found, theirs)]
+        )
+    return markdown(["difference", "paper", "ours [95 %]", "p (Holm)", "the paper's order"], lines)
+
+
+def modes_table(rows: Sequence[Row]) -> str:
+    """Return the modes of each learner from best to worst, ours and the paper's; empty where none has several."""
+    figures = TABLE.get(rows[0]["task"], ((), {}))[1]
+    lines = []
+    for learner in dict.fromkeys(row["learner"] for row in rows):
+        ours = {row["mode"]: row["mean"] for row in rows if row["learner"] == learner}
+        theirs = {mode: _mean(figures[learner, mode]) for mode in ours if (learner, mode) in figures}
+        if len(ours) > 1:
+            lines.append([learner, _ranked(ours, 100), _ranked(theirs, 1)])
+    return markdown(["modes, best first", "ours", "paper"], lines, left=3) if lines else ""
+
+
+def _ranked(means: Mapping[str, float], scale: float) -> str:
+    ordered = sorted(means, key=lambda mode: -means[mode])
+    return ", ".join(f"{mode} {scale * means[mode]:.1f}" for mode in ordered) or NONE
+
+
+def _verdict(found: Row, theirs: float | None) -> str:
+    if theirs is None or found["low"] is None:
+        return NONE
+    if found["low"] <= 0 <= found["high"]:
+        return "not told apart"
+    return "holds" if (found["difference"] > 0) == (theirs > 0) else "reversed"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _times(value: float) -> str:
+    return f"{100 * value:z.2f}"
+
+
+def _spread(value: float, sd: float | None, decimals: int) -> str:
+    return f"{100 * value:z.{decimals}f}" + ("" if sd is None else f" ± {100 * sd:.{decimals}f}")
+
+
+def _interval(found: Row) -> str:
+    ends = "" if found["low"] is None else f" [{100 * found['low']:+z.2f}, {100 * found['high']:+z.2f}]"
+    return f"{100 * found['difference']:+z.2f}{ends}"
+
+
+def _p(found: Row | None) -> str:
+    p = None if found is None else found["holm"]
+    return "" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+@click.command()
+@click.option("--task", type=click.Choice(sorted(MAIN_ARMS)), required=True)
+@click.option("--encoder", required=True, help="As it was called when the study was run.")
+@click.option(
+    "--results", type=click.Path(path_type=Path), default=RESULTS / "main_table.jsonl", help="Rows of the study."
+)
+def main(task: str, encoder: str, results: Path) -> None:
+    """Print the tables of the last study of a task with an encoder."""
+    rows = latest(results, task, encoder)
+    parts = [arms_table(rows), changes_table(rows), orders_table(rows), modes_table(rows)]
+    click.echo("\n\n".join(part for part in parts if part))
+
+
+if __name__ == "__main__":
+    main()
