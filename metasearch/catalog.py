@@ -93,6 +93,8 @@ def load_benchmark(
     given = kind_of(records)
     if given != declared.kind:
         raise ConfigError(f"{path}: kind: '{declared.kind}', but reader '{declared.reader}' gives {given} data")
+    if isinstance(records, RetrievalData) and declared.candidates == "sentence":
+        records = records.sentences()
     if not declared.partial:
         require_languages(records, declared.languages, str(folder))
     return Benchmark(declared, chosen, arrangements, records, split(records, declared.folds, fold), measures, fold)

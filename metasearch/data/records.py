@@ -117,6 +117,10 @@ class RetrievalData:
             candidates=tuple(c for c in self.candidates if c.group in wanted),
         )
 
+    def sentences(self) -> "RetrievalData":
+        """Return the same data with each candidate's sentence alone, without its paragraph."""
+        return replace(self, candidates=tuple(replace(c, text=c.shown or c.text) for c in self.candidates))
+
     @cached_property
     def fingerprint(self) -> str:
         """Hash of everything that a learner or an evaluation can see."""

@@ -52,6 +52,7 @@ class Task(Declared):
         encoder: what is trained when none is named.
         partial: of a translation task: languages without files are passed over, as long as one has files.
         groups: of a translation task: name → languages over which a mean is reported.
+        candidates: of a retrieval task: whether the encoder sees a sentence followed by its paragraph, or alone.
         measures: what is reported; `monitor` is the one that early stopping watches.
         arrangements: the language arrangements that realise each pattern of a transfer mode; none where all is test.
     """
@@ -66,6 +67,7 @@ class Task(Declared):
     pairs: tuple[str, ...] = ()
     partial: bool = False
     groups: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(default_factory=dict)
+    candidates: Literal["paragraph", "sentence"] = "paragraph"
     encoder: str
     max_length: MaxLength = MaxLength()
     folds: Folds = Folds()
@@ -100,6 +102,8 @@ class Task(Declared):
         for key in ("partial", "groups"):
             if getattr(self, key) and self.kind != "translation":
                 raise Contradiction(f"only a translation task has {key}", key)
+        if self.candidates == "sentence" and self.kind != "retrieval":
+            raise Contradiction("only a retrieval task has candidates", "candidates")
         for name, codes in self.groups.items():
             unknown = [code for code in codes if code not in self.languages]
             if unknown or len(set(codes)) < len(codes):

@@ -1,0 +1,230 @@
+"""Rebuilds metasearch-mini, the built-in multilingual encoder, from the published data.
+
+    python benchmarks/mini/build.py --data ~/data -o runs/mini
+    python benchmarks/mini/build.py --data ~/data -o /tmp/mini --smoke     # all steps in a few minutes; of no use
+
+corpus/          the training texts without those of test sets, and overlap.md
+joined/          longer texts made of them
+vocabulary/      the teacher with a vocabulary learned from the corpus
+assistant/       its first layers, as a stock encoder; `shallow/` is a step on the way
+distill/         the run of recipe `mini`
+mini/            the encoder in int8, and README.md, its model card
+scores/          of the encoder as it is stored, and of the teacher
+build.json       what it is made with
+
+A step that is finished is not done again, and a stopped distillation goes on. With other options choose another folder.
+"""
+
+import itertools
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import card
+import click
+import joined
+import overlap
+from _lines import read_lines, write_lines
+
+from metasearch.catalog import load_distillation
+from metasearch.cli._options import NewPath
+from metasearch.compress.output import whole
+from metasearch.errors import ConfigError, MetasearchError
+
+HERE = Path(__file__).parent
+RECIPE = "mini"
+TASKS = ("tatoeba-11", "sts17", "lareqa", "lareqa-sentences")
+TEACHER = ("all-MiniLM-L6-v2", "minilm")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the encoder is made with; kept in `build.json`.
+
+    Attributes:
+        data: folder of the data sets, with `parallel/`.
+        seed: of joins, vocabulary, students and batches.
+        vocabulary: tokens.
+        layers: of the teacher, the first ones, that the assistant has.
+        share: joined lines for each line of a corpus of long texts.
+        others: the same for each line of the other corpora.
+        lines: lines of each file that are used, the first ones; 0 uses all.
+        steps: of each stage, at most; None leaves it to the recipe.
+        device: where the distillation runs.
+        precision: of its forward passes.
+        compare: whether the teacher is scored, too.
+        tasks: what the encoder is scored on.
+    """
+
+    data: str
+    seed: int = 0
+    vocabulary: int = 32000
+    layers: int = 3
+    share: float = 1.0
+    others: float = 0.05
+    lines: int = 0
+    steps: int | None = None
+    device: str = "auto"
+    precision: str = "fp32"
+    compare: bool = True
+    tasks: tuple[str, ...] = TASKS
+
+    def smoke(self) -> "Settings":
+        """Return the settings of a build that only shows that every step works."""
+        return replace(self, lines=400, vocabulary=2000, steps=2, compare=False, tasks=("tatoeba-11", "sts17"))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the build.
+
+    Attributes:
+        done: what is there when it is finished.
+        run: does it.
+    """
+
+    done: Path
+    run: Callable[[], None]
+
+
+def plan(settings: Settings, out: Path) -> Iterator[Step]:
+    """Yield the steps of a build, in their order."""
+    data = Path(settings.data)
+    texts = data / "parallel"
+    if settings.lines:
+        texts = out / "first-lines"
+        yield Step(texts, lambda: _first_lines(data / "parallel", texts, settings.lines))
+    corpus, longer, vocabulary = out / "corpus", out / "joined", out / "vocabulary"
+    yield Step(corpus, lambda: click.echo(overlap.check(data, texts, corpus)[0]))
+    how = joined.Settings(settings.share, settings.others, seed=settings.seed)
+    yield Step(longer, lambda: click.echo(joined.make(corpus, longer, how, _held())))
+    yield Step(vocabulary, lambda: metasearch(
+        "tokenizer", corpus, "--size", settings.vocabulary, "--lowercase", "--encoder", TEACHER[1],
+        "--seed", settings.seed, "-o", vocabulary))  # fmt: skip
+    shallow, assistant, run = out / "shallow", out / "assistant", out / "distill"
+    yield Step(shallow, lambda: metasearch(
+        "compress", vocabulary, "--recurrent", settings.layers, "--repeats", 1, "-o", shallow))  # fmt: skip
+    yield Step(assistant, lambda: metasearch("export", shallow, "--plain", "-o", assistant))
+    yield Step(run / "report.md", lambda: _distill(settings, out))
+    model = out / RECIPE
+    yield Step(model, lambda: metasearch("export", run / "model", "--int8", "-o", model))
+    encoders = {card.NAME: str(model), **(dict([TEACHER]) if settings.compare else {})}
+    for (name, encoder), task in itertools.product(encoders.items(), settings.tasks):
+        scores = out / "scores" / f"{name}-{task}.jsonl"
+        yield Step(scores, lambda e=encoder, n=name, t=task, s=scores: _score(settings, e, n, t, s))
+
+
+def build(settings: Settings, out: Path, command: str) -> Path:
+    """Do all steps that are not finished, and write the card; returns the folder of the encoder.
+
+    Args:
+        settings: of the build.
+        out: its folder.
+        command: that the card names to repeat it.
+
+    Raises:
+        MetasearchError: the folder was begun with other settings, or data is missing or damaged.
+        CalledProcessError: a command of metasearch failed.
+    """
+    _begin(settings, out)
+    card.require_licensed({line.corpus for line in read_lines(Path(settings.data) / "parallel")}, Path(settings.data))
+    for step in plan(settings, out):
+        if not step.done.exists():
+            click.echo(f"== {step.done.relative_to(out)}", err=True)
+            step.run()
+    made = {"command": command, "seed": settings.seed, "steps": settings.steps}
+    scores = [out / "scores" / f"{name}-{task}.jsonl" for name in (card.NAME, TEACHER[0]) for task in settings.tasks]
+    found = [path for path in scores if path.exists()]
+    text = card.render(out / "corpus", out / "joined", out / RECIPE, found, made)
+    (out / RECIPE / "README.md").write_text(text, encoding="utf-8")
+    return out / RECIPE
+
+
+def metasearch(*arguments: object) -> None:
+    """Run a command of metasearch; a failure ends the build."""
+    words = [str(argument) for argument in arguments]
+    click.echo("$ metasearch " + shlex.join(words), err=True)
+    subprocess.run([sys.executable, "-m", "metasearch", *words], check=True)
+
+
+def _begin(settings: Settings, out: Path) -> None:
+    path, now = out / "build.json", json.loads(json.dumps(asdict(settings)))
+    if path.exists():
+        before = json.loads(path.read_text(encoding="utf-8"))
+        for key, value in now.items():
+            if before.get(key) != value:
+                raise ConfigError(
+                    f"{out}: begun with {key} {before.get(key)}, not {value}; choose another folder with -o"
+                )
+    else:
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(now, indent=1) + "\n", encoding="utf-8")
+
+
+def _held() -> int:
+    """Return the pairs of a language that a stage holds out, at most: no join may hold one of them."""
+    return max(stage.corpus.dev for stage in load_distillation(RECIPE, include=[str(HERE)]).stages.values())
+
+
+def _distill(settings: Settings, out: Path) -> None:
+    run = out / "distill"
+    if (run / "config.yaml").exists():
+        metasearch("distill", "--resume", run)
+        return
+    flags: list[object] = ["--seed", settings.seed, "--device", settings.device, "--precision", settings.precision]
+    if settings.steps:
+        flags += ["--max-steps", settings.steps]
+    metasearch(
+        "distill", "--recipe", RECIPE, "--include", HERE, "--teacher", TEACHER[1], "--assistant", out / "assistant",
+        "--corpus", out / "corpus", "--corpus", out / "joined", *flags, "-o", run,
+    )  # fmt: skip
+
+
+def _score(settings: Settings, encoder: str, name: str, task: str, path: Path) -> None:
+    """Score an encoder on a task, under its own name."""
+    raw = path.with_suffix(".partial")
+    raw.unlink(missing_ok=True)
+    metasearch("evaluate", "--task", task, "--encoder", encoder, "--data", settings.data, "--include",
+               HERE.parent / "tasks", "--device", settings.device, "-o", raw)  # fmt: skip
+    rows = [json.loads(line) for line in raw.read_text(encoding="utf-8").splitlines()]
+    named = [{**row, "encoder": name, "learner": name} for row in rows]
+    raw.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in named), encoding="utf-8")
+    raw.rename(path)
+
+
+def _first_lines(folder: Path, output: Path, count: int) -> None:
+    with whole(output) as new:
+        write_lines(new, (line for line in read_lines(folder) if line.number <= count))
+
+
+@click.command()
+@click.option("--data", type=click.Path(exists=True, path_type=Path), required=True, help="Folder of the data sets.")
+@click.option("-o", "--output", type=NewPath(), required=True, metavar="DIR", help="Folder of the build.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--share", type=click.FloatRange(min=0), default=1.0, show_default=True, help="See joined.py.")
+@click.option("--others", type=click.FloatRange(min=0), default=0.05, show_default=True, help="See joined.py.")
+@click.option("--steps", type=click.IntRange(min=1), help="Of each stage, at most.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), default="auto", show_default=True)
+@click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True)
+@click.option("--smoke", is_flag=True, help="A few steps on a few lines, to see that everything works.")
+def main(data: Path, output: Path, smoke: bool, **options: object) -> None:
+    """Rebuild metasearch-mini."""
+    settings = Settings(str(data.resolve()), **options)  # type: ignore[arg-type]
+    changed = [f"--{name} {value}" for name, value in options.items() if value != getattr(Settings, name)]
+    command = " ".join(["python benchmarks/mini/build.py --data ~/data -o runs/mini", *changed, *["--smoke"] * smoke])
+    try:
+        made = build(settings.smoke() if smoke else settings, output, command)
+    except MetasearchError as error:
+        click.echo(f"build: {error}", err=True)
+        sys.exit(error.exit_code)
+    except subprocess.CalledProcessError as error:
+        sys.exit(error.returncode)
+    click.echo(f"encoder: {made}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The model card of metasearch-mini: every number in it is read from the build."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from _lines import read_lines
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from metasearch.data import taskfile
+from metasearch.errors import DataError, nearest
+from metasearch.evaluation.report import DIRECTIONS, by_direction, by_language, markdown
+from metasearch.evaluation.scores import MEAN
+from metasearch.run import load_encoder
+
+HERE = Path(__file__).parent
+NAME = "metasearch-mini"
+LICENCE = "cc-by-sa-4.0"
+BASE = "sentence-transformers/all-MiniLM-L6-v2"
+Row = dict[str, Any]
+
+
+def sources() -> dict[str, dict[str, str]]:
+    """Return name, address, licence and attribution of each corpus that may be trained on."""
+    return taskfile.tree(HERE / "corpora" / "sources.yaml")
+
+
+def require_licensed(corpora: Iterable[str], where: Path) -> None:
+    """Raise `DataError` for a corpus that `sources.yaml` does not list."""
+    known = sources()
+    for name in corpora:
+        if name not in known:
+            raise DataError(
+                f"{where}: corpus '{name}' is not in sources.yaml: no licence is known.{nearest(name, known)}"
+            )
+
+
+def render(corpus: Path, joined: Path, model: Path, scores: Sequence[Path], made: Mapping[str, Any]) -> str:
+    """Return the card in Markdown, with front matter as model hubs read it.
+
+    Args:
+        corpus: folder of the pairs that were trained on.
+        joined: folder of the joined ones.
+        model: folder of the encoder as it is stored.
+        scores: JSON-lines files of `metasearch evaluate`, those of the encoder under the name metasearch-mini.
+        made: `command`, `seed` and `steps` of the build.
+    """
+    lines = list(read_lines(corpus))
+    counts = Counter((line.corpus, line.language) for line in lines)
+    used = sorted({name for name, _ in counts})
+    require_licensed(used, corpus)
+    languages = sorted({"en", *(line.language for line in lines)})
+    rows = [json.loads(line) for path in scores for line in path.read_text(encoding="utf-8").splitlines()]
+    encoder = load_encoder(str(model), device="cpu")
+    others = sorted({row["learner"] for row in rows} - {NAME})
+    versions = rows[0]["versions"] if rows else {}
+    template = Environment(loader=FileSystemLoader(HERE), undefined=StrictUndefined, autoescape=False)
+    return (
+        template.get_template("card.md.j2").render(
+            front=taskfile.dump(_front(languages)),
+            languages=languages,
+            parameters=encoder.parameter_count,
+            megabytes=sum(path.stat().st_size for path in model.rglob("*") if path.name != "README.md") / 1e6,
+            dimension=len(encoder.encode(["one"], "text")[0]),
+            max_length=encoder.model.max_seq_length,
+            english=len({line.source for line in lines}),
+            pairs=len(lines),
+            joins=sum(1 for _ in read_lines(joined)),
+            sizes=sizes(counts),
+            corpora=[{"key": name, **sources()[name]} for name in used],
+            means=means(rows),
+            details="\n\n".join(_details(rows)),
+            compared=f", beside {', '.join(others)}" if others else "",
+            versions=", ".join(f"{library} {version}" for library, version in versions.items()),
+            **made,
+        )
+        + "\n"
+    )
+
+
+def sizes(counts: Mapping[tuple[str, str], int]) -> str:
+    """Return a table of pairs by corpus and language."""
+    corpora, languages = ({key[side]: None for key in sorted(counts)} for side in (0, 1))
+    names = sorted(languages)
+    cells = [[name, *(f"{counts.get((name, code), 0):,}" for code in names)] for name in corpora]
+    totals = [f"{sum(counts.get((name, code), 0) for name in corpora):,}" for code in names]
+    return markdown(["pairs of English with", *names], [*cells, ["all", *totals]])
+
+
+def means(rows: Sequence[Row]) -> str:
+    """Return a table of tasks and encoders: the mean over languages of each task's measures, times 100."""
+    encoders = list(dict.fromkeys(row["learner"] for row in rows))
+    cells = {}
+    for row in rows:
+        # The first pool is the one whose mean counts; translation has one for each direction.
+        if row["language"] == MEAN and row["pool"] not in DIRECTIONS[:2]:
+            cells.setdefault((row["task"], row["measure"], row["learner"]), f"{100 * row['value']:.2f}")
+    asked = list(dict.fromkeys((task, measure) for task, measure, _ in cells))
+    lines = [
+        [f"{task}, {measure}", *(cells.get((task, measure, name), "") for name in encoders)] for task, measure in asked
+    ]
+    return markdown(["task and measure", *encoders], lines)
+
+
+def _details(rows: Sequence[Row]) -> Iterable[str]:
+    own = [row for row in rows if row["learner"] == NAME]
+    for task in dict.fromkeys(row["task"] for row in own):
+        found = [row for row in own if row["task"] == task]
+        translation = {row["pool"] for row in found} == set(DIRECTIONS)
+        yield f"### {task}\n\n{by_direction(found, 'test') if translation else by_language(found, 'test')}"
+
+
+def _front(languages: Sequence[str]) -> dict[str, Any]:
+    return {
+        "language": list(languages),
+        "license": LICENCE,
+        "library_name": "metasearch",
+        "pipeline_tag": "sentence-similarity",
+        "base_model": BASE,
+        "tags": ["sentence-transformers", "multilingual", "semantic-search", "distillation"],
+    }

@@ -1,0 +1,174 @@
+"""Checks that no training text stands in a test set, and writes the corpora without those that do.
+
+    python benchmarks/mini/overlap.py --data ~/data
+    python benchmarks/mini/overlap.py --data ~/data --write clean
+
+Both sides of each pair are compared with all texts of Tatoeba (LASER), XQuAD-R (questions, sentences, paragraphs),
+SemEval-2017 and STS-b (dev, test), in all of their languages, after NFKC and case folding and without punctuation,
+symbols and white space. A training text that is a part of an XQuAD-R paragraph overlaps, too, if 25 characters of it
+are left; so does one that such a sentence or question is a part of. The exit code is 1 where anything overlaps.
+"""
+
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from _lines import Line, read_lines, write_lines
+from _test_sets import TestSet, test_sets
+
+from metasearch.cli._options import NewPath
+from metasearch.compress.output import whole
+from metasearch.errors import MetasearchError
+from metasearch.evaluation.report import markdown
+
+LEAST = 25
+"""Characters, after normalisation, from which a text that is a part of another one says something."""
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Found:
+    """A training line that stands in a test set.
+
+    Attributes:
+        line: the training line.
+        place: of the same text in the test set.
+    """
+
+    line: Line
+    place: str
+
+
+class _Kept(dict[int, str | None]):
+    """Translates characters: punctuation, symbols, white space and control characters are left out."""
+
+    def __missing__(self, code: int) -> str | None:
+        kept = None if unicodedata.category(chr(code))[0] in "PSZC" else chr(code)
+        self[code] = kept
+        return kept
+
+
+_KEPT = _Kept()
+
+
+def key(text: str) -> str:
+    """Return what is compared of a text; texts that a reader would call the same have the same."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(_KEPT)
+
+
+class Index:
+    """The texts of a test set, to be looked up.
+
+    Args:
+        test: the test set.
+    """
+
+    def __init__(self, test: TestSet) -> None:
+        self.name = test.name
+        self.size = len(test.texts)
+        self.places: dict[str, str] = {}
+        for text, place in test.texts:
+            if found := key(text):
+                self.places.setdefault(found, place)
+        self.passages = [(key(text), place) for text, place in test.passages]
+        # Hashes take a fraction of the memory of the texts; what they find is looked at.
+        self.parts = {hash(text[i : i + LEAST]) for text, _ in self.passages for i in range(len(text) - LEAST + 1)}
+        self.heads: dict[str, list[str]] = {}
+        if self.passages:
+            for text in self.places:
+                if len(text) >= LEAST:
+                    self.heads.setdefault(text[:LEAST], []).append(text)
+
+    def find(self, text: str) -> str | None:
+        """Return the place where a normalised text stands, if it does."""
+        return self.places.get(text) or self._within(text) or self._around(text)
+
+    def _within(self, text: str) -> str | None:
+        """Return a passage that the text is a part of."""
+        if len(text) < LEAST or hash(text[:LEAST]) not in self.parts:
+            return None
+        return next((f"{place} (part)" for passage, place in self.passages if text in passage), None)
+
+    def _around(self, text: str) -> str | None:
+        """Return a text of the test set that is a part of this one."""
+        if self.heads:
+            for i in range(len(text) - LEAST + 1):
+                for known in self.heads.get(text[i : i + LEAST], ()):
+                    if text.startswith(known, i):
+                        return f"{self.places[known]} (contained)"
+        return None
+
+
+def overlaps(lines: Iterable[Line], indices: Sequence[Index]) -> dict[str, list[Found]]:
+    """Return, for each test set, the training lines of which a side stands in it."""
+    found: dict[str, list[Found]] = {index.name: [] for index in indices}
+    seen: dict[str, list[str | None]] = {}
+    for line in lines:
+        for text in (line.source, line.target):
+            # Many pairs share their English side.
+            if text not in seen:
+                normalised = key(text)
+                seen[text] = [index.find(normalised) for index in indices]
+        for index, first, second in zip(indices, seen[line.source], seen[line.target], strict=True):
+            if place := first or second:
+                found[index.name].append(Found(line, place))
+    return found
+
+
+def table(found: dict[str, list[Found]], indices: Sequence[Index]) -> str:
+    """Return a table of test sets: texts, training lines that overlap, and some of these."""
+    rows = []
+    for index in indices:
+        lines = found[index.name]
+        shown = "; ".join(f"{one.line.place} = {one.place}" for one in lines[:_SHOWN])
+        rows.append([index.name, f"{index.size:,}", f"{len(lines):,}", shown + "; ..." * (len(lines) > _SHOWN)])
+    return markdown(["test set", "texts", "training lines", "such as"], rows)
+
+
+def check(data: Path, corpus: Path, write: Path | None = None) -> tuple[str, int]:
+    """Compare a corpus with the test sets; returns the table, and how many lines overlap.
+
+    Args:
+        data: folder of the test sets.
+        corpus: folder of `en-LL.tsv`.
+        write: new folder for the corpus without the lines that overlap, and for the table, `overlap.md`.
+
+    Raises:
+        DataError: a file is missing or damaged.
+        RunFolderError: the new folder is there already.
+    """
+    indices = [Index(test) for test in test_sets(data)]
+    lines = list(read_lines(corpus))
+    found = overlaps(lines, indices)
+    out = {one.line for several in found.values() for one in several}
+    said = f"{table(found, indices)}\n\n{len(lines):,} training lines; {len(out):,} overlap."
+    if write is not None:
+        with whole(write) as folder:
+            write_lines(folder, (line for line in lines if line not in out))
+            (folder / "overlap.md").write_text(said + "\n", encoding="utf-8")
+        said += f" The other {len(lines) - len(out):,} are in {write}."
+    return said, len(out)
+
+
+@click.command()
+@click.option("--data", type=click.Path(exists=True, path_type=Path), required=True, help="Folder of the data sets.")
+@click.option(
+    "--corpus", type=click.Path(exists=True, path_type=Path), help="Training texts; by default DATA/parallel."
+)
+@click.option("--write", type=NewPath(), metavar="DIR", help="Write the lines that do not overlap to this new folder.")
+def main(data: Path, corpus: Path | None, write: Path | None) -> None:
+    """Compare the training texts with the test sets."""
+    try:
+        said, count = check(data, corpus or data / "parallel", write)
+    except MetasearchError as error:
+        click.echo(f"overlap: {error}", err=True)
+        sys.exit(error.exit_code)
+    click.echo(said)
+    sys.exit(int(count > 0))
+
+
+if __name__ == "__main__":
+    main()
