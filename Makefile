@@ -17,9 +17,9 @@ lint: .venv/dev
 types: .venv/dev
 	$(BIN)/mypy
 
-# One process a core; a file stays whole, since its tests share fixtures.
+# One process a core; a file stays whole, since its tests share fixtures, and the longest come first.
 unit: .venv/dev browser
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 # Reports are tested in Chromium. Without it those tests are skipped and say so: that it cannot be installed is no error.
 browser:

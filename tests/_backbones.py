@@ -1,6 +1,8 @@
 """Tiny untrained encoders of every kind that can be compressed, around the tokenizer of the built-in one."""
 
+import copy
 import tempfile
+from functools import cache
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -45,16 +47,26 @@ CONFIGS = {
 
 def make(kind, dense=False, seed=0, layers=LAYERS):
     """Return an encoder of a kind, with 6 layers or others; every weight is drawn, biases and LayerNorm included."""
-    tokenizer = tiny.build().model.tokenizer
+    return copy.deepcopy(_made(kind, dense, seed, layers))
+
+
+@cache
+def _tokenizer():
+    return tiny.build().model.tokenizer
+
+
+@cache
+def _made(kind, dense, seed, layers):
+    """Make an encoder by way of a folder, which takes so long that it is done once."""
     with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(seed)
-        config = CONFIGS[kind](len(tokenizer))
+        config = CONFIGS[kind](len(_tokenizer()))
         config.num_hidden_layers = layers
         model = AutoModel.from_config(config)
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, mean=float(parameter.ndim == 1), std=0.3)
         model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        _tokenizer().save_pretrained(folder)
         transformer = Transformer(folder, max_seq_length=25)
         further = [Dense(HIDDEN, 5)] if dense else []
     modules = [transformer, Pooling(HIDDEN, pooling_mode="mean"), *further]

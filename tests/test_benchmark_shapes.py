@@ -1,36 +1,12 @@
 """The shapes that the benchmark of the engine measures on are those that it says."""
 
-import importlib
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from metasearch.catalog import load_recipe
 from metasearch.compress.vocabulary import train_tokenizer
 from metasearch.run import resolved
-
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-
-
-@pytest.fixture(autouse=True)
-def _importable(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    monkeypatch.delenv("METASEARCH_DATA", raising=False)
-
-
-@pytest.fixture
-def module():
-    """Return a function that imports a file of the benchmark."""
-    return importlib.import_module
-
-
-@pytest.fixture
-def setting(module):
-    """Return a function that makes a small setting of a learner."""
-    return lambda learner, shape="B", rounds=1, **changes: module("_shapes").Setting.of(
-        "small", shape, "tiny", learner, rounds, **changes
-    )
 
 
 def test_a_spread_vocabulary_cuts_texts_into_the_same_pieces(module):

@@ -1,41 +1,18 @@
 """The benchmark of the engine runs every case, compares like with like, and counts as it says. No time is asserted."""
 
-import importlib
 import json
 from collections import Counter
 from multiprocessing import get_context
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 KEYS = {
     *("case", "shape", "metric", "value", "target", "holds", "low", "high"),
     *("rounds", "threads", "revision", "machine"),
 }
-
-
-@pytest.fixture(autouse=True)
-def _importable(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    monkeypatch.delenv("METASEARCH_DATA", raising=False)
-
-
-@pytest.fixture
-def module():
-    """Return a function that imports a file of the benchmark."""
-    return importlib.import_module
-
-
-@pytest.fixture
-def setting(module):
-    """Return a function that makes a small setting of a learner."""
-    return lambda learner, shape="B", rounds=1, **changes: module("_shapes").Setting.of(
-        "small", shape, "tiny", learner, rounds, **changes
-    )
 
 
 def test_the_smallest_run_keeps_rows_of_every_case(module, tmp_path):

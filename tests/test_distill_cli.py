@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 
-from _parallel import FOLDERS, STAGES, distill, events, flags, results, save_assistant, small, write_corpus
+from _parallel import DEV, FOLDERS, PAIRS, STAGES, distill, events, flags, results, save_assistant, small, write_corpus
 from metasearch.cli import main
 from metasearch.distillation.config import DistillConfig
 from metasearch.engine.run_folder import RunFolder
@@ -134,7 +134,7 @@ def test_plain_sentence_transformers_loads_the_student(whole):
 def test_every_stage_says_its_data_its_targets_and_the_size_of_the_student(whole):
     said = whole[1].stderr
     for stage in ("assistant", "embedding", "student", "contrast"):
-        assert f"stage {stage}: 118 pairs of en with de, tr from 2 files, 10 for dev\n" in said
+        assert f"stage {stage}: {2 * PAIRS - 2 * DEV} pairs of en with de, tr from 2 files, {2 * DEV} for dev\n" in said
         assert f"{stage}: step 5 dev " in said
     assert said.count("what is kept already is not computed again") == 4
     assert said.count("made the student: 305,920 parameters of the assistant's 1,191,552") == 1
@@ -180,13 +180,19 @@ def test_the_report_names_the_encoders_that_were_used_and_no_others(place, whole
         (["--set=stages.student.learner=distil"], "unknown learner 'distil'. Did you mean 'distill'?"),
         (["--set=stages.student.learner=maml"], "learner 'maml' learns from episodes; it is run by `metasearch train`"),
         (["--set=stages.student.learner=fine-tune"], "learner 'fine-tune' learns from scored data, not parallel"),
-        (["--set=stages.contrast.options.contrast=sfot"], "should be 'none', 'soft', 'bool' or 'ce' (got 'sfot')"),
+        (
+            ["--set=stages.contrast.options.contrast=sfot"],
+            "should be 'none', 'soft', 'bool', 'ce' or 'infonce' (got 'sfot')",
+        ),
         (["--set=stages.contrast.options.temperature=0"], "temperature: input should be greater than 0"),
         (["--set=stages.student.monitor=spearman"], "parallel data has no 'spearman'; known: accuracy, cosine, loss"),
         (["--set=stages.student.max_length=2"], "max_length: input should be greater than or equal to 3"),
         (["--set=stages.student.corpus.dev=0"], "the dev score needs some pairs held out"),
         (["--set=stages.assistant.against=assistant"], "the assistant cannot be its own frozen teacher"),
-        (["--set=stages.embedding.options.contrast=soft"], "'soft' is over sentences, options.output is not"),
+        (
+            ["--set=stages.embedding.options.contrast=soft", *small("embedding", options__output="tokens")],
+            "'soft' is over sentences, options.output is not",
+        ),
         (["--set=stages.embedding.options.output=tokens"], "monitor: cosine is between vectors of texts"),
         (["--evaluate=dmo"], "unknown task 'dmo'. Did you mean 'demo'?"),
         (["--recipe=ema"], "recipe 'ema': stages.align"),
@@ -273,8 +279,8 @@ def test_a_cosine_needs_targets_to_be_one_to(place, tmp_path):
 
 
 def test_a_dev_part_as_large_as_the_corpus_is_refused(place, tmp_path):
-    given = flags(place, "--stages=1", *small("assistant", corpus__dev=64))
-    assert "dev=64: de has 64 pairs" in distill(*given, "-o", tmp_path / "run", code=3).stderr
+    given = flags(place, "--stages=1", *small("assistant", corpus__dev=PAIRS))
+    assert f"dev={PAIRS}: de has {PAIRS} pairs" in distill(*given, "-o", tmp_path / "run", code=3).stderr
 
 
 def test_a_language_that_the_corpus_has_not_and_a_file_of_another_name_are_refused(place, tmp_path):

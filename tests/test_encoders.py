@@ -35,12 +35,14 @@ from metasearch.encoders import tiny
 from metasearch.encoders._checkpoint import open_checkpoint
 from metasearch.errors import EncoderError
 digest = hashlib.sha256()
-for name, weight in sorted(tiny.build(seed=3).model.state_dict().items()):
+encoder = tiny.build(seed=3)
+for name, weight in sorted(encoder.model.state_dict().items()):
     digest.update(name.encode() + weight.numpy().tobytes())
 try:
     open_checkpoint("nobody/no-such-model")
 except EncoderError as error:
-    print(json.dumps({"digest": digest.hexdigest(), "error": str(error)}))
+    found = {"digest": digest.hexdigest(), "fingerprint": encoder.fingerprint, "error": str(error)}
+    print(json.dumps(found))
 """
 needs_minilm = pytest.mark.skipif(
     find_spec(minilm.PACKAGE) is None,
@@ -77,6 +79,10 @@ def with_lengths(encoder, **lengths):
 def test_tiny_has_the_same_bits_from_the_same_seed(elsewhere):
     assert digest(tiny.build(seed=3)) == elsewhere["digest"]
     assert digest(tiny.build(seed=4)) != elsewhere["digest"]
+
+
+def test_another_process_with_another_hash_seed_finds_the_same_fingerprint(elsewhere):
+    assert tiny.build(seed=3).fingerprint == elsewhere["fingerprint"]
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 10**30])

@@ -39,13 +39,12 @@ def test_an_episode_is_the_same_drawn_alone_or_in_any_order():
     assert in_order == backwards[::-1] == alone
 
 
-@pytest.mark.parametrize("hash_seed", ["1", "2"])
-def test_an_episode_is_the_same_in_another_process(hash_seed):
+def test_an_episode_is_the_same_in_another_process_with_another_hash_seed():
     code = (
         "from _corpus import episodes_of, retrieval;"
         f"s = episodes_of(retrieval(), {GREEK!r}, {HINDI!r}, seed=7); print([s.episode(i) for i in range(4)])"
     )
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {**os.environ, "PYTHONHASHSEED": "5", "PYTHONPATH": str(Path(__file__).parent)}
     found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     here = episodes_of(retrieval(), GREEK, HINDI, seed=7)
     assert found.stdout.strip() == str([here.episode(i) for i in range(4)])

@@ -1,5 +1,6 @@
 """What every learner owes the engine: every learner × every transfer mode × the embedded tasks."""
 
+import copy
 from functools import cache
 
 import pytest
@@ -17,6 +18,12 @@ TASKS = ["demo", "demo-sts"]
 # Those of one link alone are stages of a distillation, which have tests of their own.
 LEARNERS = [name for name in registry.names("learners") if registry.load("learners", name).LEARNER.links != (1,)]
 SMALL = ["episodes.k=2", "episodes.q=3", "episodes.n_neg=1", "outer.lr=1e-3"]
+
+
+@cache
+def untrained(task):
+    """Return the encoder with the lengths of a task, which nothing may change."""
+    return load_encoder("tiny", LIBRARY.task(task).max_length, device="cpu")
 
 
 @cache
@@ -51,7 +58,7 @@ def made(request):
     task, mode, name = request.param
     benchmark, recipe = benchmark_of(task, mode), recipe_of(name, mode)
     check_fit(recipe, benchmark, "fp32")
-    learner = make_learner(recipe, load_encoder("tiny", benchmark.task.max_length, device="cpu"))
+    learner = make_learner(recipe, copy.deepcopy(untrained(task)))
     episodes = [sampler.episode(0) for sampler in samplers(benchmark, recipe, seed=0).values()]
     assert len(episodes) == 2
     return learner, episodes

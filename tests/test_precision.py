@@ -5,7 +5,8 @@ import logging
 import pytest
 import torch
 
-from metasearch.catalog import choose_recipe, load_benchmark, samplers
+from _training import small
+from metasearch.catalog import choose_recipe, samplers
 from metasearch.engine.precision import bf16_error
 from metasearch.run import fit, load_encoder, make_learner
 
@@ -14,7 +15,7 @@ from metasearch.run import fit, load_encoder, make_learner
 def made(request):
     """Return a benchmark, a recipe and its learner on an engine."""
     settings = ["episodes.k=2", "episodes.q=2", "options.inner_steps=1", "budget.meta_valid=0", "budget.eval_every=0"]
-    benchmark, recipe = load_benchmark("demo", "mono-bi"), choose_recipe("mono-bi", "tiny", "maml", None, settings)
+    benchmark, recipe = small("mono-bi"), choose_recipe("mono-bi", "tiny", "maml", None, settings)
     return benchmark, recipe, make_learner(recipe, load_encoder("tiny", device="cpu"), request.param)
 
 

@@ -27,6 +27,13 @@ def test_the_python_example_runs_in_about_ten_lines(capsys):
     assert re.fullmatch(r"map@20 \d+\.\d\d -> \d+\.\d\d\n", capsys.readouterr().out)
 
 
+def test_the_search_example_finds_answers_in_other_languages(capsys):
+    exec(compile(block("from sentence_transformers.util import semantic_search"), "README.md", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert all(re.fullmatch(r"-?\d\.\d\d .*(Matte|φούρνο|พรม).*", line) for line in lines)
+
+
 def test_a_study_is_compared_from_python_as_shown(tmp_path, monkeypatch, capsys):
     write_study(tmp_path / "studies" / "lareqa", {"zero-shot": 0.5, "maml": 1.5})
     monkeypatch.chdir(tmp_path)

@@ -155,7 +155,7 @@ def test_a_task_that_is_all_test_is_scored_on_test_alone(tmp_path):
 
 
 def test_training_keeps_the_questions_of_both_encoders_and_which_are_the_scores(tmp_path):
-    flags = ["--mode=trans", "--learner=maml", "--max-steps=1", "-o", str(tmp_path / "run")]
+    flags = ["--mode=trans", "--learner=maml", "--encoder=tiny", "--max-steps=1", "-o", str(tmp_path / "run")]
     result = CliRunner().invoke(main, ["train", *flags])
     assert result.exit_code == 0, result.output
     found = read_study([tmp_path / "run"])

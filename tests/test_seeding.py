@@ -63,7 +63,7 @@ def test_streams_are_the_same_in_every_process_and_whatever_the_hash_seed_is():
             text=True,
             check=True,
         ).stdout
-        for hash_seed in ("0", "1", "12345")
+        for hash_seed in ("0", "12345")
     }
     assert found == {f"{seed_of(3, 'meta-train', 17)} {stream(3, 'folds').random()}\n"}
 

@@ -15,7 +15,7 @@ def asked(**more):
     """Return the configuration of a study, as the command line makes it."""
     flags = {
         "task": "demo", "learner": "maml", "recipe": None, "mode": "trans", "folds": None, "seeds": None,
-        "assignments": (), "encoder": None, "distill": None, "include": (), "data": None, "teacher": None,
+        "assignments": (), "encoder": "tiny", "distill": None, "include": (), "data": None, "teacher": None,
         "assistant": None, "student": None, "corpus": (), "scored": (), "entailment": (),
     }  # fmt: skip
     return configure(**{**flags, **more})

@@ -54,8 +54,7 @@ def renumbered(tokenizer, pad):
 
 
 @pytest.mark.parametrize("kind", BACKBONES)
-@pytest.mark.parametrize("pad", [1, 7])
-@pytest.mark.parametrize("bottleneck", [None, 4])
+@pytest.mark.parametrize(("pad", "bottleneck"), [(1, 4), (7, None)])
 def test_another_numbering_of_the_same_tokens_changes_no_vector(kind, pad, bottleneck, tmp_path):
     """The RoBERTa family counts positions from the padding token on: its table of positions must move along."""
     old = make(kind)
