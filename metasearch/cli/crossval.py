@@ -9,6 +9,7 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import kept_data, kept_encoder, kept_folders, refuse_others
+from metasearch.default_encoder import default_encoder
 from metasearch.errors import CellsFailed, ConfigError, nearest
 
 LEARNERS = "zero-shot,fine-tune,maml,maml-align"
@@ -139,7 +140,7 @@ def configure(
         {
             **rest,
             "task": task,
-            "encoder": kept_encoder(encoder or declared.encoder),
+            "encoder": kept_encoder(encoder or default_encoder(task, declared.encoder)),
             "folds": folds_of(folds, declared),
             "seeds": _seeds(seeds),
             "include": kept_folders(include),

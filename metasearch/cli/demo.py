@@ -12,33 +12,41 @@ from metasearch.errors import RunFolderError
 LEARNERS = (("fine-tune", "trans"), ("maml", "trans"), ("maml-align", "mono-bi-multi"))
 """Each learner with the mode that it does best in, in Table 1 of the MAML-Align paper."""
 
+BUDGET = ("meta_train=120", "meta_valid=40", "epochs=1", "eval_every=10", "patience=0")
+"""Of learners that have no recipe for the encoder: the papers' budgets are for days."""
+
 
 @click.command("demo", short_help="The learners side by side, on embedded data.")
 @click.option("--task", type=click.Choice(["demo", "demo-sts"]), default="demo", show_default=True, help="Which one.")
+@click.option("--encoder", help="Built-in name, local folder or hub name; by default the task's, `mini`.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the runs.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each learner at most.")
 @_options.engine()
 @_options.device
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the runs; by default a new one.")
 @_options.as_json
-def command(task: str, output: Path | None, as_json: bool, **flags: Any) -> None:
+def command(task: str, encoder: str | None, output: Path | None, as_json: bool, **flags: Any) -> None:
     """Train fine-tune, MAML and MAML-Align on the embedded benchmark, and set them beside zero-shot in one table."""
     from metasearch import jobs
     from metasearch.cli._progress import Shown
     from metasearch.cli._settings import fresh_folder
     from metasearch.cli.train import configure
+    from metasearch.data.library import Library
     from metasearch.engine.machine import keep_memory
 
     keep_memory()
     folder = output or fresh_folder(task)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RunFolderError(f"{folder} exists already; choose another folder with -o")
-    results = []
+    library, results = Library(), []
+    encoder = encoder or library.task(task).encoder
     for learner, mode in LEARNERS:
         chosen = "mono-bi" if task == "demo-sts" and mode == "trans" else mode
+        tuned = library.recipe_for(learner, encoder) != learner
+        budget = () if tuned else [f"budget.{value}" for value in BUDGET]
         config = configure(
-            mode=chosen, task=task, encoder=None, learner=learner, recipe=None, assignments=(), epochs=None, include=(),
-            **flags,
+            mode=chosen, task=task, encoder=encoder, learner=learner, recipe=None, assignments=budget, epochs=None,
+            include=(), **flags,
         )  # fmt: skip
         with Shown(learner) as shown:
             results.append(jobs.train(config, folder / learner, shown))

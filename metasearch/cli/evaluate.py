@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
+from metasearch.default_encoder import default_encoder
 from metasearch.errors import ConfigError
 
 POOLS = ("multilingual", "bilingual", "monolingual")
@@ -68,7 +69,7 @@ def command(
         does = {"similarity": "scores pairs", "translation": "searches each language among its own"}
         raise ConfigError(f"--pool is for retrieval; task '{task}' {does[benchmark.task.kind]}")
     benchmark.part(split)  # asked for before an encoder is loaded, since a task that is all test has no other part
-    chosen = encoder or benchmark.task.encoder
+    chosen = encoder or default_encoder(task, benchmark.task.encoder)
     rows = jobs.evaluate_encoder(chosen, benchmark, split, pools, device, trust_remote_code)  # type: ignore[arg-type]
     if as_json:
         click.echo(json.dumps({"results": rows}, ensure_ascii=False))

@@ -9,6 +9,7 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import fresh_folder, kept_data, kept_encoder, kept_folders, refuse_others
+from metasearch.default_encoder import default_encoder
 from metasearch.errors import ConfigError
 
 
@@ -79,7 +80,7 @@ def configure(
     require_training(library.task(task))
     if mode is None:
         raise ConfigError(f"--mode is missing; one of {', '.join(library.names('mode'))}, or --resume RUN")
-    encoder = encoder or library.task(task).encoder
+    encoder = encoder or default_encoder(task, library.task(task).encoder)
     changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
     chosen = choose_recipe(mode, encoder, learner, recipe, changes, include)
     places = {

@@ -12,6 +12,7 @@ from metasearch.compress.plan import Plan
 from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes, with_other
 from metasearch.compress.student import make_student
 from metasearch.compress.texts import read_texts
+from metasearch.encoders._stored import StoredConfig, write_stored
 from metasearch.encoders.base import Encoder
 from metasearch.errors import ConfigError, EncoderError
 
@@ -72,6 +73,17 @@ def export(encoder: Encoder, folder: Path) -> bool:
     return is_compressed(encoder)
 
 
+def export_stored(encoder: Encoder, folder: Path) -> None:
+    """Write an encoder to a folder with its matrices in int8.
+
+    Raises:
+        RunFolderError: the folder is not empty or cannot be written.
+        EncoderError: a weight is not finite.
+    """
+    with whole(folder) as partial:
+        write_stored(encoder, partial)
+
+
 def bare_config(name: str) -> Any | None:
     """Return the configuration in a `config.json`, or in a folder that has one and no weights; none for all else.
 
@@ -85,7 +97,8 @@ def bare_config(name: str) -> Any | None:
     elif not path.is_file():
         return None
     try:
-        return AutoConfig.from_pretrained(name, local_files_only=True)
+        found = AutoConfig.from_pretrained(name, local_files_only=True)
+        return found.transformer if isinstance(found, StoredConfig) else found
     except Exception as error:  # transformers raises anything from OSError to its own validation errors
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise EncoderError(f"{name}: no configuration that can be read: {first}") from error

@@ -33,8 +33,8 @@ def contrast(
     - `ce`: the teacher's, by `-1/N sum_ij cos(T(s_i), T(s_j)) log softmax_j(cos(S(s_i), S(t_j)) / temperature)`. The
       paper prints no `1/N`; without it the term would grow with the batch;
     - `infonce`: not in the paper, and not between the student's own vectors: each translation is to find the teacher's
-      vector of its source among those of the batch, `-1/N sum_i log softmax_j(cos(S(t_i), T(s_j)) / temperature)_i` (van
-      den Oord et al. 2018, equation 4). Another pair with the same source is no wrong answer and is left out of the sum.
+      vector of its source among those of the batch, `-1/N sum_i log softmax_j(cos(S(t_i), T(s_j)) / temperature)_i`
+      (van den Oord et al. 2018, equation 4). Another pair with the same source is no wrong answer, and is left out.
 
     Args:
         kind: one of them.
