@@ -56,7 +56,7 @@ def test_every_row_can_be_run(paper):
             assert Library().mode(mode).links in (2, 3)
 
 
-@pytest.mark.parametrize("task", ["lareqa", "stsb", "demo", "demo-sts"])
+@pytest.mark.parametrize("task", ["lareqa", "lareqa-sentences", "stsb", "demo", "demo-sts"])
 def test_all_arms_are_those_of_table_1_and_more_and_each_mode_fits_the_task(paper, task):
     declared = Library().task(task)
     assert set(paper.MAIN_ARMS[task]) < set(paper.ALL_ARMS[task])

@@ -99,7 +99,6 @@ class Places:
         vocabulary: the assistant before it was taught.
         taught: the assistant after stage 1, where it is not taught here.
         assignments: values that are set in all arms, such as `stages.student.outer.lr=5e-4`.
-        tokens: of a LAReQA candidate, a sentence with its paragraph, at most.
     """
 
     out: Path
@@ -108,7 +107,6 @@ class Places:
     vocabulary: Path
     taught: Path | None = None
     assignments: tuple[str, ...] = ()
-    tokens: int = 256
 
     def folder(self, name: str) -> Path:
         """Return the folder of an arm."""

@@ -142,7 +142,7 @@ def score_seconds(places: Places) -> float:
     """Return how long the scores of an arm take, by a sample of the texts of each task."""
     total = 0.0
     for benchmark in benchmarks(str(places.data)):
-        encoder = opened(places.vocabulary, benchmark, places.tokens)
+        encoder = opened(places.vocabulary, benchmark)
         by_role: dict[Role, dict[str, None]] = {}
         for role, text in texts_of(benchmark.split.test):
             by_role.setdefault(role, {})[text] = None

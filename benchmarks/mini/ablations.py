@@ -56,9 +56,6 @@ _TAIL = 15
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Of each process.")
 @click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True, help="Of sentences per second.")
 @click.option("--resamples", type=click.IntRange(min=100), default=2000, show_default=True, help="Of test items.")
-@click.option(
-    "--tokens", type=click.IntRange(min=3), default=256, show_default=True, help="Of a LAReQA candidate, at most."
-)
 @click.option("--plan", "planned", is_flag=True, help="Print what would be run and how long it takes; train nothing.")
 @click.option("--minutes", type=float, default=60, show_default=True, help="Of --plan: find the steps that fit.")
 @click.option("--table", "shown", is_flag=True, help="Print the tables of what is there; run nothing.")
@@ -77,7 +74,6 @@ def main(
     threads: int,
     rounds: int,
     resamples: int,
-    tokens: int,
     planned: bool,
     minutes: float,
     shown: bool,
@@ -85,7 +81,7 @@ def main(
 ) -> None:
     """Run the arms, score them, and print the two tables."""
     check_assignments(assignments)
-    places = placed(output, data, corpus, vocabulary, assistant, assignments, tokens)
+    places = placed(output, data, corpus, vocabulary, assistant, assignments)
     steps = Steps(assistant_steps, embedding_steps, max_steps)
     names = with_needed(only or list(ARMS))
     if planned:
@@ -95,7 +91,7 @@ def main(
     if not shown:
         new = run(names, steps, places, processes, threads)
         new = measure(names, places, rounds, threads) or new
-    tables(names, places, resamples, {"steps": asdict(steps), "tokens": tokens, "seed": 0} if new else None)
+    tables(names, places, resamples, {"steps": asdict(steps), "seed": 0} if new else None)
 
 
 def placed(
@@ -105,7 +101,6 @@ def placed(
     vocabulary: Path | None,
     assistant: Path | None,
     assignments: tuple[str, ...],
-    tokens: int,
 ) -> Places:
     """Return where everything is, by absolute paths; the folder of the runs is made."""
     output.mkdir(parents=True, exist_ok=True)
@@ -116,7 +111,6 @@ def placed(
         (vocabulary or output / "vocabulary").resolve(),
         assistant.resolve() if assistant else None,
         assignments,
-        tokens,
     )
 
 
@@ -164,7 +158,7 @@ def one(name: str, steps: Steps, places: Places, threads: int) -> None:
         resumed = (folder / "config.yaml").exists()
         command = ["--resume", str(folder)] if resumed else [*flags, "-o", str(folder)]
         _call(name, ["-m", "metasearch", "distill", *command], places, threads)
-    scored = ["--data", str(places.data), "--label", name, "--tokens", str(places.tokens), "-o", str(folder / "scores")]
+    scored = ["--data", str(places.data), "--label", name, "-o", str(folder / "scores")]
     _call(name, [str(HERE / "_score.py"), str(places.model(name)), *scored], places, threads)
 
 
