@@ -103,7 +103,9 @@ def beside_the_paper(study: Study, task: str, encoder: str, arms: Sequence[Arm])
             f"The encoder is {encoder}, another one than the paper's {ENCODER}: "
             "the order of the learners can be compared, the height cannot."
         )
-    if task == "lareqa":
+    if task == "lareqa-sentences":
+        notes.append("The paper's candidates are sentences with their paragraphs, ours without.")
+    if task in ("lareqa", "lareqa-sentences"):
         notes.append("The paper says mAP@20; the code of its authors takes mAP over the whole ranking.")
     table = markdown(["learner", "mode", f"{measure}, {pool}", *languages, "mean"], lines, left=3)
     return "\n\n".join([table, *notes])
