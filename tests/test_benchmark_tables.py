@@ -88,6 +88,13 @@ def test_the_papers_own_encoder_is_not_called_another_one(tmp_path, paper, share
     assert "another one" not in shared.beside_the_paper(read_study([tmp_path / "s"]), "lareqa", paper.ENCODER, [])
 
 
+def test_what_sentences_without_paragraphs_differ_in_is_said(tmp_path, paper, shared):
+    write_study(tmp_path / "s", {"zero-shot": 0.5}, task="lareqa-sentences", languages=paper.LAREQA_LANGUAGES)
+    text = shared.beside_the_paper(read_study([tmp_path / "s"]), "lareqa-sentences", "mini", [])
+    assert "| 57.0 |" in text  # the paper's zero-shot, of lareqa
+    assert "The paper's candidates are sentences with their paragraphs, ours without." in text
+
+
 @pytest.mark.parametrize("name", ["main_table", "transfer_modes"])
 def test_a_script_that_runs_a_study_says_how_it_is_used(name):
     result = CliRunner().invoke(importlib.import_module(name).main, ["--help"])

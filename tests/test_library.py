@@ -126,6 +126,13 @@ def test_the_papers_benchmarks_have_its_lengths_measures_and_five_folds(task, ma
     assert (declared.folds.method, declared.folds.k, declared.folds.shuffle) == ("kfold", 5, False)
 
 
+def test_lareqa_without_paragraphs_differs_from_lareqa_in_nothing_else():
+    whole, alone = LIBRARY.task("lareqa"), LIBRARY.task("lareqa-sentences")
+    names = {"task": "lareqa", "description": whole.description, "source": whole.source, "candidates": "paragraph"}
+    assert alone.candidates == "sentence"
+    assert alone.model_copy(update=names) == whole
+
+
 @pytest.mark.parametrize(
     ("kind", "wrong", "right"),
     [("task", "lareka", "lareqa"), ("mode", "mono-by", "mono-bi"), ("recipe", "mamll", "maml")],
