@@ -3,7 +3,7 @@
     python benchmarks/mini/_score.py runs/ablations/full/model --data ~/data --label full -o runs/ablations/full/scores
 
 Tatoeba in eleven languages, STS 2017 and LAReQA, fold 0, whose candidates are sentences without their paragraphs: that
-is a third of the work, and so the arms can train for longer.
+is a third of the tokens, and so the arms can train for longer.
 """
 
 from collections.abc import Collection, Sequence
