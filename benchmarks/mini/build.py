@@ -5,8 +5,9 @@
 
 corpus/          the training texts without those of test sets, and overlap.md
 joined/          longer texts made of them
-vocabulary/      the teacher with a vocabulary learned from the corpus
-assistant/       its first layers, as a stock encoder; `shallow/` is a step on the way
+english.txt      the English side of the corpus, which the teacher knows
+narrow/          the teacher with narrower layers
+assistant/       the same with a vocabulary learned from the corpus
 distill/         the run of recipe `mini`
 mini/            the encoder in int8, and README.md, its model card
 scores/          of the encoder as it is stored, and of the teacher
@@ -49,10 +50,11 @@ class Settings:
         data: folder of the data sets, with `parallel/`.
         seed: of joins, vocabulary, students and batches.
         vocabulary: tokens.
-        layers: of the teacher, the first ones, that the assistant has.
+        feed_forward: neurons in the feed-forward block of each layer of the assistant.
         share: joined lines for each line of a corpus of long texts.
         others: the same for each line of the other corpora.
         lines: lines of each file that are used, the first ones; 0 uses all.
+        targets: folder of the teacher's vectors, which several builds may share; None keeps them in the build.
         steps: of each stage, at most; None leaves it to the recipe.
         device: where the distillation runs.
         precision: of its forward passes.
@@ -63,10 +65,11 @@ class Settings:
     data: str
     seed: int = 0
     vocabulary: int = 32000
-    layers: int = 3
+    feed_forward: int = 512
     share: float = 1.0
     others: float = 0.05
     lines: int = 0
+    targets: str | None = None
     steps: int | None = None
     device: str = "auto"
     precision: str = "fp32"
@@ -98,17 +101,18 @@ def plan(settings: Settings, out: Path) -> Iterator[Step]:
     if settings.lines:
         texts = out / "first-lines"
         yield Step(texts, lambda: _first_lines(data / "parallel", texts, settings.lines))
-    corpus, longer, vocabulary = out / "corpus", out / "joined", out / "vocabulary"
+    corpus, longer, english = out / "corpus", out / "joined", out / "english.txt"
     yield Step(corpus, lambda: click.echo(overlap.check(data, texts, corpus)[0]))
     how = joined.Settings(settings.share, settings.others, seed=settings.seed)
     yield Step(longer, lambda: click.echo(joined.make(corpus, longer, how, _held())))
-    yield Step(vocabulary, lambda: metasearch(
-        "tokenizer", corpus, "--size", settings.vocabulary, "--lowercase", "--encoder", TEACHER[1],
-        "--seed", settings.seed, "-o", vocabulary))  # fmt: skip
-    shallow, assistant, run = out / "shallow", out / "assistant", out / "distill"
-    yield Step(shallow, lambda: metasearch(
-        "compress", vocabulary, "--recurrent", settings.layers, "--repeats", 1, "-o", shallow))  # fmt: skip
-    yield Step(assistant, lambda: metasearch("export", shallow, "--plain", "-o", assistant))
+    yield Step(english, lambda: _english(corpus, english))
+    narrow, assistant, run = out / "narrow", out / "assistant", out / "distill"
+    yield Step(narrow, lambda: metasearch(
+        "compress", TEACHER[1], "--feed-forward", settings.feed_forward, "--texts", english, "--seed", settings.seed,
+        "-o", narrow))  # fmt: skip
+    yield Step(assistant, lambda: metasearch(
+        "tokenizer", corpus, "--size", settings.vocabulary, "--lowercase", "--encoder", narrow,
+        "--seed", settings.seed, "-o", assistant))  # fmt: skip
     yield Step(run / "report.md", lambda: _distill(settings, out))
     model = out / RECIPE
     yield Step(model, lambda: metasearch("export", run / "model", "--int8", "-o", model))
@@ -176,6 +180,8 @@ def _distill(settings: Settings, out: Path) -> None:
         metasearch("distill", "--resume", run)
         return
     flags: list[object] = ["--seed", settings.seed, "--device", settings.device, "--precision", settings.precision]
+    if settings.targets:
+        flags += ["--targets", settings.targets]
     if settings.steps:
         flags += ["--max-steps", settings.steps]
     metasearch(
@@ -196,6 +202,14 @@ def _score(settings: Settings, encoder: str, name: str, task: str, path: Path) -
     raw.rename(path)
 
 
+def _english(corpus: Path, path: Path) -> None:
+    """Write the distinct English sentences of a corpus to a file, one a line."""
+    texts = dict.fromkeys(line.source for line in read_lines(corpus))
+    partial = path.with_suffix(".partial")
+    partial.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    partial.rename(path)
+
+
 def _first_lines(folder: Path, output: Path, count: int) -> None:
     with whole(output) as new:
         write_lines(new, (line for line in read_lines(folder) if line.number <= count))
@@ -207,6 +221,7 @@ def _first_lines(folder: Path, output: Path, count: int) -> None:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--share", type=click.FloatRange(min=0), default=1.0, show_default=True, help="See joined.py.")
 @click.option("--others", type=click.FloatRange(min=0), default=0.05, show_default=True, help="See joined.py.")
+@click.option("--targets", type=click.Path(), help="The teacher's vectors, for several builds; by default in this one.")
 @click.option("--steps", type=click.IntRange(min=1), help="Of each stage, at most.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), default="auto", show_default=True)
 @click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True)

@@ -20,6 +20,19 @@ from metasearch.errors import ConfigError
     "--repeats", type=click.IntRange(min=1), metavar="R", help="How often they run; by default the depth stays."
 )
 @click.option(
+    "--feed-forward",
+    type=click.IntRange(min=1),
+    metavar="F",
+    help="Neurons to keep in the feed-forward block of each layer; their new weights make up for the others.",
+)
+@click.option(
+    "--texts",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="PATH",
+    help="Texts that choose these neurons, in languages that ENCODER knows: files or folders; repeatable.",
+)
+@click.option(
     "--initial",
     type=click.Choice(["svd", "random"]),
     default="svd",
@@ -33,7 +46,7 @@ from metasearch.errors import ConfigError
     metavar="PATH",
     help="Keep only the vocabulary of these texts: files, or folders of .txt, .tsv and Moses files; repeatable.",
 )
-@_options.seed("Of fresh weights.")
+@_options.seed("Of fresh weights, and of the choice among more texts than are needed.")
 @click.option("--sizes-only", is_flag=True, help="Print the table and write nothing; a config.json is enough.")
 @_options.together(_options.device, _options.trust)
 @click.option("-o", "--output", type=_options.NewPath(), help="Folder of the student; new or empty.")
@@ -47,7 +60,7 @@ def command(
     as_json: bool,
     **plan: Any,
 ) -> None:
-    """Make a student of ENCODER: a word table with a bottleneck, and few layers that run several times.
+    """Make a student of ENCODER: a word table with a bottleneck, narrow layers, or few that run several times.
 
     ENCODER is a built-in name, a local folder or a hub name; with --sizes-only also a folder or file of a configuration
     alone. The student is as good as its distillation: see `metasearch distill`.
@@ -56,6 +69,7 @@ def command(
     Examples:
       metasearch compress runs/assistant/model --bottleneck 128 --recurrent 3 -o student
       metasearch compress minilm --bottleneck 64 --recurrent 3 --trim corpus/ -o student
+      metasearch compress minilm --feed-forward 512 --texts english.txt -o narrow
       metasearch compress xlm-r/config.json --bottleneck 128 --recurrent 3 --sizes-only
     """
     from metasearch.compress.output import claim
@@ -67,7 +81,7 @@ def command(
     Plan(**plan).check(writes=not sizes_only)
     if output is not None:
         claim(output)
-    chosen = Plan(**{**plan, "trim": tuple(text_files(plan["trim"]))})
+    chosen = Plan(**{**plan, **{name: tuple(text_files(plan[name])) for name in ("trim", "texts")}})
 
     from metasearch import run
     from metasearch.compress import job

@@ -7,6 +7,7 @@ from typing import Any
 from transformers import AutoConfig
 
 from metasearch.compress.export import is_compressed, plain
+from metasearch.compress.narrowing import narrow, narrowed
 from metasearch.compress.output import claim, whole
 from metasearch.compress.plan import Plan
 from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes, with_other
@@ -32,6 +33,8 @@ def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
     claim(folder)
     before = encoder_sizes(encoder)
     student = _trimmed(encoder, plan.trim)
+    if plan.feed_forward is not None:
+        student = narrow(student, plan.feed_forward, read_texts(plan.texts), plan.seed)
     if plan.shrinks:
         student = make_student(student, plan.bottleneck, plan.recurrent, plan.repeats, plan.initial, plan.seed)
     write(student, folder)
@@ -54,8 +57,11 @@ def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:
         raise ConfigError("--trim needs an encoder with its tokenizer and weights; this is a configuration alone")
     else:
         before, config = config_sizes(source), source
+    if plan.feed_forward is not None:
+        config = narrowed(config, plan.feed_forward)
     if not plan.shrinks:
-        after = encoder_sizes(source) if isinstance(source, Encoder) and not plan.trim else config_sizes(config)
+        same = isinstance(source, Encoder) and config is source.model[0].auto_model.config
+        after = encoder_sizes(source) if same else config_sizes(config)
     else:
         after = planned_sizes(config, plan.bottleneck, plan.recurrent, plan.repeats)
     missing = before.counts["other"] - after.counts["other"]

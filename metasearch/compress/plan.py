@@ -23,21 +23,25 @@ class Plan:
         bottleneck: columns of the word table's narrow factor.
         recurrent: layers to keep.
         repeats: how often they run.
+        feed_forward: neurons that the feed-forward block of each layer keeps.
+        texts: text files, or folders of them, that choose these neurons.
         initial: what the bottleneck starts from.
         trim: text files, or folders of them, whose words are the vocabulary to keep; all words where there is none.
-        seed: of fresh weights.
+        seed: of fresh weights, and of the choice among many texts.
     """
 
     bottleneck: int | None = None
     recurrent: int | None = None
     repeats: int | None = None
+    feed_forward: int | None = None
+    texts: Sequence[Path] = ()
     initial: Initial = "svd"
     trim: Sequence[Path] = ()
     seed: int = 0
 
     @property
     def shrinks(self) -> bool:
-        """Whether the architecture changes; trimming the vocabulary leaves it."""
+        """Whether a student is made, whose architecture is ours; the other parts leave a stock model."""
         return any(value is not None for value in (self.bottleneck, self.recurrent, self.repeats))
 
     def check(self, writes: bool = True) -> None:
@@ -46,8 +50,12 @@ class Plan:
         Args:
             writes: a student is to be made; sizes can be asked for without a plan, too.
         """
-        if writes and not self.shrinks and not self.trim:
-            raise ConfigError("nothing to compress: say --bottleneck, --recurrent or --trim")
+        if writes and not self.shrinks and not self.trim and self.feed_forward is None:
+            raise ConfigError("nothing to compress: say --bottleneck, --recurrent, --feed-forward or --trim")
+        if writes and self.feed_forward is not None and not self.texts:
+            raise ConfigError(f"feed-forward {self.feed_forward}: which neurons? Say with --texts what chooses them")
+        if self.texts and self.feed_forward is None:
+            raise ConfigError("--texts choose the neurons of narrower layers; say with --feed-forward how many to keep")
         if self.repeats is not None and self.recurrent is None:
             raise ConfigError(f"repeats {self.repeats}: which layers? Say how many recurrent ones to keep, too")
         check_initial(self.initial, self.bottleneck)

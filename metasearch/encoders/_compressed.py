@@ -49,7 +49,7 @@ class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers 
         repeats: int | None = None,
         **kwargs: Any,
     ) -> None:
-        self.backbone = _native(backbone)
+        self.backbone = backbone_config(backbone)
         # Where the assistant lay is no part of what the student is; equal students have equal files.
         self.backbone._name_or_path = ""
         check_width(bottleneck, width_of(self.backbone))
@@ -155,8 +155,8 @@ def layers_of(backbone: Any) -> Any:
     return backbone.transformer if backbone.config.model_type == "distilbert" else backbone.encoder
 
 
-def _native(backbone: Any) -> Any:
-    """Return a backbone's configuration, as a copy that may be changed."""
+def backbone_config(backbone: Any) -> Any:
+    """Return a copy of a backbone's configuration, to change; `EncoderError` for a kind that cannot be compressed."""
     kind = backbone.get("model_type") if isinstance(backbone, dict) else getattr(backbone, "model_type", None)
     if kind == MODEL_TYPE:
         raise EncoderError("this encoder is compressed already; compress the one that it was made from")

@@ -21,6 +21,15 @@ def check_width(bottleneck: int | None, width: int) -> None:
         )
 
 
+def check_feed_forward(neurons: int, present: int) -> None:
+    """Raise `ConfigError` unless a feed-forward block gets fewer neurons than the ones that are present."""
+    _check_whole("feed-forward", neurons)
+    if not 1 <= neurons < present:
+        raise ConfigError(
+            f"feed-forward {neurons}: a layer has {present} neurons; choose a number from 1 to {present - 1}"
+        )
+
+
 def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int | None:
     """Return how often M layers run, by default so often that the depth L stays.
 

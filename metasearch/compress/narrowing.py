@@ -1,0 +1,175 @@
+"""Makes the feed-forward blocks of an encoder narrower: few of their neurons stay, and take over what the others did.
+
+A block computes W·h + b from the values h of its neurons. Some of them are kept, and W' and b' are such that W'·h' + b'
+comes as near to it as can be, in the mean of squares over the tokens of some texts. Training goes on from there.
+
+- Kept neurons and their new weights: the reconstruction of a layer's output from some of its channels by He, Zhang &
+  Sun, "Channel Pruning for Accelerating Very Deep Neural Networks" (2017), equation 1.
+- Which ones: the next is always the one that explains most of what is left; Chen, Billings & Luo, "Orthogonal least
+  squares methods and their application to non-linear system identification" (1989).
+
+Notation used for tensor shapes: F neurons of a block, M that are kept, H columns of its output.
+"""
+
+import copy
+from collections.abc import Iterable
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from metasearch.compress.student import with_transformer
+from metasearch.encoders._compressed import backbone_config, layers_of
+from metasearch.encoders._limits import check_feed_forward
+from metasearch.encoders.base import Encoder
+from metasearch.errors import DataError
+from metasearch.seeding import stream
+
+TEXTS = 4000
+"""As many texts choose the neurons; of more, so many are drawn."""
+
+_BATCH = 64
+_RIDGE = 1e-4
+"""Added to the variances, as a part of their mean: neurons that never fire, or always alike, stay solvable."""
+
+
+def narrow(encoder: Encoder, feed_forward: int, texts: Iterable[str], seed: int = 0) -> Encoder:
+    """Return an encoder whose layers have narrower feed-forward blocks; all else is as it was.
+
+    The architecture stays that of the library: what comes out is a stock model.
+
+    Args:
+        encoder: of a kind in `metasearch.encoders._compressed.BACKBONES`, not compressed; stays as it is.
+        feed_forward: neurons M that each block keeps.
+        texts: in languages that the encoder knows; what it does with them decides. `TEXTS` of them are used.
+        seed: of the choice among texts.
+
+    Raises:
+        EncoderError: the encoder is of another kind, or compressed already.
+        ConfigError: there are no more than so many neurons.
+        DataError: there are no texts.
+    """
+    source = encoder.model[0].auto_model
+    config = narrowed(source.config, feed_forward)
+    moments = _moments(encoder, _drawn(texts, seed))
+    made = copy.deepcopy(source)
+    made.config = config
+    for layer, seen in zip(layers_of(made).layer, moments, strict=True):
+        into, out = _block(layer)
+        weight, bias = out.weight.detach().double(), out.bias.detach().double()
+        kept, new = reconstruct(seen.covariance.to(weight.device), weight, feed_forward)
+        mean = seen.mean.to(weight.device)
+        _set(into, into.weight.detach()[kept], into.bias.detach()[kept])
+        _set(out, new.to(out.weight.dtype), (bias + weight @ mean - new @ mean[kept]).to(out.bias.dtype))
+    return Encoder(with_transformer(encoder.model, made), f"{encoder.name}-f{feed_forward}", encoder.max_length)
+
+
+def narrowed(config: Any, feed_forward: int) -> Any:
+    """Return the configuration of a model with narrower feed-forward blocks; raises as `narrow` does."""
+    changed = backbone_config(config)
+    name = "hidden_dim" if changed.model_type == "distilbert" else "intermediate_size"
+    check_feed_forward(feed_forward, getattr(changed, name))
+    setattr(changed, name, feed_forward)
+    return changed
+
+
+def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Choose channels, and the weights with which they give what all of them gave.
+
+    Args:
+        covariance: C of the channels, `(F, F)`.
+        weight: W `(H, F)`, which reads them.
+        count: M of them to keep.
+
+    Returns:
+        Their numbers `(M,)`, ascending, and W' `(H, M)`, which minimises tr((W − W'P)·C·(W − W'P)ᵀ) for the matrix P
+        that picks them, C having the ridge on its diagonal.
+    """
+    ridge = _RIDGE * covariance.diagonal().mean()
+    whole = covariance + ridge * torch.eye(len(covariance)).to(covariance)
+    left, read = whole.clone(), weight @ whole  # what the chosen ones do not explain, of C and of W·C
+    chosen: list[int] = []
+    for _ in range(count):
+        gain = read.square().sum(0) / left.diagonal()
+        gain[chosen] = -1
+        best = int(gain.argmax())
+        chosen.append(best)
+        root = left[best, best].sqrt()
+        column, share = left[:, best] / root, read[:, best] / root
+        left.addr_(column, column, alpha=-1)
+        read.addr_(share, column, alpha=-1)
+    kept = torch.tensor(sorted(chosen), device=covariance.device)
+    rows = whole[kept]
+    return kept, torch.linalg.solve(rows[:, kept], rows @ weight.T).T
+
+
+class _Moments:
+    """Mean and covariance over tokens of the values of a block's neurons.
+
+    Values are counted from the mean of the first ones: neurons vary far less than they are high, and the difference of
+    two large sums would have nothing but rounding in it.
+    """
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self._origin: Tensor | None = None
+        self._first = self._second = torch.zeros(())
+
+    def add(self, values: Tensor) -> None:
+        """Count values `(tokens, F)`."""
+        if self._origin is None:
+            self._origin = values.mean(0)
+        moved = values - self._origin
+        self.tokens += len(values)
+        self._first = self._first + moved.sum(0, dtype=torch.float64)
+        self._second = self._second + (moved.T @ moved).double()
+
+    @property
+    def mean(self) -> Tensor:
+        """Of the values, `(F,)`."""
+        assert self._origin is not None
+        return self._origin.double() + self._first / self.tokens
+
+    @property
+    def covariance(self) -> Tensor:
+        """Of the values, `(F, F)`."""
+        mean = self._first / self.tokens
+        return self._second / self.tokens - torch.outer(mean, mean)
+
+
+def _moments(encoder: Encoder, texts: list[str]) -> list[_Moments]:
+    """Return the moments of each layer's neurons over the tokens of texts, padding left out."""
+    blocks = [_block(layer)[1] for layer in layers_of(encoder.model[0].auto_model).layer]
+    moments = [_Moments() for _ in blocks]
+    kept = torch.ones(0, dtype=torch.bool)
+    with ExitStack() as hooks, torch.no_grad():
+        for block, seen in zip(blocks, moments, strict=True):
+            handle = block.register_forward_pre_hook(lambda _, values, seen=seen: seen.add(values[0][kept]))
+            hooks.callback(handle.remove)
+        texts = sorted(texts, key=dict(zip(texts, encoder.lengths(texts, "text"), strict=True)).__getitem__)
+        for start in range(0, len(texts), _BATCH):
+            features = encoder.features(texts[start : start + _BATCH], "text")
+            kept = features["attention_mask"].bool()
+            encoder.embedder(features)
+    return moments
+
+
+def _drawn(texts: Iterable[str], seed: int) -> list[str]:
+    distinct = list(dict.fromkeys(texts))
+    if not distinct:
+        raise DataError("there are no texts that could choose the neurons of feed-forward blocks")
+    if len(distinct) <= TEXTS:
+        return distinct
+    return [distinct[i] for i in stream(seed, "narrowing").choice(len(distinct), TEXTS, replace=False)]
+
+
+def _block(layer: nn.Module) -> tuple[nn.Linear, nn.Linear]:
+    """Return the linear maps into and out of the neurons of a layer."""
+    parts: Any = layer
+    return (parts.ffn.lin1, parts.ffn.lin2) if hasattr(parts, "ffn") else (parts.intermediate.dense, parts.output.dense)
+
+
+def _set(linear: nn.Linear, weight: Tensor, bias: Tensor) -> None:
+    linear.weight, linear.bias = nn.Parameter(weight.contiguous()), nn.Parameter(bias)
+    linear.out_features, linear.in_features = weight.shape
