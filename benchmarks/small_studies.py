@@ -13,6 +13,7 @@ questions that give the dev score, as the paper does; `budget.dev_holdout` keeps
 """
 
 import json
+import signal
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
@@ -143,6 +144,8 @@ def _shown(value: float | None) -> str:
 
 
 def _begin(threads: int) -> None:
+    # Ctrl-C reaches all processes; the first one says what there is to say.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     torch.set_num_threads(threads)
     keep_memory()
 

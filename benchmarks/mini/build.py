@@ -229,7 +229,9 @@ def _first_lines(folder: Path, output: Path, count: int) -> None:
 def main(data: Path, output: Path, smoke: bool, **options: object) -> None:
     """Rebuild metasearch-mini."""
     settings = Settings(str(data.resolve()), **options)  # type: ignore[arg-type]
-    changed = [f"--{name} {value}" for name, value in options.items() if value != getattr(Settings, name)]
+    # Where targets lie changes nothing of what is made.
+    asked = {name: value for name, value in options.items() if name != "targets"}
+    changed = [f"--{name} {value}" for name, value in asked.items() if value != getattr(Settings, name)]
     command = " ".join(["python benchmarks/mini/build.py --data ~/data -o runs/mini", *changed, *["--smoke"] * smoke])
     try:
         made = build(settings.smoke() if smoke else settings, output, command)
