@@ -76,6 +76,12 @@ def test_one_neuron_more_never_makes_it_worse(seed, count):
     assert after <= before * (1 + 1e-9)
 
 
+def test_neurons_that_never_change_leave_no_weight_undefined():
+    kept, new = reconstruct(torch.zeros(5, 5, dtype=torch.float64), drawn(0, neurons=5)[1], 2)
+    assert len(kept) == 2
+    assert new.isfinite().all()
+
+
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_nothing_is_lost_where_neurons_say_the_same_twice(kind):
     encoder = make(kind)

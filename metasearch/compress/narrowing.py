@@ -57,11 +57,10 @@ def narrow(encoder: Encoder, feed_forward: int, texts: Iterable[str], seed: int 
     made.config = config
     for layer, seen in zip(layers_of(made).layer, moments, strict=True):
         into, out = _block(layer)
-        weight, bias = out.weight.detach().double(), out.bias.detach().double()
-        kept, new = reconstruct(seen.covariance.to(weight.device), weight, feed_forward)
-        mean = seen.mean.to(weight.device)
+        weight, bias = (values.detach().cpu().double() for values in (out.weight, out.bias))
+        kept, new = reconstruct(seen.covariance, weight, feed_forward)
         _set(into, into.weight.detach()[kept], into.bias.detach()[kept])
-        _set(out, new.to(out.weight.dtype), (bias + weight @ mean - new @ mean[kept]).to(out.bias.dtype))
+        _set(out, new, bias + weight @ seen.mean - new @ seen.mean[kept])
     return Encoder(with_transformer(encoder.model, made), f"{encoder.name}-f{feed_forward}", encoder.max_length)
 
 
@@ -78,15 +77,15 @@ def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor,
     """Choose channels, and the weights with which they give what all of them gave.
 
     Args:
-        covariance: C of the channels, `(F, F)`.
-        weight: W `(H, F)`, which reads them.
+        covariance: C of the channels, `(F, F)`, float64.
+        weight: W `(H, F)`, which reads them, float64.
         count: M of them to keep.
 
     Returns:
         Their numbers `(M,)`, ascending, and W' `(H, M)`, which minimises tr((W − W'P)·C·(W − W'P)ᵀ) for the matrix P
         that picks them, C having the ridge on its diagonal.
     """
-    ridge = _RIDGE * covariance.diagonal().mean()
+    ridge = (_RIDGE * covariance.diagonal().mean()).clamp(min=torch.finfo(covariance.dtype).tiny)
     whole = covariance + ridge * torch.eye(len(covariance)).to(covariance)
     left, read = whole.clone(), weight @ whole  # what the chosen ones do not explain, of C and of W·C
     chosen: list[int] = []
@@ -99,7 +98,7 @@ def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor,
         column, share = left[:, best] / root, read[:, best] / root
         left.addr_(column, column, alpha=-1)
         read.addr_(share, column, alpha=-1)
-    kept = torch.tensor(sorted(chosen), device=covariance.device)
+    kept = torch.tensor(sorted(chosen))
     rows = whole[kept]
     return kept, torch.linalg.solve(rows[:, kept], rows @ weight.T).T
 
@@ -122,14 +121,15 @@ class _Moments:
             self._origin = values.mean(0)
         moved = values - self._origin
         self.tokens += len(values)
-        self._first = self._first + moved.sum(0, dtype=torch.float64)
-        self._second = self._second + (moved.T @ moved).double()
+        # Not every device has float64.
+        self._first = self._first + moved.cpu().double().sum(0)
+        self._second = self._second + (moved.T @ moved).cpu().double()
 
     @property
     def mean(self) -> Tensor:
         """Of the values, `(F,)`."""
         assert self._origin is not None
-        return self._origin.double() + self._first / self.tokens
+        return self._origin.cpu().double() + self._first / self.tokens
 
     @property
     def covariance(self) -> Tensor:
@@ -171,5 +171,5 @@ def _block(layer: nn.Module) -> tuple[nn.Linear, nn.Linear]:
 
 
 def _set(linear: nn.Linear, weight: Tensor, bias: Tensor) -> None:
-    linear.weight, linear.bias = nn.Parameter(weight.contiguous()), nn.Parameter(bias)
+    linear.weight, linear.bias = (nn.Parameter(new.to(linear.weight).contiguous()) for new in (weight, bias))
     linear.out_features, linear.in_features = weight.shape
