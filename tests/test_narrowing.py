@@ -145,6 +145,26 @@ def test_mean_and_covariance_are_exact_however_high_the_values_are(seed, height)
     torch.testing.assert_close(moments.mean, values.float().double().mean(0), rtol=1e-5, atol=1e-5)
 
 
+def test_its_modules_share_one_configuration_as_packing_needs():
+    narrower = narrow(make("bert"), 8, TEXTS)
+    transformer = narrower.model[0].auto_model
+    assert {id(module.config) for module in transformer.modules() if hasattr(module, "config")} == {
+        id(transformer.config)
+    }
+
+
+def test_dropout_has_no_part_in_the_choice():
+    encoder, training = make("bert"), make("bert")
+    for module in training.embedder.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.5
+    training.embedder.train()
+    assert narrow(training, 8, TEXTS).encode(TEXTS, "text") == pytest.approx(
+        narrow(encoder, 8, TEXTS).encode(TEXTS, "text")
+    )
+    assert training.embedder.training
+
+
 def test_padding_says_nothing():
     encoder, texts = make("bert"), ["the key", "the key is under the mat of the old house"]
     together = narrowing._moments(encoder, texts)
@@ -167,6 +187,10 @@ def test_a_compressed_encoder_and_no_texts_are_refused():
         narrow(make_student(make("bert"), bottleneck=4), 8, TEXTS)
     with pytest.raises(DataError, match="no texts"):
         narrow(make("bert"), 8, [])
+    damaged = make("bert")
+    damaged.model[0].auto_model.encoder.layer[2].intermediate.dense.bias.data[3] = float("nan")
+    with pytest.raises(EncoderError, match="bert: a layer gives values that are not finite"):
+        narrow(damaged, 8, TEXTS)
 
 
 @pytest.fixture(scope="module")

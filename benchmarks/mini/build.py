@@ -56,7 +56,7 @@ class Settings:
         lines: lines of each file that are used, the first ones; 0 uses all.
         targets: folder of the teacher's vectors, which several builds may share; None keeps them in the build.
         steps: of each stage, at most; None leaves it to the recipe.
-        device: where the distillation runs.
+        device: where the teacher and its students run.
         precision: of its forward passes.
         compare: whether the teacher is scored, too.
         tasks: what the encoder is scored on.
@@ -109,7 +109,7 @@ def plan(settings: Settings, out: Path) -> Iterator[Step]:
     narrow, assistant, run = out / "narrow", out / "assistant", out / "distill"
     yield Step(narrow, lambda: metasearch(
         "compress", TEACHER[1], "--feed-forward", settings.feed_forward, "--texts", english, "--seed", settings.seed,
-        "-o", narrow))  # fmt: skip
+        "--device", settings.device, "-o", narrow))  # fmt: skip
     yield Step(assistant, lambda: metasearch(
         "tokenizer", corpus, "--size", settings.vocabulary, "--lowercase", "--encoder", narrow,
         "--seed", settings.seed, "-o", assistant))  # fmt: skip
@@ -160,7 +160,7 @@ def _begin(settings: Settings, out: Path) -> None:
     if path.exists():
         before = json.loads(path.read_text(encoding="utf-8"))
         for key, value in now.items():
-            if before.get(key) != value:
+            if key != "targets" and before.get(key) != value:
                 raise ConfigError(
                     f"{out}: begun with {key} {before.get(key)}, not {value}; choose another folder with -o"
                 )

@@ -13,6 +13,7 @@ from metasearch.compress.plan import Plan
 from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes, with_other
 from metasearch.compress.student import make_student
 from metasearch.compress.texts import read_texts
+from metasearch.encoders._compressed import CompressedConfig
 from metasearch.encoders._stored import StoredConfig, write_stored
 from metasearch.encoders.base import Encoder
 from metasearch.errors import ConfigError, EncoderError
@@ -31,10 +32,11 @@ def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
     """
     plan.check()
     claim(folder)
-    before = encoder_sizes(encoder)
-    student = _trimmed(encoder, plan.trim)
+    _check_fit(encoder.model[0].auto_model.config, plan)
+    before, student = encoder_sizes(encoder), encoder
     if plan.feed_forward is not None:
         student = narrow(student, plan.feed_forward, read_texts(plan.texts), plan.seed)
+    student = _trimmed(student, plan.trim)
     if plan.shrinks:
         student = make_student(student, plan.bottleneck, plan.recurrent, plan.repeats, plan.initial, plan.seed)
     write(student, folder)
@@ -114,6 +116,14 @@ def write(encoder: Encoder, folder: Path) -> None:
     """Write an encoder with the lengths it was published with; `RunFolderError` when that fails."""
     with whole(folder) as partial:
         encoder.model.save_pretrained(str(partial), create_model_card=False)
+
+
+def _check_fit(config: Any, plan: Plan) -> None:
+    """Raise what does not fit a configuration before there is work for it."""
+    if plan.feed_forward is not None:
+        config = narrowed(config, plan.feed_forward)
+    if plan.shrinks:
+        CompressedConfig(backbone=config, bottleneck=plan.bottleneck, recurrent=plan.recurrent, repeats=plan.repeats)
 
 
 def _trimmed(encoder: Encoder, paths: Sequence[Path]) -> Encoder:

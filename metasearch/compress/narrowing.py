@@ -1,7 +1,8 @@
 """Makes the feed-forward blocks of an encoder narrower: few of their neurons stay, and take over what the others did.
 
 A block computes W·h + b from the values h of its neurons. Some of them are kept, and W' and b' are such that W'·h' + b'
-comes as near to it as can be, in the mean of squares over the tokens of some texts. Training goes on from there.
+comes as near to it as can be, in the mean of squares over the tokens of some texts, each layer as if the others were
+whole. Training goes on from there.
 
 - Kept neurons and their new weights: the reconstruction of a layer's output from some of its channels by He, Zhang &
   Sun, "Channel Pruning for Accelerating Very Deep Neural Networks" (2017), equation 1.
@@ -23,11 +24,11 @@ from metasearch.compress.student import with_transformer
 from metasearch.encoders._compressed import backbone_config, layers_of
 from metasearch.encoders._limits import check_feed_forward
 from metasearch.encoders.base import Encoder
-from metasearch.errors import DataError
+from metasearch.errors import DataError, EncoderError
 from metasearch.seeding import stream
 
 TEXTS = 4000
-"""As many texts choose the neurons; of more, so many are drawn."""
+"""At most so many texts are used; of more, a random part."""
 
 _BATCH = 64
 _RIDGE = 1e-4
@@ -42,23 +43,27 @@ def narrow(encoder: Encoder, feed_forward: int, texts: Iterable[str], seed: int 
     Args:
         encoder: of a kind in `metasearch.encoders._compressed.BACKBONES`, not compressed; stays as it is.
         feed_forward: neurons M that each block keeps.
-        texts: in languages that the encoder knows; what it does with them decides. `TEXTS` of them are used.
+        texts: in languages that the encoder knows; what it does with them decides. `TEXTS` of them are used at most.
         seed: of the choice among texts.
 
     Raises:
-        EncoderError: the encoder is of another kind, or compressed already.
-        ConfigError: there are no more than so many neurons.
+        EncoderError: the encoder is of another kind, compressed already, or gives values that are not finite.
+        ConfigError: `feed_forward` is below 1, or not below the neurons that there are.
         DataError: there are no texts.
     """
     source = encoder.model[0].auto_model
-    config = narrowed(source.config, feed_forward)
+    name = _neurons(source.config, feed_forward)
     moments = _moments(encoder, _drawn(texts, seed))
     made = copy.deepcopy(source)
-    made.config = config
+    # Its modules share this object; a new one they would not hear of.
+    setattr(made.config, name, feed_forward)
     for layer, seen in zip(layers_of(made).layer, moments, strict=True):
         into, out = _block(layer)
         weight, bias = (values.detach().cpu().double() for values in (out.weight, out.bias))
-        kept, new = reconstruct(seen.covariance, weight, feed_forward)
+        covariance = seen.covariance
+        if not covariance.isfinite().all():
+            raise EncoderError(f"{encoder.name}: a layer gives values that are not finite; its weights may be damaged")
+        kept, new = reconstruct(covariance, weight, feed_forward)
         _set(into, into.weight.detach()[kept], into.bias.detach()[kept])
         _set(out, new, bias + weight @ seen.mean - new @ seen.mean[kept])
     return Encoder(with_transformer(encoder.model, made), f"{encoder.name}-f{feed_forward}", encoder.max_length)
@@ -67,10 +72,15 @@ def narrow(encoder: Encoder, feed_forward: int, texts: Iterable[str], seed: int 
 def narrowed(config: Any, feed_forward: int) -> Any:
     """Return the configuration of a model with narrower feed-forward blocks; raises as `narrow` does."""
     changed = backbone_config(config)
-    name = "hidden_dim" if changed.model_type == "distilbert" else "intermediate_size"
-    check_feed_forward(feed_forward, getattr(changed, name))
-    setattr(changed, name, feed_forward)
+    setattr(changed, _neurons(changed, feed_forward), feed_forward)
     return changed
+
+
+def _neurons(config: Any, feed_forward: int) -> str:
+    """Return what a configuration calls the number of neurons, which must be above the wanted one."""
+    name = "hidden_dim" if backbone_config(config).model_type == "distilbert" else "intermediate_size"
+    check_feed_forward(feed_forward, getattr(config, name))
+    return name
 
 
 def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -90,11 +100,12 @@ def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor,
     left, read = whole.clone(), weight @ whole  # what the chosen ones do not explain, of C and of W·C
     chosen: list[int] = []
     for _ in range(count):
-        gain = read.square().sum(0) / left.diagonal()
+        alone = left.diagonal().clamp(min=ridge)  # below it by rounding only
+        gain = read.square().sum(0) / alone
         gain[chosen] = -1
         best = int(gain.argmax())
         chosen.append(best)
-        root = left[best, best].sqrt()
+        root = alone[best].sqrt()
         column, share = left[:, best] / root, read[:, best] / root
         left.addr_(column, column, alpha=-1)
         read.addr_(share, column, alpha=-1)
@@ -106,7 +117,7 @@ def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor,
 class _Moments:
     """Mean and covariance over tokens of the values of a block's neurons.
 
-    Values are counted from the mean of the first ones: neurons vary far less than they are high, and the difference of
+    Values are counted from the mean of the first ones: where neurons vary less than they are high, the difference of
     two large sums would have nothing but rounding in it.
     """
 
@@ -144,6 +155,8 @@ def _moments(encoder: Encoder, texts: list[str]) -> list[_Moments]:
     moments = [_Moments() for _ in blocks]
     kept = torch.ones(0, dtype=torch.bool)
     with ExitStack() as hooks, torch.no_grad():
+        hooks.callback(encoder.embedder.train, encoder.embedder.training)
+        encoder.embedder.eval()
         for block, seen in zip(blocks, moments, strict=True):
             handle = block.register_forward_pre_hook(lambda _, values, seen=seen: seen.add(values[0][kept]))
             hooks.callback(handle.remove)
