@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from _legible import legible
 from _outcome import RESULTS
 from _paper import ALL_ARMS, MAIN_ARMS
 from _study import beside_the_paper, keep, options, run
@@ -31,6 +32,7 @@ from _study import beside_the_paper, keep, options, run
     help="Rows of Table 1, or every mode of MAML and two of fine-tuning besides.",
 )
 @options
+@legible
 def main(task: str, arms: str, encoder: str, results: Path | None, **scale: Any) -> None:
     """Run the study, print ours beside the paper's figures, and keep what came out."""
     chosen = (MAIN_ARMS if arms == "main" else ALL_ARMS)[task]

@@ -25,6 +25,7 @@ import click
 import torch
 
 from _grid import AXES, Point, fitting, points
+from _legible import legible
 from metasearch import jobs, run
 from metasearch.catalog import load_benchmark
 from metasearch.cli._settings import kept_data, kept_encoder
@@ -191,6 +192,7 @@ def _keep(row: Row, path: Path) -> None:
 @click.option("--data", help="Folder of the task's files or a parent of it.")
 @click.option("--results", type=click.Path(path_type=Path), default=RESULTS, help="File that rows are appended to.")
 @click.option("--table", "only_table", is_flag=True, help="Run nothing; print what is there.")
+@legible
 def main(
     task: str, encoder: str, arms: tuple[str, ...], results: Path, processes: int, only_table: bool, **scale: Any
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from _legible import legible
 from _outcome import RESULTS
 from _paper import LAREQA
 from _study import beside_the_paper, keep, options, run
@@ -20,6 +21,7 @@ ARMS = tuple((learner, mode) for learner, mode in LAREQA if mode is not None)
 
 @click.command()
 @options
+@legible
 def main(encoder: str, results: Path | None, **scale: Any) -> None:
     """Run the study on LAReQA, print ours beside the paper's figures, and keep what came out."""
     study = run("lareqa", ARMS, encoder, **scale)

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from _studies import Made, write_study
 from metasearch.data.library import Library
+from metasearch.errors import DataError
 from metasearch.results.compare import compare
 from metasearch.results.read import read_study
 
@@ -164,3 +165,13 @@ def test_modes_are_listed_from_best_to_worst(rows, tables):
     listed = sorted([(ours, "trans"), (theirs, "mixt")], reverse=True)
     expected = ", ".join(f"{mode} {100 * value:.1f}" for value, mode in listed)
     assert f"| {expected} | trans 57.2, mixt 55.8 |" in tables.modes_table(rows)
+
+
+@pytest.mark.parametrize("script", ["main_table", "small_studies"])
+def test_what_is_wrong_is_one_line_and_has_the_exit_code_of_the_command_line(script, tmp_path):
+    arguments = ["--task", "lareqa", "--encoder", "tiny", "--data", str(tmp_path / "nowhere")]
+    more = ["-o", tmp_path / "study"] if script == "main_table" else ["--learner", "maml:trans"]
+    found = CliRunner().invoke(importlib.import_module(script).main, [*arguments, *map(str, more)])
+    assert found.exit_code == DataError.exit_code
+    assert found.stderr.startswith("Error: ")
+    assert str(tmp_path / "nowhere") in found.stderr
