@@ -121,6 +121,20 @@ def all_rows(path: Path) -> list[Row]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
 
 
+def of_encoder(rows: list[Row], task: str, encoder: str, fingerprint: str | None = None) -> list[Row]:
+    """Return the rows of a task with an encoder; other encoders may have had its name, such as `mini`, before.
+
+    Args:
+        rows: to choose from.
+        task: of the rows.
+        encoder: as it was named.
+        fingerprint: of its weights and tokens; by default that of the last row with this task and name.
+    """
+    own = [row for row in rows if (row["task"], row["encoder"]) == (task, encoder)]
+    wanted = fingerprint or (own[-1]["fingerprint"] if own else None)
+    return [row for row in own if row["fingerprint"] == wanted]
+
+
 def table(rows: list[Row]) -> str:
     """Return a table of points, the best first, scores on dev times 100."""
     ordered = sorted(rows, key=lambda row: (row["learner"], row["mode"], -(row["best"] if row["best"] else -1.0)))
@@ -199,12 +213,15 @@ def main(
     """Run what is left of the points of each learner, and print them, the best on dev first."""
     if not arms and not only_table:
         raise click.UsageError("--learner is missing, such as --learner maml:trans")
+    fingerprint = None
     for arm in () if only_table else arms:
         learner, _, mode = arm.partition(":")
         if not mode:
             raise click.UsageError(f"--learner {arm}: expected a name and its mode, such as maml:trans")
-        run_all(*prepared(task, encoder, learner, mode, **scale), processes, results)
-    rows = [row for row in all_rows(results) if (row["task"], row["encoder"]) == (task, encoder)]
+        found, setting, folder = prepared(task, encoder, learner, mode, **scale)
+        run_all(found, setting, folder, processes, results)
+        fingerprint = setting.fingerprint
+    rows = of_encoder(all_rows(results), task, encoder, fingerprint)
     click.echo(table([row for row in rows if not arms or f"{row['learner']}:{row['mode']}" in arms]))
 
 

@@ -107,6 +107,14 @@ def test_points_are_trained_once_scored_on_dev_alone_and_listed_best_first(tmp_p
     assert len(path.read_text(encoding="utf-8").splitlines()) == 3
 
 
+def test_rows_of_another_encoder_that_had_the_same_name_are_not_listed(studies):
+    rows = [{"task": "demo", "encoder": "mini", "fingerprint": f} for f in ("old", "new", "old", "new")]
+    other = [{"task": "demo", "encoder": "tiny", "fingerprint": "t"}, {"task": "stsb", "encoder": "mini"}]
+    assert studies.of_encoder([*rows, *other], "demo", "mini") == rows[1::2]
+    assert studies.of_encoder([*rows, *other], "demo", "mini", "old") == rows[0::2]
+    assert studies.of_encoder(other, "demo", "mini") == []
+
+
 def _dev():
     return importlib.import_module("metasearch.catalog").load_benchmark("demo").split.dev
 
