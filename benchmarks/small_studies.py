@@ -12,7 +12,6 @@ as they come; a point that is there is not run again. By default the recipe draw
 questions that give the dev score, as the paper does; `budget.dev_holdout` keeps some apart for the score.
 """
 
-import json
 import signal
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -24,6 +23,7 @@ from typing import Any
 import click
 import torch
 
+from _dev_rows import Row, all_rows, of_encoder, shown, table
 from _grid import AXES, Point, fitting, points
 from _legible import legible
 from metasearch import jobs, run
@@ -33,11 +33,9 @@ from metasearch.data.library import Library
 from metasearch.engine.machine import keep_memory
 from metasearch.engine.run_folder import versions
 from metasearch.errors import Interrupted, NonFiniteError
-from metasearch.evaluation.report import markdown
 from metasearch.study.runner import threads_of
 
 RESULTS = Path(__file__).parent / "results" / "small_studies.jsonl"
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -116,48 +114,6 @@ def measured(point: Point, setting: Setting, folder: str | None) -> Row:
     }
 
 
-def all_rows(path: Path) -> list[Row]:
-    """Return the rows of a results file, none where it is not there yet."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
-
-
-def of_encoder(rows: list[Row], task: str, encoder: str, fingerprint: str | None = None) -> list[Row]:
-    """Return the rows of a task with an encoder; other encoders may have had its name, such as `mini`, before.
-
-    Args:
-        rows: to choose from.
-        task: of the rows.
-        encoder: as it was named.
-        fingerprint: of its weights and tokens; by default that of the last row with this task and name.
-    """
-    own = [row for row in rows if (row["task"], row["encoder"]) == (task, encoder)]
-    wanted = fingerprint or (own[-1]["fingerprint"] if own else None)
-    return [row for row in own if row["fingerprint"] == wanted]
-
-
-def table(rows: list[Row]) -> str:
-    """Return a table of points, the best first, scores on dev times 100."""
-    ordered = sorted(rows, key=lambda row: (row["learner"], row["mode"], -(row["best"] if row["best"] else -1.0)))
-    lines = [
-        [
-            f"{row['learner']} ({row['mode']})", row["axis"], ", ".join(row["changes"]) or "none",
-            _shown(row["zero_shot"]), _shown(row["best"]), _gain(row), f"{row['best_step'] or ''}",
-            f"{row['max_steps']}", f"{row['fold']}", f"{row['seconds']:.0f}", row["error"] or "",
-        ]
-        for row in ordered
-    ]  # fmt: skip
-    heads = ["learner", "axis", "changes", "zero-shot", "best", "gain", "at step", "of", "fold", "s", "error"]
-    return markdown(heads, lines, left=3)
-
-
-def _gain(row: Row) -> str:
-    return f"{100 * (row['best'] - row['zero_shot']):+.2f}" if row["best"] is not None else ""
-
-
-def _shown(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.2f}"
-
-
 def _begin(threads: int) -> None:
     # Ctrl-C reaches all processes; the first one says what there is to say.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -187,7 +143,7 @@ def run_all(found: list[Point], setting: Setting, folder: str | None, processes:
 
 def _keep(row: Row, path: Path) -> None:
     jobs.append_rows(path, [row])
-    said = row["error"] or f"{_shown(row['best'])} at step {row['best_step']}"
+    said = row["error"] or f"{shown(row['best'])} at step {row['best_step']}"
     click.echo(f"{row['learner']} {', '.join(row['changes']) or 'base'}: {said}, {row['seconds']:.0f} s", err=True)
 
 
