@@ -98,6 +98,28 @@ def test_an_event_that_was_cut_off_is_left_out_and_the_next_one_stands_on_a_line
     line = b'{"step": 2}\n'
     path.write_bytes(path.read_bytes()[: -len(line)] + line[:kept])
     before = [{"step": 1}, {"step": 2}][: 2 if kept == len(line) - 1 else 1]  # whole but for the end of the line
-    assert files.events() == before
-    files.log({"step": 3})
-    assert files.events() == [*before, {"step": 3}]
+    again = RunFolder(tmp_path / "run")
+    assert again.events() == before
+    again.log({"step": 3})
+    assert path.read_text() == "".join(json.dumps(event) + "\n" for event in [*before, {"step": 3}])
+
+
+@pytest.mark.parametrize(("goes_on_with", "kept"), [({"step": 0, "dev": 0.5}, 0), ({"step": 2}, 2), ({"step": 3}, 4)])
+def test_steps_that_a_crash_left_behind_the_checkpoint_are_logged_once(tmp_path, goes_on_with, kept):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    told = [{"step": 0, "dev": 0.5}, {"step": 1}, {"step": 2}, {"step": 2, "dev": 0.6}, {"step": 3}]
+    for event in told:
+        files.log(event)
+    again = RunFolder(tmp_path / "run")
+    for event in (goes_on_with, {"step": 9, "dev": 0.7}, {"step": 9}):
+        again.log(event)
+    assert again.events() == [*told[:kept], goes_on_with, {"step": 9, "dev": 0.7}, {"step": 9}]
+
+
+@pytest.mark.parametrize("line", ["3", "[]", '{"phase": "mono"}', '{"step": "2"}', '{"step": null}'])
+def test_a_line_of_a_log_that_is_no_event_is_left_out(tmp_path, line):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    (tmp_path / "run" / "log.jsonl").write_text(f'{line}\n{{"step": 1}}\n')
+    assert files.events() == [{"step": 1}]
+    files.log({"step": 2})
+    assert files.events() == [{"step": 1}, {"step": 2}]

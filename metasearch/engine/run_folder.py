@@ -13,7 +13,6 @@ Results and report appear whole or not at all.
 """
 
 import json
-import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from metasearch.engine.trainer import Listener
 from metasearch.errors import RunFolderError
 from metasearch.files import held, write_whole
 from metasearch.results.kept import kept_at
+from metasearch.results.log import read_events
 
 _LIBRARIES = ("torch", "transformers", "sentence-transformers", "learn2learn", "numpy")
 
@@ -51,6 +51,7 @@ class RunFolder:
         self.report = path / "report.md"
         self._results = path / "results.jsonl"
         self._log = path / "log.jsonl"
+        self._goes_on = False
         self.checkpoints = CheckpointStore(path)
 
     @classmethod
@@ -114,25 +115,24 @@ class RunFolder:
             raise RunFolderError(f"{self.model} cannot be written: {error}") from error
 
     def log(self, event: Mapping[str, Any]) -> None:
-        """Append an event to `log.jsonl`, on a line of its own, also behind one that a crash has cut off."""
+        """Append an event, which has a step, to `log.jsonl`.
+
+        A crash leaves events of steps that no checkpoint has. The first event after it tells where the run goes on:
+        what the log has of that step and later ones is dropped, as it comes again.
+        """
+        if not self._goes_on:
+            kept = [earlier for earlier in self.events() if earlier["step"] < event["step"]]
+            write_whole(self._log, "".join(json.dumps(earlier) + "\n" for earlier in kept))
+            self._goes_on = True
         try:
-            with self._log.open("ab+") as file:
-                if file.tell():
-                    file.seek(-1, os.SEEK_END)
-                cut = file.read(1) not in (b"", b"\n")
-                file.write(b"\n" * cut + json.dumps(event).encode() + b"\n")
+            with self._log.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(event) + "\n")
         except OSError as error:
             raise RunFolderError(f"{self._log} cannot be written: {error.strerror}") from None
 
     def events(self) -> list[dict[str, Any]]:
-        """Return the events of `log.jsonl`, in their order; a line that a crash has cut off is left out."""
-        found: list[dict[str, Any]] = []
-        for line in self._log.read_bytes().splitlines() if self._log.is_file() else ():
-            try:
-                found.append(json.loads(line))
-            except ValueError:
-                continue
-        return found
+        """Return the events of `log.jsonl`, in their order; what a crash has cut off is left out."""
+        return read_events(self._log)
 
     def add_results(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add scores to `results.jsonl`, all of them or none."""

@@ -1,6 +1,5 @@
 """Scores of several arms on several folds with several seeds, as they were read back."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -10,6 +9,7 @@ from typing import Any
 from metasearch.errors import ConfigError, nearest
 from metasearch.results.arms import Arm
 from metasearch.results.kept import Kept, kept_at, load
+from metasearch.results.log import read_events
 
 Row = Mapping[str, Any]
 MEAN = "mean"
@@ -36,16 +36,8 @@ class Run:
     facts: Mapping[str, Any]
 
     def events(self) -> list[dict[str, Any]]:
-        """Return the outer steps and dev scores of the log; of a step that a crash repeated, the last."""
-        found: dict[tuple[str, int], dict[str, Any]] = {}
-        log = self.path / "log.jsonl"
-        for line in log.read_bytes().splitlines() if log.is_file() else ():
-            try:
-                event = json.loads(line)
-                found["dev" if "dev" in event else "step", int(event["step"])] = event
-            except (ValueError, KeyError, TypeError):
-                continue  # a line that a crash has cut off
-        return [found[key] for key in sorted(found, key=lambda key: key[1])]
+        """Return the outer steps and dev scores of the log."""
+        return read_events(self.path / "log.jsonl")
 
 
 @dataclass(frozen=True, eq=False)

@@ -95,8 +95,6 @@ def _go(study: StudyFolder, cell: Cell, stored: Stored, reports: Reports) -> Non
         with files.held():
             score(cell.config, files)
         return
-    if not files.checkpoints.folder.is_dir():
-        (path / "log.jsonl").unlink(missing_ok=True)  # of steps that no checkpoint has
     recipe = cell.config.recipe
     if cell.origin is not None:
         # With a part of dev held out, the dev score is on that part alone.
