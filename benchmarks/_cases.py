@@ -13,13 +13,13 @@ from _memory import MIB
 from _rows import Row, row
 from _runners import RAISED, Job, Race, race, weigh
 from _shapes import SCALES, Setting, encoder_of
-from metasearch.catalog import load_distillation
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
-from metasearch.config import MaxLength
-from metasearch.distillation.sources import texts_of as texts_of_pair
-from metasearch.encoders.base import Encoder
-from metasearch.run import load_encoder
-from metasearch.seeding import stream
+from metasearch.encoders.encoder import Encoder
+from metasearch.jobs.compose import load_encoder
+from metasearch.jobs.distill.sources import texts_of as texts_of_pair
+from metasearch.spec.library import load_distillation
+from metasearch.spec.recipe import MaxLength
+from metasearch.spec.seeding import stream
 
 MOST_STEPS = 5
 """Inner steps of which the memory is compared with that of one."""

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from metasearch.evaluation.report import markdown
+from metasearch.runs.markdown import markdown
 
 Row = dict[str, Any]
 

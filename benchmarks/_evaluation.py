@@ -24,13 +24,12 @@ from numpy.typing import NDArray
 
 from _peer import Seconds, clock
 from _rows import row
-from metasearch.catalog import load_benchmark
+from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import MetasearchError
 from metasearch.evaluation.retrieval import POOLS, evaluate_retrieval
-from metasearch.evaluation.scores import Pool
-from metasearch.metrics import Measure
-from metasearch.seeding import stream
+from metasearch.spec.measure import Measure, Pool
+from metasearch.spec.seeding import stream
 
 MEASURES = (Measure("map", 20), Measure("map"))
 TARGET = 100.0

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from metasearch import registry, run
-from metasearch.catalog import choose_recipe
-from metasearch.config import Recipe
-from metasearch.data.task import Kind
 from metasearch.errors import ConfigError, nearest
-from metasearch.results.arms import digest, settings_of
+from metasearch.jobs import compose
+from metasearch.spec import registry
+from metasearch.spec.library import choose_recipe
+from metasearch.spec.recipe import Recipe
+from metasearch.spec.task import Kind
+from metasearch.study.arms import digest, settings_of
 
 AXES: Mapping[str, tuple[str, ...]] = {
     "outer-lr": ("outer.lr=1e-5", "outer.lr=3e-5", "outer.lr=1e-4", "outer.lr=3e-4"),
@@ -87,7 +88,7 @@ def points(
     found: dict[str, Point] = {}
     for axis, chosen in [("base", ()), *changes]:
         flat = tuple(setting for value in chosen for setting in value.split())
-        recipe = run.resolved(choose_recipe(mode, encoder, learner, None, [*base, *flat]))
+        recipe = compose.resolved(choose_recipe(mode, encoder, learner, None, [*base, *flat]))
         point = Point(axis, flat, recipe)
         found.setdefault(point.key(), point)
     return list(found.values())

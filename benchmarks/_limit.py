@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from metasearch.config import Recipe
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.spec.recipe import Recipe
 
 FORWARD_AND_BACKWARD = 3
 """Units of a forward pass: the backward pass has two products for each one of the forward pass."""

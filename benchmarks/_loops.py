@@ -14,16 +14,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from _shapes import Setting
-from metasearch.config import Role
-from metasearch.encoders.base import Encoder, Features
-from metasearch.engine.schedule import Phase, Schedule
-from metasearch.engine.trainer import Trainer
+from metasearch.encoders.encoder import Encoder, Features
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.fast import Fast
-from metasearch.learners._learn2learn import _MAML as MAML
-from metasearch.learners._sets import Prepared
-from metasearch.losses.triplet import triplet_loss
-from metasearch.run import Silent, make_learner
+from metasearch.jobs.compose import make_learner
+from metasearch.learners.inner_loop import _MAML as MAML
+from metasearch.learners.losses.triplet import triplet_loss
+from metasearch.learners.sets import Prepared
+from metasearch.runs.listener import Silent
+from metasearch.spec.recipe import Role
+from metasearch.training.schedule import Phase, Schedule
+from metasearch.training.trainer import Trainer
 
 Towers = tuple[Features, Features, Features]
 """Questions, positives and negatives of a set, each padded to the limit of its role."""

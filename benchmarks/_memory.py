@@ -5,7 +5,7 @@ import platform
 import sys
 from pathlib import Path
 
-from metasearch.engine.machine import peak_memory
+from metasearch.training.machine import peak_memory
 
 MIB = 2**20
 

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from _paper import MAIN_ARMS
-from metasearch.data.library import Library
-from metasearch.data.task import Task
 from metasearch.errors import ConfigError
-from metasearch.results.arms import Arm, digest, settings_of
-from metasearch.results.bias import Bias, bias_of, mean
-from metasearch.results.compare import Compared, Comparison, compare, over_folds
-from metasearch.results.paired import by_fold, pair
-from metasearch.results.resampled import difference, figures
-from metasearch.results.study import Study
-from metasearch.statistics import bootstrap
-from metasearch.statistics.holm import holm
-from metasearch.statistics.paired import paired_test
+from metasearch.spec.library import Library
+from metasearch.spec.task import Task
+from metasearch.study.arms import Arm, digest, settings_of
+from metasearch.study.bias import Bias, bias_of, mean
+from metasearch.study.compare import Compared, Comparison, compare, over_folds
+from metasearch.study.paired import by_fold, pair
+from metasearch.study.resampled import difference, figures
+from metasearch.study.statistics import bootstrap
+from metasearch.study.statistics.holm import holm
+from metasearch.study.statistics.paired import paired_test
+from metasearch.study.study import Study
 
 RESULTS = Path(__file__).parent / "results"
 Row = dict[str, Any]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from metasearch.engine.machine import used
+from metasearch.training.machine import used
 
 Row = dict[str, Any]
 

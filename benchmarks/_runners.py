@@ -21,7 +21,7 @@ from _loops import Loop, Ours, Peer, as_the_authors
 from _memory import MIB, peak, reset_peak
 from _peer import Seconds, clock
 from _shapes import Setting, texts_of
-from metasearch.engine import machine
+from metasearch.training import machine
 
 RAISED = "+malloc"
 """At the end of the name of a way: with the allocator thresholds that our training raises."""

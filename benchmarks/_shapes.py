@@ -17,14 +17,16 @@ import torch
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaModel
 
-from metasearch.catalog import load_benchmark, load_recipe, samplers
 from metasearch.compress.vocabulary import train_tokenizer
-from metasearch.config import Recipe
-from metasearch.data.arrangement import Arrangement
-from metasearch.encoders._checkpoint import quiet
-from metasearch.encoders.base import Encoder
+from metasearch.data.benchmark import load_benchmark
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.open import quiet
 from metasearch.episodes.episode import Episode
-from metasearch.run import load_encoder, resolved
+from metasearch.episodes.of_benchmark import samplers
+from metasearch.jobs.compose import load_encoder, resolved
+from metasearch.spec.arrangement import Arrangement
+from metasearch.spec.library import load_recipe
+from metasearch.spec.recipe import Recipe
 
 SPECIAL = 4
 """The first ids, `<s>`, `<pad>`, `</s>` and `<unk>`, stay where they are."""

@@ -11,11 +11,11 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Pooling
 
 from metasearch.compress.student import make_student, with_transformer
-from metasearch.data.corpus.read import read_corpus
-from metasearch.data.corpus.settings import CorpusSettings
+from metasearch.data.parallel.read import read_corpus
 from metasearch.data.translation import Translation
-from metasearch.encoders.base import Encoder
-from metasearch.seeding import stream
+from metasearch.encoders.encoder import Encoder
+from metasearch.spec.corpus import CorpusSettings
+from metasearch.spec.seeding import stream
 
 SHAPES = ("compressed", "large-table", "narrow-table")
 LINES = 3000

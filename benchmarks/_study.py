@@ -8,13 +8,13 @@ import click
 
 from _outcome import outcome
 from _paper import ENCODER, TABLE
-from metasearch import jobs
 from metasearch.cli._cells import watching
 from metasearch.cli.crossval import configure
-from metasearch.evaluation.report import markdown
+from metasearch.jobs import train
+from metasearch.jobs.crossval.runner import crossval
 from metasearch.reports.means import What, by_language
-from metasearch.results.study import Study
-from metasearch.study.runner import crossval
+from metasearch.runs.markdown import markdown
+from metasearch.study.study import Study
 
 Arm = tuple[str, str]
 """Learner and transfer mode."""
@@ -81,7 +81,7 @@ def run(
 
 def keep(study: Study, encoder: str, path: Path) -> None:
     """Append a row of each arm to the results of a benchmark."""
-    jobs.append_rows(path, outcome(study, encoder))
+    train.append_rows(path, outcome(study, encoder))
 
 
 def beside_the_paper(study: Study, task: str, encoder: str, arms: Sequence[Arm]) -> str:

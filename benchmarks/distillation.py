@@ -14,10 +14,10 @@ from pathlib import Path
 
 import click
 
-from metasearch import jobs
-from metasearch.distillation.config import DistillConfig
-from metasearch.engine.run_folder import RunFolder
-from metasearch.evaluation.report import markdown
+from metasearch.jobs import train
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.markdown import markdown
+from metasearch.spec.distill_run import DistillConfig
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "distillation.jsonl"
@@ -72,7 +72,7 @@ def main(
                 metasearch("distill", "--recipe", recipe, *flags, *common, "-o", str(folder))
             rows = RunFolder.open(folder, DistillConfig)[0].results()
             own = [{"study": name, "steps": steps, **row} for row in rows if row["language"] == "mean"]
-            jobs.append_rows(RESULTS, own)
+            train.append_rows(RESULTS, own)
     click.echo(means([name for name in STUDIES if (output / name / "report.md").exists()], output))
 
 

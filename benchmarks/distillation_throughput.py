@@ -38,22 +38,23 @@ import torch
 from _peer import WAYS as OF_PEER
 from _peer import Rounds, Seconds, clock, peers_of
 from _students import SCALES, SHAPES, read_pairs, student_of
-from metasearch import jobs
-from metasearch.catalog import load_distillation
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
-from metasearch.config import Engine, MaxLength
-from metasearch.data.stages import Stage
 from metasearch.data.translation import Translation
-from metasearch.distillation.sources import Source, texts_of
-from metasearch.distillation.stage import learner_of
-from metasearch.encoders._targets import TargetStore
-from metasearch.encoders.base import Encoder
-from metasearch.engine.schedule import Phase, Schedule
-from metasearch.engine.trainer import Listener, Trainer
+from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.batches import Batches
-from metasearch.evaluation.report import markdown
-from metasearch.run import Silent, load_encoder, with_engine
-from metasearch.seeding import stream
+from metasearch.jobs import train
+from metasearch.jobs.compose import load_encoder, with_engine
+from metasearch.jobs.distill.kept_vectors import TargetStore
+from metasearch.jobs.distill.sources import Source, texts_of
+from metasearch.jobs.distill.stage import learner_of
+from metasearch.runs.listener import Listener, Silent
+from metasearch.runs.markdown import markdown
+from metasearch.spec.library import load_distillation
+from metasearch.spec.recipe import Engine, MaxLength
+from metasearch.spec.seeding import stream
+from metasearch.spec.stages import Stage
+from metasearch.training.schedule import Phase, Schedule
+from metasearch.training.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results" / "distillation_throughput.jsonl"
 STAGES = ("student", "contrast")
@@ -199,7 +200,7 @@ def main(
                 for epochs in (stage.budget.epochs, 1)
                 for row in rows_of(*found, steps * size.batch, epochs)
             ]
-            jobs.append_rows(output, rows)
+            train.append_rows(output, rows)
             shown += [[str(row[key]) for key in SHOWN] for row in rows]
     click.echo(markdown(list(SHOWN), shown, left=4))
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import click
 
-from metasearch import jobs
-from metasearch.catalog import choose_recipe
 from metasearch.cli._progress import Shown
-from metasearch.config import RunConfig
+from metasearch.jobs import train
+from metasearch.spec.library import choose_recipe
+from metasearch.spec.recipe import RunConfig
 
 RESULTS = Path(__file__).parent / "results" / "main_job.jsonl"
 STUDIES = {
@@ -48,9 +48,9 @@ def main(task: str, encoder: str, data: str | None, episodes: int, fold: int, se
             data=data,
         )
         with Shown(learner) as shown:
-            results.append(jobs.train(config, output / learner, shown))
-    report, rows = jobs.side_by_side(output, results)
-    jobs.append_rows(RESULTS, [{"episodes": episodes, **row} for row in rows if row["language"] == "mean"])
+            results.append(train.train(config, output / learner, shown))
+    report, rows = train.side_by_side(output, results)
+    train.append_rows(RESULTS, [{"episodes": episodes, **row} for row in rows if row["language"] == "mean"])
     click.echo(report)
 
 

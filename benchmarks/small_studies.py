@@ -26,14 +26,14 @@ import torch
 from _dev_rows import Row, all_rows, of_encoder, shown, table
 from _grid import AXES, Point, fitting, points
 from _legible import legible
-from metasearch import jobs, run
-from metasearch.catalog import load_benchmark
 from metasearch.cli._settings import kept_data, kept_encoder
-from metasearch.data.library import Library
-from metasearch.engine.machine import keep_memory
-from metasearch.engine.run_folder import versions
+from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import Interrupted, NonFiniteError
-from metasearch.study.runner import threads_of
+from metasearch.jobs import compose, train
+from metasearch.jobs.crossval.runner import threads_of
+from metasearch.runs.folder import versions
+from metasearch.spec.library import Library
+from metasearch.training.machine import keep_memory
 
 RESULTS = Path(__file__).parent / "results" / "small_studies.jsonl"
 
@@ -85,11 +85,13 @@ def measured(point: Point, setting: Setting, folder: str | None) -> Row:
         Interrupted: it was asked to stop; there is no row of a part.
     """
     benchmark = load_benchmark(setting.task, setting.mode, setting.fold, folder)
-    encoder = run.load_encoder(kept_encoder(setting.encoder), benchmark.task.max_length, "cpu", setting.seed)
-    learner, curve, began = run.make_learner(point.recipe, encoder), Curve(), time.monotonic()
+    encoder = compose.load_encoder(kept_encoder(setting.encoder), benchmark.task.max_length, "cpu", setting.seed)
+    learner, curve, began = compose.make_learner(point.recipe, encoder), Curve(), time.monotonic()
     error = None
     try:
-        how = run.fit(learner, benchmark, point.recipe, seed=setting.seed, max_steps=setting.max_steps, listener=curve)
+        how = compose.fit(
+            learner, benchmark, point.recipe, seed=setting.seed, max_steps=setting.max_steps, listener=curve
+        )
         if how.reason == "interrupted":
             raise Interrupted("stopped; the points that are done are kept. The same command goes on")
     except NonFiniteError as problem:
@@ -142,7 +144,7 @@ def run_all(found: list[Point], setting: Setting, folder: str | None, processes:
 
 
 def _keep(row: Row, path: Path) -> None:
-    jobs.append_rows(path, [row])
+    train.append_rows(path, [row])
     said = row["error"] or f"{shown(row['best'])} at step {row['best_step']}"
     click.echo(f"{row['learner']} {', '.join(row['changes']) or 'base'}: {said}, {row['seconds']:.0f} s", err=True)
 
@@ -203,8 +205,8 @@ def prepared(
     found = points(mode, encoder, learner, named, [*pace, *base], declared.kind, crossed)
     benchmark = load_benchmark(task, mode, fold, folder)
     for point in found:
-        run.check_fit(point.recipe, benchmark, "fp32")
-    own = run.load_encoder(kept_encoder(encoder), declared.max_length, "cpu", seed).fingerprint
+        compose.check_fit(point.recipe, benchmark, "fp32")
+    own = compose.load_encoder(kept_encoder(encoder), declared.max_length, "cpu", seed).fingerprint
     return found, Setting(task, mode, encoder, own, benchmark.data.fingerprint, fold, seed, max_steps), folder
 
 

@@ -16,7 +16,7 @@ import click
 
 from _outcome import RESULTS
 from _paper import MAIN_ARMS, TABLE
-from metasearch.evaluation.report import markdown
+from metasearch.runs.markdown import markdown
 
 Row = Mapping[str, Any]
 NONE = "–"

@@ -29,8 +29,8 @@ from _rows import Row, where
 from _runners import RAISED
 from _shapes import SCALES
 from distillation_throughput import WAYS as OF_DISTILLATION
-from metasearch import jobs
-from metasearch.evaluation.report import markdown
+from metasearch.jobs import train
+from metasearch.runs.markdown import markdown
 
 RESULTS = Path(__file__).parent / "results" / "throughput.jsonl"
 SHAPES = tuple(SCALES["full"].shapes)
@@ -76,7 +76,7 @@ def main(
             )
             for case in cases:
                 rows = [{**found, **where()} for found in CASES[case](session)]
-                jobs.append_rows(output, rows)
+                train.append_rows(output, rows)
                 shown += rows
     click.echo(markdown(list(SHOWN), [[_cell(row[key]) for key in SHOWN] for row in shown], left=3))
 

@@ -18,37 +18,38 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from metasearch.catalog import Benchmark, load_benchmark, load_distillation, load_recipe
     from metasearch.compress.student import make_student
-    from metasearch.config import Recipe
-    from metasearch.distillation.config import DistillConfig
-    from metasearch.distillation.job import distill
-    from metasearch.encoders.base import Encoder
+    from metasearch.data.benchmark import Benchmark, load_benchmark
+    from metasearch.encoders.encoder import Encoder
     from metasearch.errors import MetasearchError
     from metasearch.evaluation.evaluate import evaluate
-    from metasearch.results.compare import compare
-    from metasearch.results.read import read_study
-    from metasearch.run import fit, load_encoder, make_learner
-    from metasearch.study.runner import crossval
+    from metasearch.jobs.compose import fit, load_encoder, make_learner
+    from metasearch.jobs.crossval.runner import crossval
+    from metasearch.jobs.distill.job import distill
+    from metasearch.spec.distill_run import DistillConfig
+    from metasearch.spec.library import load_distillation, load_recipe
+    from metasearch.spec.recipe import Recipe
+    from metasearch.study.compare import compare
+    from metasearch.study.read import read_study
 
 _HOME = {
-    "Benchmark": "catalog",
-    "DistillConfig": "distillation.config",
-    "Encoder": "encoders.base",
+    "Benchmark": "data.benchmark",
+    "DistillConfig": "spec.distill_run",
+    "Encoder": "encoders.encoder",
     "MetasearchError": "errors",
-    "Recipe": "config",
-    "compare": "results.compare",
-    "crossval": "study.runner",
-    "distill": "distillation.job",
+    "Recipe": "spec.recipe",
+    "compare": "study.compare",
+    "crossval": "jobs.crossval.runner",
+    "distill": "jobs.distill.job",
     "evaluate": "evaluation.evaluate",
-    "fit": "run",
-    "load_benchmark": "catalog",
-    "load_distillation": "catalog",
-    "load_encoder": "run",
-    "load_recipe": "catalog",
-    "make_learner": "run",
+    "fit": "jobs.compose",
+    "load_benchmark": "data.benchmark",
+    "load_distillation": "spec.library",
+    "load_encoder": "jobs.compose",
+    "load_recipe": "spec.library",
+    "make_learner": "jobs.compose",
     "make_student": "compress.student",
-    "read_study": "results.read",
+    "read_study": "study.read",
 }
 
 __all__ = [

@@ -6,7 +6,7 @@ from typing import Any
 from _published import ORDERINGS, Ordering
 from _score import TESTS, Figure
 
-from metasearch.evaluation.report import markdown
+from metasearch.runs.markdown import markdown
 
 Row = dict[str, Any]
 Figures = Mapping[str, Mapping[str, Figure]]

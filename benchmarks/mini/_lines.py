@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from metasearch.data.corpus.files import find
-from metasearch.data.corpus.settings import CorpusSettings
 from metasearch.data.packed import exact_text
+from metasearch.data.parallel.files import find
 from metasearch.errors import DataError
+from metasearch.spec.corpus import CorpusSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,17 +17,17 @@ from _arms import ARMS, Places, Steps, flags_of
 from _score import benchmarks, opened
 
 from metasearch.cli.distill import command, configure
-from metasearch.config import Role
-from metasearch.distillation.checks import resolved
-from metasearch.distillation.config import DistillConfig
-from metasearch.distillation.roles import Roles
-from metasearch.distillation.stage import run_stage
-from metasearch.encoders.base import Encoder
-from metasearch.engine.machine import keep_memory
-from metasearch.engine.run_folder import RunFolder
+from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
-from metasearch.evaluation.report import markdown
-from metasearch.study.measure import texts as texts_of
+from metasearch.jobs.crossval.measure import texts as texts_of
+from metasearch.jobs.distill.checks import resolved
+from metasearch.jobs.distill.roles import Roles
+from metasearch.jobs.distill.stage import run_stage
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.markdown import markdown
+from metasearch.spec.distill_run import DistillConfig
+from metasearch.spec.recipe import Role
+from metasearch.training.machine import keep_memory
 
 MEASURED = 16
 """Steps of each kind of stage; the first is not timed."""

@@ -10,7 +10,7 @@ import torch
 from _peer import Seconds, clock
 from metasearch.data.records import Data
 from metasearch.data.translations import TranslationData
-from metasearch.run import load_encoder
+from metasearch.jobs.compose import load_encoder
 
 SENTENCES = 2000
 BATCH = 64

@@ -15,16 +15,16 @@ import numpy as np
 from _published import CROSS, MONO
 from numpy.typing import NDArray
 
-from metasearch.catalog import Benchmark, load_benchmark
-from metasearch.encoders._stored import packed
-from metasearch.encoders.base import Encoder
-from metasearch.engine.run_folder import RunFolder
+from metasearch.data.benchmark import Benchmark, load_benchmark
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.int8 import packed
 from metasearch.errors import DataError
-from metasearch.results.kept import Cell, Kept, load
-from metasearch.run import load_encoder
-from metasearch.scoring import add_scores
-from metasearch.seeding import stream
-from metasearch.statistics import bootstrap, weighted
+from metasearch.jobs.compose import load_encoder
+from metasearch.jobs.scoring import add_scores
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.questions import Cell, Kept, load
+from metasearch.spec.seeding import stream
+from metasearch.study.statistics import bootstrap, weighted
 
 TASKS = ("tatoeba-11", "sts17", "lareqa-sentences")
 INCLUDE = str(Path(__file__).resolve().parents[1] / "tasks")

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from metasearch import registry
-from metasearch.data.library import Library
 from metasearch.data.locate import locate
 from metasearch.data.readers.base import csv_of, json_of, lines_of, text_of
 from metasearch.errors import DataError
+from metasearch.spec import registry
+from metasearch.spec.library import Library
 
 Placed = Iterator[tuple[str, str]]
 """Texts, each with the place where it stands."""

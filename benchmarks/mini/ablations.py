@@ -30,11 +30,11 @@ from _rates import rates, sentences_of
 from _score import figures
 
 from _rows import where
-from metasearch import jobs
-from metasearch.catalog import load_benchmark
-from metasearch.engine.run_folder import versions
+from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
-from metasearch.files import write_whole
+from metasearch.jobs import train
+from metasearch.runs.files import write_whole
+from metasearch.runs.folder import versions
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results" / "mini_ablations.jsonl"
@@ -201,7 +201,7 @@ def tables(names: Sequence[str], places: Places, resamples: int, facts: Row | No
     arms, orderings = arm_rows(got, known), ordering_rows(got)
     if facts is not None:
         stamp = {**facts, **where(), "versions": versions()}
-        jobs.append_rows(RESULTS, [{**row, **stamp} for row in (*arms, *orderings)])
+        train.append_rows(RESULTS, [{**row, **stamp} for row in (*arms, *orderings)])
     click.echo(arm_table(arms, {name: arm.said for name, arm in ARMS.items()}))
     click.echo("\n" + ordering_table(orderings))
 

@@ -31,10 +31,10 @@ import joined
 import overlap
 from _lines import read_lines, write_lines
 
-from metasearch.catalog import load_distillation
 from metasearch.cli._options import NewPath
 from metasearch.compress.output import whole
 from metasearch.errors import ConfigError, MetasearchError
+from metasearch.spec.library import load_distillation
 
 HERE = Path(__file__).parent
 RECIPE = "mini"

@@ -9,11 +9,11 @@ from typing import Any
 from _lines import read_lines
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from metasearch.data import taskfile
 from metasearch.errors import DataError, nearest
-from metasearch.evaluation.report import DIRECTIONS, by_direction, by_language, markdown
-from metasearch.evaluation.scores import MEAN
-from metasearch.run import load_encoder
+from metasearch.jobs.compose import load_encoder
+from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, markdown
+from metasearch.runs.rows import MEAN
+from metasearch.spec import yaml
 
 HERE = Path(__file__).parent
 NAME = "metasearch-mini"
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 def sources() -> dict[str, dict[str, str]]:
     """Return name, address, licence and attribution of each corpus that may be trained on."""
-    return taskfile.tree(HERE / "corpora" / "sources.yaml")
+    return yaml.tree(HERE / "corpora" / "sources.yaml")
 
 
 def require_licensed(corpora: Iterable[str], where: Path) -> None:
@@ -59,7 +59,7 @@ def render(corpus: Path, joined: Path, model: Path, scores: Sequence[Path], made
     template = Environment(loader=FileSystemLoader(HERE), undefined=StrictUndefined, autoescape=False)
     return (
         template.get_template("card.md.j2").render(
-            front=taskfile.dump(_front(languages)),
+            front=yaml.dump(_front(languages)),
             languages=languages,
             parameters=encoder.parameter_count,
             megabytes=sum(path.stat().st_size for path in model.rglob("*") if path.name != "README.md") / 1e6,

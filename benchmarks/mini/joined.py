@@ -20,10 +20,10 @@ from _lines import Line, read_lines, write_lines
 
 from metasearch.cli._options import NewPath
 from metasearch.compress.output import whole
-from metasearch.data.corpus.read import read_corpus
-from metasearch.data.corpus.settings import CorpusSettings
+from metasearch.data.parallel.read import read_corpus
 from metasearch.errors import DataError, MetasearchError
-from metasearch.seeding import stream
+from metasearch.spec.corpus import CorpusSettings
+from metasearch.spec.seeding import stream
 
 LONG = ("ntrex", "flores", "tico19")
 """Corpora of whole articles and long sentences; the others are single, short sentences."""

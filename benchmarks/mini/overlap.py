@@ -22,7 +22,7 @@ from _test_sets import TestSet, test_sets
 from metasearch.cli._options import NewPath
 from metasearch.compress.output import whole
 from metasearch.errors import MetasearchError
-from metasearch.evaluation.report import markdown
+from metasearch.runs.markdown import markdown
 
 LEAST = 25
 """Characters, after normalisation, from which a text that is a part of another one says something."""

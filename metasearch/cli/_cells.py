@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from metasearch.study.board import Board, Place, State, Watcher
+from metasearch.jobs.crossval.board import Board, Place, State, Watcher
 
 _EVERY_SECONDS = 60.0
 _STOPPING = "stopping, with checkpoints; Ctrl-C again kills what is at work"

@@ -1,7 +1,7 @@
 """Shows what a study would do and cost."""
 
 from metasearch.cli._cells import clock
-from metasearch.study.dry_run import Outlook
+from metasearch.jobs.crossval.dry_run import Outlook
 
 _GIB = 2**30
 _ROOMY = 0.8

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from metasearch import registry
 from metasearch.errors import ConfigError
+from metasearch.spec import registry
 
 
 def kept_encoder(name: str) -> str:

@@ -53,9 +53,9 @@ def command(
 
     claim_file(output)
 
-    from metasearch import augment
-    from metasearch.encoders._cross_encoder import load_cross_encoder
-    from metasearch.run import load_encoder
+    from metasearch.jobs.augment import augment
+    from metasearch.jobs.augment.cross_encoder import load_cross_encoder
+    from metasearch.jobs.compose import load_encoder
 
     known, excluded = augment.read_pairs(pairs), augment.read_pairs(exclude)
     loaded = load_encoder(encoder, device=device, trust_remote_code=trust_remote_code)

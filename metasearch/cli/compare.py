@@ -61,9 +61,9 @@ def command(
       metasearch compare studies/sts --measure spearman --json
     """
     from metasearch.reports import compared, formats
-    from metasearch.results.compare import compare
-    from metasearch.results.read import read_study
-    from metasearch.statistics.bootstrap import check
+    from metasearch.study.compare import compare
+    from metasearch.study.read import read_study
+    from metasearch.study.statistics.bootstrap import check
 
     check(level, resamples)  # reading takes longer
     study = read_study(paths, task, any_version)

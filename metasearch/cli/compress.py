@@ -83,13 +83,12 @@ def command(
         claim(output)
     chosen = Plan(**{**plan, **{name: tuple(text_files(plan[name])) for name in ("trim", "texts")}})
 
-    from metasearch import run
-    from metasearch.compress import job
+    from metasearch.jobs import compose, compress
 
-    found = job.bare_config(encoder) if sizes_only else None
+    found = compress.bare_config(encoder) if sizes_only else None
     if found is None:
-        found = run.load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
-    sizes = job.forecast(found, chosen) if output is None else job.compress(found, chosen, output)
+        found = compose.load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
+    sizes = compress.forecast(found, chosen) if output is None else compress.compress(found, chosen, output)
     click.echo(_json(*sizes, output) if as_json else _table(*sizes, output))
 
 
@@ -102,7 +101,7 @@ def _json(before: Any, after: Any, output: Path | None) -> str:
 
 def _table(before: Any, after: Any, output: Path | None) -> str:
     from metasearch.compress.sizes import RULE, mebibytes
-    from metasearch.evaluation.report import markdown
+    from metasearch.runs.markdown import markdown
 
     header = ["", *(f"{what} {when}" for what in ("weights", "MiB fp32", "MiB fp16") for when in ("before", "after"))]
     lines = []

@@ -9,8 +9,8 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import kept_data, kept_encoder, kept_folders, refuse_others
-from metasearch.default_encoder import default_encoder
 from metasearch.errors import CellsFailed, ConfigError, nearest
+from metasearch.spec.default_encoder import default_encoder
 
 LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 
@@ -86,7 +86,7 @@ def command(
 
 def _show_outlook(config: Any, folder: Path, jobs: int, as_json: bool) -> None:
     from metasearch.cli._outlook import shown, tree
-    from metasearch.study.dry_run import dry_run
+    from metasearch.jobs.crossval.dry_run import dry_run
 
     outlook = dry_run(config, folder, jobs)
     click.echo(json.dumps(tree(outlook)) if as_json else shown(outlook))
@@ -94,8 +94,8 @@ def _show_outlook(config: Any, folder: Path, jobs: int, as_json: bool) -> None:
 
 def _run(config: Any, folder: Path, jobs: int, as_json: bool, trust_remote_code: bool) -> None:
     from metasearch.cli._cells import watching
-    from metasearch.study.runner import crossval
-    from metasearch.study.summary import means
+    from metasearch.jobs.crossval.runner import crossval
+    from metasearch.jobs.crossval.summary import means
 
     report = folder / "report.md"
     try:
@@ -126,9 +126,9 @@ def configure(
     **rest: Any,
 ) -> Any:
     """Return the configuration of a study, every name in it checked."""
-    from metasearch.data.library import Library
-    from metasearch.study.config import StudyConfig
-    from metasearch.study.resolve import arms_of, folds_of
+    from metasearch.jobs.crossval.resolve import arms_of, folds_of
+    from metasearch.spec.library import Library
+    from metasearch.spec.study import StudyConfig
 
     declared = Library(include).task(task)
     stages = {key: rest.pop(key) for key in ("teacher", "assistant", "student", "corpus", "scored", "entailment")}
@@ -158,8 +158,8 @@ def _distillation(
     name: str, assignments: Sequence[str], stages: Mapping[str, Any], include: Sequence[str], config: Any
 ) -> Any:
     from metasearch.cli import distill
-    from metasearch.config import DEFAULT_ENGINE
-    from metasearch.distillation.checks import benchmarks_of, resolved
+    from metasearch.jobs.distill.checks import benchmarks_of, resolved
+    from metasearch.spec.recipe import DEFAULT_ENGINE
 
     shared = {key: getattr(config, key) for key in ("max_steps", "device", "precision", "trust_remote_code", "data")}
     shared["engine"] = config.engine or DEFAULT_ENGINE
@@ -186,7 +186,7 @@ def _seeds(written: str | None) -> list[int]:
 
 def _changes(assignments: Sequence[str], arms: Sequence[str]) -> dict[str, list[str]]:
     """Return assignments by the learner or recipe that they are for; those for all at the empty name."""
-    from metasearch.results.arms import ZERO_SHOT
+    from metasearch.spec.recipe import ZERO_SHOT
 
     names = [name for arm in arms if (name := arm.partition(":")[0].strip()) != ZERO_SHOT]
     found: dict[str, list[str]] = {}

@@ -27,12 +27,12 @@ BUDGET = ("meta_train=120", "meta_valid=40", "epochs=1", "eval_every=10", "patie
 @_options.as_json
 def command(task: str, encoder: str | None, output: Path | None, as_json: bool, **flags: Any) -> None:
     """Train fine-tune, MAML and MAML-Align on the embedded benchmark, and set them beside zero-shot in one table."""
-    from metasearch import jobs
     from metasearch.cli._progress import Shown
     from metasearch.cli._settings import fresh_folder
     from metasearch.cli.train import configure
-    from metasearch.data.library import Library
-    from metasearch.engine.machine import keep_memory
+    from metasearch.jobs import train
+    from metasearch.spec.library import Library
+    from metasearch.training.machine import keep_memory
 
     keep_memory()
     folder = output or fresh_folder(task)
@@ -49,8 +49,8 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
             include=(), **flags,
         )  # fmt: skip
         with Shown(learner) as shown:
-            results.append(jobs.train(config, folder / learner, shown))
-    report, rows = jobs.side_by_side(folder, results)
+            results.append(train.train(config, folder / learner, shown))
+    report, rows = train.side_by_side(folder, results)
     if as_json:
         click.echo(json.dumps({"run": str(folder), "results": rows}, ensure_ascii=False))
     else:

@@ -45,8 +45,8 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
       metasearch distill --resume runs/small
     """
     from metasearch.cli._progress import Shown
-    from metasearch.distillation import job
-    from metasearch.engine.machine import keep_memory
+    from metasearch.jobs.distill import job
+    from metasearch.training.machine import keep_memory
 
     keep_memory()
     if resume is not None:
@@ -63,8 +63,8 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
 
 def configure(recipe: str, stages: str | None, assignments: Sequence[str], include: Sequence[str], **rest: Any) -> Any:
     """Return the configuration of a distillation, every name in it checked and every path made absolute."""
-    from metasearch.data.library import Library, overrides
-    from metasearch.distillation.config import DistillConfig
+    from metasearch.spec.distill_run import DistillConfig
+    from metasearch.spec.library import Library, overrides
 
     library = Library(include)
     chosen = library.distillation(recipe, overrides(assignments))

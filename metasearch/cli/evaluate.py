@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
-from metasearch.default_encoder import default_encoder
 from metasearch.errors import ConfigError
+from metasearch.spec.default_encoder import default_encoder
 
 POOLS = ("multilingual", "bilingual", "monolingual")
 
@@ -61,8 +61,8 @@ def command(
       metasearch evaluate --task lareqa --encoder minilm --data ~/data --fold 0
       metasearch evaluate --task tatoeba --encoder minilm --data ~/data
     """
-    from metasearch import jobs
-    from metasearch.catalog import load_benchmark
+    from metasearch.data.benchmark import load_benchmark
+    from metasearch.jobs import train
 
     benchmark = load_benchmark(task, None, fold, data, include, fold_seed)
     if benchmark.task.kind != "retrieval" and tuple(pools) != POOLS[:1]:
@@ -70,17 +70,17 @@ def command(
         raise ConfigError(f"--pool is for retrieval; task '{task}' {does[benchmark.task.kind]}")
     benchmark.part(split)  # asked for before an encoder is loaded, since a task that is all test has no other part
     chosen = encoder or default_encoder(task, benchmark.task.encoder)
-    rows = jobs.evaluate_encoder(chosen, benchmark, split, pools, device, trust_remote_code)  # type: ignore[arg-type]
+    rows = train.evaluate_encoder(chosen, benchmark, split, pools, device, trust_remote_code)  # type: ignore[arg-type]
     if as_json:
         click.echo(json.dumps({"results": rows}, ensure_ascii=False))
     else:
         click.echo(_tables(rows, split, [str(measure) for measure in benchmark.measures]))
     if output is not None:
-        jobs.append_rows(output, rows)
+        train.append_rows(output, rows)
 
 
 def _tables(rows: Sequence[dict[str, Any]], split: str, measures: Sequence[str]) -> str:
-    from metasearch.evaluation.report import DIRECTIONS, by_direction, by_language, matrix, pool_means
+    from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, matrix, pool_means
 
     shown = dict.fromkeys(row["pool"] for row in rows)
     if set(shown) == set(DIRECTIONS):

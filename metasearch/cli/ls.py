@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from metasearch import registry
 from metasearch.cli import _options
-from metasearch.data.library import Library
 from metasearch.errors import ConfigError, nearest
+from metasearch.spec import registry
+from metasearch.spec.library import Library
 
 KINDS = ("tasks", "modes", "recipes", "distillations", "learners", "encoders")
 

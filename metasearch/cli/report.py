@@ -48,8 +48,8 @@ def command(
       metasearch report runs/small --task tatoeba -o reports/small
     """
     from metasearch.reports import build, formats
-    from metasearch.results.read import read_study
-    from metasearch.statistics.bootstrap import check
+    from metasearch.study.read import read_study
+    from metasearch.study.statistics.bootstrap import check
 
     check(level, resamples)  # what takes no time comes first
     build.refuse(output)

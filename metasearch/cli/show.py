@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import click
 
 from metasearch.cli import _options
-from metasearch.data import taskfile
-from metasearch.data.library import Library
 from metasearch.errors import ConfigError, nearest
+from metasearch.spec import yaml
+from metasearch.spec.library import Library
 
 KINDS = ("task", "mode", "recipe", "distillation")
 
@@ -42,7 +42,7 @@ def command(
         everything = [known for kind in KINDS for known in library.names(kind)]
         raise ConfigError(f"no task, mode, recipe or distillation '{name}'.{nearest(name, everything)}")
     found = getattr(library, kind)(name)
-    click.echo(taskfile.dump(found.model_dump(mode="json", exclude_none=kind != "distillation")))
+    click.echo(yaml.dump(found.model_dump(mode="json", exclude_none=kind != "distillation")))
     if mode is not None:
         if kind != "task":
             raise ConfigError(f"--mode goes with a task; '{name}' is a {kind}")
@@ -60,8 +60,10 @@ def _episode(
     seed: int,
     index: int,
 ) -> Iterator[str]:
-    from metasearch.catalog import choose_recipe, load_benchmark, samplers
+    from metasearch.data.benchmark import load_benchmark
     from metasearch.episodes.episode import Triplet
+    from metasearch.episodes.of_benchmark import samplers
+    from metasearch.spec.library import choose_recipe
 
     benchmark = load_benchmark(task, mode, fold, data, include)
     chosen = choose_recipe(mode, benchmark.task.encoder, None, recipe, (), include)

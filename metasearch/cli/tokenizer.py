@@ -74,9 +74,9 @@ def command(
     claim(output)
     files = text_files(texts)
 
-    from metasearch.compress import job
     from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
-    from metasearch.run import load_encoder
+    from metasearch.jobs import compress
+    from metasearch.jobs.compose import load_encoder
 
     old = None if encoder is None else load_encoder(encoder, seed=seed, trust_remote_code=trust_remote_code)
     tokenizer = train_tokenizer(read_texts(files), size, kind, lowercase, max_length or 512)
@@ -84,7 +84,7 @@ def command(
         with whole(output) as folder:
             tokenizer.save_pretrained(str(folder))
     else:
-        job.write(with_vocabulary(old, tokenizer, initial or "pieces", seed), output)
+        compress.write(with_vocabulary(old, tokenizer, initial or "pieces", seed), output)
     click.echo(_table(tokenizer, files))
     click.echo(f"\n{'tokenizer' if old is None else 'encoder'} of {len(tokenizer):,} tokens: {output}")
 
@@ -92,7 +92,7 @@ def command(
 def _table(tokenizer: Any, files: Sequence[Path]) -> str:
     from metasearch.compress.fertility import fertility
     from metasearch.compress.texts import read_file
-    from metasearch.evaluation.report import markdown
+    from metasearch.runs.markdown import markdown
 
     found = [(path, fertility(tokenizer, read_file(path))) for path in files]
     header = ["file", "tokens", "a word", "a character", "bytes"]

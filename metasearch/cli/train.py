@@ -9,8 +9,8 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import fresh_folder, kept_data, kept_encoder, kept_folders, refuse_others
-from metasearch.default_encoder import default_encoder
 from metasearch.errors import ConfigError
+from metasearch.spec.default_encoder import default_encoder
 
 
 @click.command("train", short_help="Meta-train an encoder; report against zero-shot.")
@@ -39,20 +39,20 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
       metasearch train --task lareqa --mode trans --encoder minilm --data ~/data --max-steps 90 -o runs/lareqa
       metasearch train --resume runs/lareqa
     """
-    from metasearch import jobs
     from metasearch.cli._progress import Shown
-    from metasearch.engine.machine import keep_memory
+    from metasearch.jobs import train
+    from metasearch.training.machine import keep_memory
 
     keep_memory()
     if resume is not None:
         refuse_others()
         with Shown(resume.name) as shown:
-            result = jobs.resume(resume, shown, flags["trust_remote_code"])
+            result = train.resume(resume, shown, flags["trust_remote_code"])
     else:
         config = configure(**flags)
         folder = output or fresh_folder(config.task, config.recipe.learner)
         with Shown(config.recipe.learner) as shown:
-            result = jobs.train(config, folder, shown)
+            result = train.train(config, folder, shown)
     if as_json:
         click.echo(json.dumps({"run": str(result.folder), "results": result.rows}, ensure_ascii=False))
     else:
@@ -71,10 +71,9 @@ def configure(
     **rest: Any,
 ) -> Any:
     """Return the configuration of a run, every name in it checked."""
-    from metasearch.catalog import choose_recipe
-    from metasearch.config import RunConfig
-    from metasearch.data.library import Library
-    from metasearch.data.task import require_training
+    from metasearch.spec.library import Library, choose_recipe
+    from metasearch.spec.recipe import RunConfig
+    from metasearch.spec.task import require_training
 
     library = Library(include)
     require_training(library.task(task))

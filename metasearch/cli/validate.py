@@ -17,7 +17,7 @@ def command(task: str, data: str | None, include: Sequence[str]) -> None:
     Example:
       metasearch validate demo
     """
-    from metasearch.validation import validate
+    from metasearch.jobs.validate import validate
 
     for line in validate(task, data, include):
         click.echo(f"ok  {line}")

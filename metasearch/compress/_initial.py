@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import PreTrainedTokenizerBase
 
-from metasearch.seeding import stream
+from metasearch.spec.seeding import stream
 
 Initial = Literal["pieces", "random"]
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.encoder import Encoder
 from metasearch.errors import EncoderError
 
 

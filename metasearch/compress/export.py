@@ -15,9 +15,9 @@ import torch
 from torch import nn
 
 from metasearch.compress.student import with_transformer
-from metasearch.encoders._compressed import CompressedModel, layers_of
-from metasearch.encoders._factorised import FactorisedEmbedding
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.compressed import CompressedModel, layers_of
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.factorised import FactorisedEmbedding
 
 
 def is_compressed(encoder: Encoder) -> bool:

@@ -21,11 +21,11 @@ import torch
 from torch import Tensor, nn
 
 from metasearch.compress.student import with_transformer
-from metasearch.encoders._compressed import backbone_config, layers_of
-from metasearch.encoders._limits import check_feed_forward
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.compressed import backbone_config, layers_of
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.limits import check_feed_forward
 from metasearch.errors import DataError, EncoderError
-from metasearch.seeding import stream
+from metasearch.spec.seeding import stream
 
 TEXTS = 4000
 """At most so many texts are used; of more, a random part."""
@@ -41,7 +41,7 @@ def narrow(encoder: Encoder, feed_forward: int, texts: Iterable[str], seed: int 
     The architecture stays that of the library: what comes out is a stock model.
 
     Args:
-        encoder: of a kind in `metasearch.encoders._compressed.BACKBONES`, not compressed; stays as it is.
+        encoder: of a kind in `metasearch.encoders.compressed.BACKBONES`, not compressed; stays as it is.
         feed_forward: neurons M that each block keeps.
         texts: in languages that the encoder knows; what it does with them decides. `TEXTS` of them are used at most.
         seed: of the choice among texts.

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from transformers import AutoModel
 
-from metasearch.encoders._compressed import CompressedConfig, CompressedModel, width_of
-from metasearch.encoders._limits import warn_if_wider
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.compressed import CompressedConfig, CompressedModel, width_of
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.limits import warn_if_wider
 from metasearch.errors import EncoderError
 
 COMPONENTS = ("words", "projection", "positions", "types", "LayerNorm", "layers", "pooler", "other")

@@ -11,12 +11,12 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 
 from metasearch.compress.plan import Initial, check_initial
-from metasearch.encoders._compressed import CompressedConfig, CompressedModel, width_of
-from metasearch.encoders._factorised import FactorisedEmbedding
-from metasearch.encoders._limits import warn_if_wider
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.compressed import CompressedConfig, CompressedModel, width_of
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.factorised import FactorisedEmbedding
+from metasearch.encoders.limits import warn_if_wider
 from metasearch.errors import ConfigError
-from metasearch.seeding import seed_of
+from metasearch.spec.seeding import seed_of
 
 
 def make_student(
@@ -33,7 +33,7 @@ def make_student(
     Pooling, further modules, prompts, tokenizer and lengths are the assistant's, too. The assistant stays as it is.
 
     Args:
-        assistant: of a kind in `metasearch.encoders._compressed.BACKBONES`.
+        assistant: of a kind in `metasearch.encoders.compressed.BACKBONES`.
         bottleneck: columns K of the word table's narrow factor; none leaves the table whole.
         recurrent: layers M to keep, the first of the assistant's L; none keeps all.
         repeats: how often they run; by default L/M times. 1 makes a student without recurrence.

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from metasearch.data.corpus.names import recognise
 from metasearch.data.packed import byte_lines
+from metasearch.data.parallel.names import recognise
 from metasearch.errors import DataError
 
 SUFFIXES = (".txt", ".tsv")

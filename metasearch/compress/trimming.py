@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from metasearch.compress._replace import padding_of, replaced, word_table
 from metasearch.compress._tokenizer_json import check_kind, cut, greedy, needed
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.encoder import Encoder
 from metasearch.errors import DataError, EncoderError
 
 _BATCH = 1000

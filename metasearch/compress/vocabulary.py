@@ -14,7 +14,7 @@ from metasearch.compress._initial import Initial, first_rows
 from metasearch.compress._replace import replaced, word_table
 from metasearch.compress._train_pieces import Kind
 from metasearch.compress.trimming import trim
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, DataError, nearest
 
 __all__ = ["BYTES", "Initial", "Kind", "train_tokenizer", "trim", "with_vocabulary"]

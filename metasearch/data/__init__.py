@@ -1,1 +1,1 @@
-"""What is searched and what is known about it: tasks, arrangements, records, folds and readers. Never imports torch."""
+"""What is searched and what is known about it: files become records and folds. Never imports torch."""

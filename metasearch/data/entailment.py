@@ -16,12 +16,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from metasearch.data.corpus.report import EXAMPLES, Report
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.packed import byte_lines, exact_text, kind_of
+from metasearch.data.parallel.damage import EXAMPLES, Report
 from metasearch.data.readers.base import csv_of
 from metasearch.errors import DataError, nearest
-from metasearch.seeding import stream
+from metasearch.spec.seeding import stream
 
 Label = Literal["contradiction", "entailment", "neutral"]
 LABELS: tuple[Label, ...] = ("contradiction", "entailment", "neutral")

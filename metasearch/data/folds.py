@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from metasearch.data.records import Data
-from metasearch.data.task import Folds
 from metasearch.errors import ConfigError, DataError
-from metasearch.seeding import stream
+from metasearch.spec.seeding import stream
+from metasearch.spec.task import Folds
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from metasearch.data.task import Task, data_beside
 from metasearch.errors import DataError
+from metasearch.spec.task import Task, data_beside
 
 VARIABLE = "METASEARCH_DATA"
 _DEPTH = 3

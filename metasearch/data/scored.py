@@ -15,7 +15,7 @@ from metasearch.data.packed import exact_text, kind_of
 from metasearch.data.readers.base import GOLD_MAX, csv_of, nonempty
 from metasearch.data.records import ScoredPair
 from metasearch.errors import ConfigError, DataError
-from metasearch.seeding import stream
+from metasearch.spec.seeding import stream
 
 Row = tuple[str, str, float]
 """Two sentences, and how alike they are from 0 to 1."""

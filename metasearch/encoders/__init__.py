@@ -4,5 +4,5 @@ Importing this package makes compressed and stored encoders known to transformer
 loads one.
 """
 
-from metasearch.encoders import _compressed as _compressed
-from metasearch.encoders import _stored as _stored
+from metasearch.encoders import compressed as compressed
+from metasearch.encoders import int8 as int8

@@ -6,10 +6,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metasearch.data.arrangement import Arrangement, Variant
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import DataError
-from metasearch.seeding import stream
+from metasearch.spec.arrangement import Arrangement, Variant
+from metasearch.spec.seeding import stream
 
 Order = NDArray[np.intp]
 

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config import Role
-from metasearch.data.arrangement import Arrangement, Variant
 from metasearch.data.records import Candidate, Question
+from metasearch.spec.arrangement import Arrangement, Variant
+from metasearch.spec.recipe import Role
 
 
 class Embed(Protocol):

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from metasearch.config import Episodes
-from metasearch.data.arrangement import Variant
 from metasearch.data.records import ScoredPair, SimilarityData
 from metasearch.episodes.episode import LabelledSet
 from metasearch.errors import ConfigError, DataError
+from metasearch.spec.arrangement import Variant
+from metasearch.spec.recipe import Episodes
 
 
 class PairSampler:

@@ -5,11 +5,11 @@ from typing import Protocol
 
 import numpy as np
 
-from metasearch.config import Episodes
-from metasearch.data.arrangement import Arrangement, Variant
-from metasearch.data.task import Phase
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.seeding import stream
+from metasearch.spec.arrangement import Arrangement, Variant
+from metasearch.spec.recipe import Episodes
+from metasearch.spec.seeding import stream
+from metasearch.spec.task import Phase
 
 
 class SetSampler(Protocol):

@@ -6,12 +6,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config import Episodes, Loss
-from metasearch.data.arrangement import Variant
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.episodes.episode import Embed, LabelledSet, Triplet
 from metasearch.episodes.negatives import choose, distances
 from metasearch.errors import ConfigError, DataError
+from metasearch.spec.arrangement import Variant
+from metasearch.spec.recipe import Episodes, Loss
 
 
 class TripletSampler:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.metrics import geometry
+from metasearch.evaluation.metrics import geometry
 
 COSINE = 0.98
 """Mean pairwise cosine above which vectors are one point. Random weights alone give up to 0.93, measured on 200
@@ -28,7 +28,7 @@ RANK_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Health:
-    """The shape of a set of sentence vectors; see `metasearch.metrics.geometry`.
+    """The shape of a set of sentence vectors; see `metasearch.evaluation.metrics.geometry`.
 
     Attributes:
         cosine: mean pairwise cosine.

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from metasearch.data.records import Data, RetrievalData, SimilarityData
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.encoder import Encoder
 from metasearch.evaluation.retrieval import evaluate_retrieval
-from metasearch.evaluation.scores import Evaluation, Pool
+from metasearch.evaluation.scores import Evaluation
 from metasearch.evaluation.similarity import evaluate_similarity
 from metasearch.evaluation.translation import evaluate_translation
-from metasearch.metrics import Measure
+from metasearch.spec.measure import Measure, Pool
 
 
 def evaluate(

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import NonFiniteError
-from metasearch.metrics.ranking import Indices, above, blocks, highest, members
-from metasearch.results.kept import Ranking, Text
+from metasearch.evaluation.metrics.ranking import Indices, above, blocks, highest, members
+from metasearch.runs.questions import Ranking, Text
 
 TOP = 20
 """How many of the highest ranked candidates are kept: as deep as mAP@20 looks."""

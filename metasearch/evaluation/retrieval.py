@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.records import Question, RetrievalData
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, DataError, nearest
+from metasearch.evaluation.metrics.average_precision import average_precisions
 from metasearch.evaluation.ranked import Relevant, ranking_of, search
-from metasearch.evaluation.scores import Evaluation, Pool, Score
-from metasearch.metrics import Measure
-from metasearch.metrics.average_precision import average_precisions
-from metasearch.results.kept import Cell, Kept
+from metasearch.evaluation.scores import Evaluation, Score
+from metasearch.runs.questions import Cell, Kept
+from metasearch.spec.measure import Measure, Pool
 
 POOLS: tuple[Pool, ...] = ("multilingual", "bilingual", "monolingual")
 

@@ -3,17 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from metasearch.errors import ConfigError, nearest
-from metasearch.results.kept import Kept
-
-Pool = Literal["multilingual", "bilingual", "monolingual", "pairs", "xx-en", "en-xx", "both"]
-"""What is ranked: candidates of all languages together, of one other language, or of the question's own; for
-similarity nothing; for translations the pivot language, from each other one (`xx-en`), or the other way round
-(`en-xx`), and the mean of both."""
-
-MEAN = "mean"
+from metasearch.runs.questions import Kept
+from metasearch.runs.rows import MEAN
+from metasearch.spec.measure import Pool
 
 
 @dataclass(frozen=True)

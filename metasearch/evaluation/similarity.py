@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.records import SimilarityData
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.encoder import Encoder
 from metasearch.errors import DataError, MetasearchError
+from metasearch.evaluation.metrics import correlation
 from metasearch.evaluation.scores import Evaluation, Score
-from metasearch.metrics import Measure, correlation
-from metasearch.results.kept import Cell, Kept
+from metasearch.runs.questions import Cell, Kept
+from metasearch.spec.measure import Measure
 
 
 def evaluate_similarity(encoder: Encoder, data: SimilarityData, measures: Sequence[Measure]) -> Evaluation:

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.translations import TranslationData
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.encoder import Encoder
 from metasearch.errors import DataError, MetasearchError
-from metasearch.evaluation.scores import Evaluation, Pool, Score
-from metasearch.metrics import Measure
-from metasearch.metrics.accuracy import hits
-from metasearch.results.kept import Cell, Kept
+from metasearch.evaluation.metrics.accuracy import hits
+from metasearch.evaluation.scores import Evaluation, Score
+from metasearch.runs.questions import Cell, Kept
+from metasearch.spec.measure import Measure, Pool
 
 
 def evaluate_translation(encoder: Encoder, data: TranslationData, measures: Sequence[Measure]) -> Evaluation:

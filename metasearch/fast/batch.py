@@ -8,11 +8,11 @@ from typing import Literal, TypeVar
 import torch
 from torch import Tensor, nn
 
-from metasearch.encoders._form import form_of
-from metasearch.encoders._layout import Group, Texts, lay_out
-from metasearch.encoders._network import Network
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.encoder import Encoder
+from metasearch.fast.form import form_of
+from metasearch.fast.layout import Group, Texts, lay_out
 from metasearch.fast.memory import capacity, kept
+from metasearch.fast.network import Network
 from metasearch.fast.transfer import Gradient, Objective, Way, Weights
 from metasearch.fast.workers import Workers
 

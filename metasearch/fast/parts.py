@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from metasearch.encoders._layout import Texts
-from metasearch.encoders._network import Network
-from metasearch.encoders.base import Embedder, Encoder, Output
+from metasearch.encoders.encoder import Embedder, Encoder, Output
 from metasearch.fast.batch import Fast, Sum
+from metasearch.fast.layout import Texts
+from metasearch.fast.network import Network
 from metasearch.fast.transfer import Gradient, Weights
 
 _WORTH = 256

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import torch
 
-from metasearch.encoders._network import Network
+from metasearch.fast.network import Network
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

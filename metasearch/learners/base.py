@@ -15,14 +15,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from metasearch.config import Declared, Loss
-from metasearch.encoders.base import Encoder, Output
+from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.fast import Fast, Parts
-from metasearch.learners._learn2learn import FastModel
-from metasearch.learners._meta_batch import MetaBatch
-from metasearch.learners._sets import Forward, Prepared, prepare, set_loss
-from metasearch.learners._targets import Targets, Wanted
+from metasearch.fast.meta_batch import MetaBatch
+from metasearch.learners.inner_loop import FastModel
+from metasearch.learners.sets import Forward, Prepared, prepare, set_loss
+from metasearch.learners.targets import Targets, Wanted
+from metasearch.spec.recipe import Declared, Loss
 
 
 @dataclass(frozen=True)

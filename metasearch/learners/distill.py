@@ -11,15 +11,15 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from metasearch.config import Declared, NonNegative, Rate
 from metasearch.data.translation import Translation
-from metasearch.encoders.base import Output
+from metasearch.encoders.encoder import Output
 from metasearch.episodes.episode import Episode
 from metasearch.errors import ConfigError
 from metasearch.fast import Fast
-from metasearch.learners._targets import Wanted
 from metasearch.learners.base import Learner, OuterLoss
-from metasearch.losses.distillation import Contrast, contrast, match
+from metasearch.learners.losses.distillation import Contrast, contrast, match
+from metasearch.learners.targets import Wanted
+from metasearch.spec.recipe import Declared, NonNegative, Rate
 
 
 class Distill(Learner):
@@ -33,7 +33,7 @@ class Distill(Learner):
                 the paper's stage 2, `tokens` the same at every token.
             target: what a translation is compared with: the frozen encoder's vector of the `source` text (equations 2
                 and 6), or of the translation's `own` (equations 3 and 4), which it must be able to read.
-            contrast: kind of the contrastive loss; see `metasearch.losses.distillation.contrast`.
+            contrast: kind of the contrastive loss; see `metasearch.learners.losses.distillation.contrast`.
             contrast_weight: of that loss against the squared error (equation 7 has 1).
             temperature: of `contrast: ce` and `infonce`.
             source_share: share of the pairs of a batch whose source the learner reads, too, spread evenly over it. An

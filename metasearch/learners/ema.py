@@ -19,14 +19,14 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from metasearch.config import Count, Declared, Loss, Positive
 from metasearch.data.translation import Translation
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
 from metasearch.errors import ConfigError
 from metasearch.fast import Fast, Parts
 from metasearch.learners.base import Learner, OuterLoss
-from metasearch.losses.distillation import match
+from metasearch.learners.losses.distillation import match
+from metasearch.spec.recipe import Count, Declared, Loss, Positive
 
 PAPER_STEPS = 105_000
 """K of the paper, which its τ of 0.99999 belongs to."""

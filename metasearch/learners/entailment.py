@@ -10,15 +10,15 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from metasearch.config import Declared, Loss
 from metasearch.data.entailment import LABELS, EntailmentPair
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
 from metasearch.errors import ConfigError
 from metasearch.fast import Fast
 from metasearch.learners.base import Learner, OuterLoss
-from metasearch.losses.entailment import entailment_logits, entailment_loss
-from metasearch.seeding import seed_of
+from metasearch.learners.losses.entailment import entailment_logits, entailment_loss
+from metasearch.spec.recipe import Declared, Loss
+from metasearch.spec.seeding import seed_of
 
 
 class Entailment(Learner):

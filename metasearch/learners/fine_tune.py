@@ -6,12 +6,12 @@ code instead steps on the support and then on each query set, one after the othe
 
 from collections.abc import Sequence
 
-from metasearch.config import Declared
-from metasearch.encoders._network import Network
 from metasearch.episodes.episode import Episode
 from metasearch.fast import Fast, Sum, Transfer, transfer
-from metasearch.learners._sets import Prepared
+from metasearch.fast.network import Network
 from metasearch.learners.base import Learner, OuterLoss, reduce
+from metasearch.learners.sets import Prepared
+from metasearch.spec.recipe import Declared
 
 
 class FineTune(Learner):

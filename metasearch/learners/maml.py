@@ -10,13 +10,13 @@ from typing import Literal
 
 from torch import nn
 
-from metasearch.config import Declared, Positive, Rate
-from metasearch.encoders._network import Network
 from metasearch.episodes.episode import Episode
 from metasearch.fast import Fast, Sum, Transfer, transfer
-from metasearch.learners._meta_batch import longest_first
-from metasearch.learners._sets import Prepared
+from metasearch.fast.meta_batch import longest_first
+from metasearch.fast.network import Network
 from metasearch.learners.base import Learner, OuterLoss, reduce
+from metasearch.learners.sets import Prepared
+from metasearch.spec.recipe import Declared, Positive, Rate
 
 
 class MAML(Learner):

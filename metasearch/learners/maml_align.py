@@ -16,15 +16,15 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from metasearch.config import Count, Declared, Loss, NonNegative, Positive, Rate
-from metasearch.encoders._network import Network
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
 from metasearch.fast import Fast, Sum, Transfer, transfer
-from metasearch.learners._learn2learn import FastModel
-from metasearch.learners._meta_batch import longest_first
-from metasearch.learners._sets import Prepared
+from metasearch.fast.meta_batch import longest_first
+from metasearch.fast.network import Network
 from metasearch.learners.base import Learner, OuterLoss, reduce
+from metasearch.learners.inner_loop import FastModel
+from metasearch.learners.sets import Prepared
+from metasearch.spec.recipe import Count, Declared, Loss, NonNegative, Positive, Rate
 
 Losses = tuple[Tensor, Tensor, Tensor]
 """L_Y(θ_T), L_Y(θ) and L_Z(θ_S) of an episode."""

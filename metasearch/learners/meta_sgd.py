@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import nn
 
-from metasearch.config import Loss
-from metasearch.encoders.base import Encoder
+from metasearch.encoders.encoder import Encoder
 from metasearch.learners.maml import MAML
+from metasearch.spec.recipe import Loss
 
 
 class MetaSGD(MAML):

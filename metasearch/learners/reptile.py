@@ -9,15 +9,15 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from metasearch.config import Declared, Positive, Rate
-from metasearch.encoders._network import Network
 from metasearch.episodes.episode import Episode
 from metasearch.fast import Fast, Sum, descend
+from metasearch.fast.meta_batch import longest_first
+from metasearch.fast.network import Network
 from metasearch.fast.transfer import Weights
-from metasearch.learners._learn2learn import FastModel
-from metasearch.learners._meta_batch import longest_first
-from metasearch.learners._sets import Prepared
 from metasearch.learners.base import Learner, OuterLoss, reduce
+from metasearch.learners.inner_loop import FastModel
+from metasearch.learners.sets import Prepared
+from metasearch.spec.recipe import Declared, Positive, Rate
 
 
 class Reptile(Learner):

@@ -6,9 +6,9 @@ from dataclasses import fields
 
 from metasearch.reports.formats import slug
 from metasearch.reports.table import Cell, Line, Table
-from metasearch.results.arms import Arm
-from metasearch.results.bias import DEPTH, Bias, Figures, bias_of_arm
-from metasearch.results.study import Study
+from metasearch.study.arms import Arm
+from metasearch.study.bias import DEPTH, Bias, Figures, bias_of_arm
+from metasearch.study.study import Study
 
 NONE = "–"
 

@@ -22,11 +22,11 @@ from metasearch.reports.page import Report, page
 from metasearch.reports.sections import Part
 from metasearch.reports.table import Table
 from metasearch.reports.verdict import verdict
-from metasearch.results.arms import Arm
-from metasearch.results.compare import Comparison, compare
-from metasearch.results.kept import kept_at
-from metasearch.results.study import Study
-from metasearch.statistics import bootstrap
+from metasearch.runs.questions import kept_at
+from metasearch.study.arms import Arm
+from metasearch.study.compare import Comparison, compare
+from metasearch.study.statistics import bootstrap
+from metasearch.study.study import Study
 
 PAGE, INDEX, TABLES, NEW = "report.html", "tables.json", "tables", ".new"
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from metasearch.reports.table import Cell, Line, Table
-from metasearch.results.arms import Arm
-from metasearch.results.study import Scored, Study
+from metasearch.study.arms import Arm
+from metasearch.study.study import Scored, Study
 
 Pair = tuple[int, str, str]
 """Fold, languages and id of a pair of texts; pairs with the same id are one group, of which the mean is taken."""

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from metasearch.reports.table import Cell, Line, Table
-from metasearch.results.compare import Compared, Comparison
-from metasearch.statistics.bootstrap import Interval
+from metasearch.study.compare import Compared, Comparison
+from metasearch.study.statistics.bootstrap import Interval
 
 _TESTS = ("t", "p", "p (Holm)", "d_z", "better in")
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from metasearch.results.arms import Arm
-from metasearch.results.kept import Ranking, Text
-from metasearch.results.study import Scored, Study
+from metasearch.runs.questions import Ranking, Text
+from metasearch.study.arms import Arm
+from metasearch.study.study import Scored, Study
 
 POOL = "multilingual"
 DEPTH = 10

@@ -15,9 +15,9 @@ from metasearch.reports.changed_pairs import changed_pairs
 from metasearch.reports.charts.svg import clean
 from metasearch.reports.explorer import Explorer, Hit, Question, Side, explorers
 from metasearch.reports.page import Section, environment
-from metasearch.results.arms import Arm
-from metasearch.results.kept import Text
-from metasearch.results.study import Study
+from metasearch.runs.questions import Text
+from metasearch.study.arms import Arm
+from metasearch.study.study import Study
 
 LIMIT = 1_500_000
 """Bytes of the questions and candidates; a page has room for charts and tables beside them."""

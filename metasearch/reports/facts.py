@@ -5,8 +5,8 @@ from typing import Any
 
 from metasearch.reports.main_table import NO_MODE, ordered, without_mode
 from metasearch.reports.table import Cell, Line, Table
-from metasearch.results.arms import Arm
-from metasearch.results.study import Run, Study
+from metasearch.study.arms import Arm
+from metasearch.study.study import Run, Study
 
 
 def fact_table(study: Study, key: str = "facts") -> Table:

@@ -6,9 +6,10 @@ from statistics import fmean
 
 from metasearch.reports.means import What, by_fold, by_language, complete, over_languages, taken_over
 from metasearch.reports.table import Cell, Line, Place, Table
-from metasearch.results.arms import Arm
-from metasearch.results.study import MEAN, Study
-from metasearch.statistics.summary import Over, Summary, summary
+from metasearch.runs.rows import MEAN
+from metasearch.study.arms import Arm
+from metasearch.study.statistics.summary import Over, Summary, summary
+from metasearch.study.study import Study
 
 MANY = 14
 """From this many languages on, a table has a line for each language, and learners side by side."""

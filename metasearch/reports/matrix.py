@@ -4,8 +4,8 @@ from metasearch.reports.formats import slug
 from metasearch.reports.main_table import UNIT, ordered
 from metasearch.reports.means import What, by_language, taken_over
 from metasearch.reports.table import Cell, Line, Table
-from metasearch.results.arms import Arm
-from metasearch.results.study import Study
+from metasearch.study.arms import Arm
+from metasearch.study.study import Study
 
 POOLS = ("bilingual", "monolingual")
 

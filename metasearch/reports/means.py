@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from metasearch.results import paired
-from metasearch.results.arms import Arm
-from metasearch.results.compare import over_folds
-from metasearch.results.study import Study
-from metasearch.statistics.summary import Summary
+from metasearch.study import paired
+from metasearch.study.arms import Arm
+from metasearch.study.compare import over_folds
+from metasearch.study.statistics.summary import Summary
+from metasearch.study.study import Study
 
 Key = tuple[str, str]
 """Language of the questions and of the candidates."""

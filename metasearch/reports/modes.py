@@ -3,7 +3,7 @@
 from metasearch.reports.main_table import UNIT, cell_of, mode_rank, ordered, placed, without_mode
 from metasearch.reports.means import What, complete, over_languages, taken_over
 from metasearch.reports.table import Cell, Line, Table
-from metasearch.results.study import Study
+from metasearch.study.study import Study
 
 
 def mode_table(study: Study, what: What, key: str = "modes") -> Table | None:

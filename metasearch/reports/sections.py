@@ -20,8 +20,8 @@ from metasearch.reports.modes import mode_table
 from metasearch.reports.page import Section
 from metasearch.reports.table import Table
 from metasearch.reports.verdict import difference
-from metasearch.results.compare import Comparison
-from metasearch.results.study import Study
+from metasearch.study.compare import Comparison
+from metasearch.study.study import Study
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from metasearch.reports.charts.svg import minus
 from metasearch.reports.compared import percent
 from metasearch.reports.main_table import ordered
 from metasearch.reports.means import What, complete, over_languages
-from metasearch.results.arms import Arm
-from metasearch.results.compare import Compared, Comparison
-from metasearch.results.study import Study
+from metasearch.study.arms import Arm
+from metasearch.study.compare import Compared, Comparison
+from metasearch.study.study import Study
 
 FINE_TUNE = "fine-tune"
 

@@ -14,8 +14,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 
 from metasearch.data.readers.base import gold, pair_languages, unique
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
-from metasearch.data.task import Task
 from metasearch.errors import DataError, nearest
+from metasearch.spec.task import Task
 
 Row = Mapping[str, object]
 Rows = Iterable[tuple[int, Row]]

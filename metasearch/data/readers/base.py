@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from metasearch.data.packed import not_utf8
 from metasearch.data.records import Data
-from metasearch.data.task import Task
 from metasearch.errors import DataError
+from metasearch.spec.task import Task
 
 GOLD_MAX = 5.0
 """Gold similarity goes from 0 to 5 in SemEval files; records hold it divided by this."""

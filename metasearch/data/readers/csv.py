@@ -9,8 +9,8 @@ from pathlib import Path
 from metasearch.data.readers import _rows
 from metasearch.data.readers.base import csv_of, text_of
 from metasearch.data.records import Data
-from metasearch.data.task import Task
 from metasearch.errors import DataError
+from metasearch.spec.task import Task
 
 
 def files(task: Task) -> list[str]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from metasearch.data.readers import _rows
 from metasearch.data.readers.base import json_of, lines_of
 from metasearch.data.records import Data
-from metasearch.data.task import Task
 from metasearch.errors import DataError
+from metasearch.spec.task import Task
 
 
 def files(task: Task) -> list[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from metasearch.data.readers.base import gold, lines_of, nonempty
 from metasearch.data.records import ScoredPair, SimilarityData
-from metasearch.data.task import Task
 from metasearch.errors import DataError, nearest
+from metasearch.spec.task import Task
 
 TRACKS = {
     "ar-ar": ("track1.ar-ar", ("ar", "ar")),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from metasearch.data.readers.base import csv_of, gold, nonempty, pair_languages, text_of
 from metasearch.data.records import ScoredPair, SimilarityData
-from metasearch.data.task import Task
 from metasearch.errors import DataError
+from metasearch.spec.task import Task
 
 SPLITS = ("train", "dev", "test")
 Row = tuple[str, str, float]

@@ -7,10 +7,10 @@ import logging
 from pathlib import Path
 
 from metasearch.data.readers.base import lines_of, nonempty
-from metasearch.data.task import Task
 from metasearch.data.translation import Translation
 from metasearch.data.translations import TranslationData
 from metasearch.errors import DataError
+from metasearch.spec.task import Task
 
 PIVOT = "eng"
 _SHOWN = 8

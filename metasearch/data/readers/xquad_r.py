@@ -12,8 +12,8 @@ from pydantic import BaseModel, StringConstraints, ValidationError
 
 from metasearch.data.readers.base import json_of, text_of, unique
 from metasearch.data.records import Candidate, Question, RetrievalData
-from metasearch.data.task import Task
 from metasearch.errors import DataError
+from metasearch.spec.task import Task
 
 
 class _Answer(BaseModel):

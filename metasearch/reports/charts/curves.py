@@ -12,8 +12,8 @@ from markupsafe import Markup
 from metasearch.reports.charts.chart import Chart
 from metasearch.reports.charts.line import Look, Points, Series, finite, line_chart
 from metasearch.reports.table import Cell, Line, Table
-from metasearch.results.arms import Arm
-from metasearch.results.study import Study
+from metasearch.study.arms import Arm
+from metasearch.study.study import Study
 
 # More points than this on a line nobody sees, but the file would grow by megabytes.
 _POINTS = 120

@@ -1,0 +1,94 @@
+"""What can be named and what it resolves to: tasks, modes, recipes. Never imports torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from metasearch.data.folds import Split, split
+from metasearch.data.locate import locate
+from metasearch.data.records import Data, RetrievalData, kind_of, require_languages
+from metasearch.errors import ConfigError
+from metasearch.spec import registry
+from metasearch.spec.arrangement import Arrangement
+from metasearch.spec.library import Library
+from metasearch.spec.measure import Measure
+from metasearch.spec.task import Mode, Phase, Task, resolve
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A task with its data read, one fold held out, and a transfer mode's arrangements.
+
+    Attributes:
+        task: the declaration.
+        mode: the transfer mode, or None when nothing is trained.
+        arrangements: of each phase; empty without a mode.
+        data: all of it.
+        split: train, dev and test of the fold.
+        measures: what is reported.
+        fold: which fold is held out.
+    """
+
+    task: Task
+    mode: Mode | None
+    arrangements: dict[Phase, list[Arrangement]]
+    data: Data
+    split: Split
+    measures: tuple[Measure, ...]
+    fold: int
+
+    def part(self, name: str) -> Data:
+        """Return `train`, `dev`, `test` or `all`; `ConfigError` where all of the task is test."""
+        if name in ("train", "dev") and self.task.evaluation_only:
+            raise ConfigError(f"task '{self.task.task}' has no {name} part: all of it is test; use --split test")
+        return self.data if name == "all" else getattr(self.split, name)
+
+
+def load_benchmark(
+    task: str,
+    mode: str | None = None,
+    fold: int = 0,
+    data: str | None = None,
+    include: Sequence[str] = (),
+    fold_seed: int | None = None,
+) -> Benchmark:
+    """Resolve a task by name and read its data.
+
+    Args:
+        task: such as `lareqa`.
+        mode: a transfer mode such as `mono-bi-multi`; None when nothing is trained.
+        fold: which fold to hold out.
+        data: folder of the files; by default beside the task, or `METASEARCH_DATA`.
+        include: folders with further tasks, modes and recipes.
+        fold_seed: shuffle articles or rows with this seed before cutting folds, instead of the task's protocol.
+
+    Raises:
+        ConfigError: a name is unknown, the mode does not apply, the fold is out of range, or a fold seed is given for
+            a task that comes split or is all test.
+        DataError: the data is missing or damaged.
+    """
+    library = Library(include)
+    declared = library.task(task)
+    if fold_seed is not None:
+        if declared.folds.method != "kfold":
+            how = "comes split" if declared.folds.method == "given" else "is all test"
+            raise ConfigError(f"task '{task}' {how}: there are no folds to cut with fold seed {fold_seed}")
+        folds = declared.folds.model_copy(update={"shuffle": True, "seed": fold_seed})
+        declared = declared.model_copy(update={"folds": folds})
+    chosen = library.mode(mode) if mode else None
+    arrangements = resolve(declared, chosen, library.modes()) if chosen else {}
+    measures = tuple(Measure.parse(name, declared.kind) for name in declared.measures)
+    reader = registry.load("readers", declared.reader)
+    path = library.path("task", task)
+    expected = reader.files(declared)
+    if not expected and declared.kind == "translation":
+        raise ConfigError(f"{path}: reader: '{declared.reader}' reads no translations; use 'tatoeba'")
+    folder = locate(declared, path, expected, data)
+    records: Data = reader.read(folder, declared)
+    given = kind_of(records)
+    if given != declared.kind:
+        raise ConfigError(f"{path}: kind: '{declared.kind}', but reader '{declared.reader}' gives {given} data")
+    if isinstance(records, RetrievalData) and declared.candidates == "sentence":
+        records = records.sentences()
+    if not declared.partial:
+        require_languages(records, declared.languages, str(folder))
+    return Benchmark(declared, chosen, arrangements, records, split(records, declared.folds, fold), measures, fold)

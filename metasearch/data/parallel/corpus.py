@@ -1,0 +1,197 @@
+"""The pairs of a parallel corpus, held compactly enough for tens of millions."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from metasearch.data.parallel.damage import Report
+from metasearch.data.translation import Translation
+from metasearch.errors import DataError
+from metasearch.spec.corpus import Balance
+from metasearch.spec.seeding import seed_of
+
+Rows = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The pairs of one file, or of the two files of a Moses pair.
+
+    Attributes:
+        path: the file; of two, the one in the language of the translations.
+        corpus: such as `TED2020`.
+        language: of the translations.
+        pivot: the language of the sources.
+        kept: pairs of it.
+    """
+
+    path: Path
+    corpus: str
+    language: str
+    pivot: str
+    kept: int
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus(Sequence[Translation]):
+    """Pairs of sentences in a fixed order: that of the files, then that of their lines.
+
+    What is cut out of a corpus shares `texts` with it, so that a row stands for the same text in all of them.
+
+    Attributes:
+        texts: distinct texts, of both sides and all languages; N of them.
+        source: rows of `texts` in the pivot language, one for each pair `(P,)`.
+        target: rows of their translations `(P,)`.
+        part: which of `parts` each pair is from `(P,)`.
+        parts: the files.
+        report: what became of their lines.
+    """
+
+    texts: Sequence[str]
+    source: Rows
+    target: Rows
+    part: NDArray[np.int16]
+    parts: tuple[Part, ...]
+    report: Report
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @overload
+    def __getitem__(self, index: int) -> Translation: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "Corpus": ...
+
+    def __getitem__(self, index: int | slice) -> "Translation | Corpus":
+        if isinstance(index, slice):
+            return self.subset(np.arange(len(self))[index])
+        part = self.parts[self.part[index]]
+        languages = (part.pivot, part.language)
+        return Translation(self.texts[self.source[index]], self.texts[self.target[index]], languages)
+
+    def __iter__(self) -> Iterator[Translation]:
+        return map(self.__getitem__, range(len(self)))
+
+    @property
+    def pivot(self) -> str:
+        """Language of the sources."""
+        return self.parts[0].pivot
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """Languages of the translations that have pairs, sorted."""
+        return tuple(sorted(self.counts))
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Language → how many pairs translate into it."""
+        counts: dict[str, int] = {}
+        for part in self.parts:
+            if part.kept:
+                counts[part.language] = counts.get(part.language, 0) + part.kept
+        return counts
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Rows of `texts` that its pairs use, sorted."""
+        return np.union1d(self.source, self.target).astype(np.int32)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of everything that a learner can see: the pairs in order, their languages, corpora and files."""
+        digest = hashlib.sha256()
+        for source, target, number in zip(self.source.tolist(), self.target.tolist(), self.part.tolist(), strict=True):
+            part = self.parts[number]
+            row = (part.pivot, part.language, part.corpus, str(number), self.texts[source], self.texts[target])
+            digest.update("\x1f".join(row).encode() + b"\x1e")
+        return digest.hexdigest()[:16]
+
+    def describe(self) -> str:
+        """Return the size in words, such as `161000 pairs of en with ar, de from 2 files`."""
+        files = sum(part.kept > 0 for part in self.parts)
+        return f"{len(self)} pairs of {self.pivot} with {', '.join(self.languages)} from {files} files"
+
+    def lengths(self, by_text: ArrayLike) -> NDArray[np.int64]:
+        """Return the length of the longer side of each pair `(P,)`, from the lengths of all texts `(N,)`."""
+        lengths = self._checked(by_text)
+        return np.maximum(lengths[self.source], lengths[self.target])
+
+    def groups(self, balance: Balance) -> NDArray[np.int16] | None:
+        """Return which share of an epoch each pair belongs to `(P,)`: its file or its language; None for `none`."""
+        if balance == "none":
+            return None
+        if balance == "file":
+            return self.part
+        number = {language: i for i, language in enumerate(self.languages)}
+        return np.array([number.get(part.language, -1) for part in self.parts], np.int16)[self.part]
+
+    def subset(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> "Corpus":
+        """Return the pairs for which the mask `(P,)` holds, or those of the given numbers."""
+        part = self.part[mask]
+        kept = np.bincount(part, minlength=len(self.parts)).tolist()
+        parts = tuple(replace(p, kept=count) for p, count in zip(self.parts, kept, strict=True))
+        return replace(self, source=self.source[mask], target=self.target[mask], part=part, parts=parts)
+
+    def drop_long(self, lengths_by_text: ArrayLike, max_tokens: int) -> "Corpus":
+        """Return the pairs of which neither side is longer; the report counts the others.
+
+        Args:
+            lengths_by_text: tokens of each of `texts` `(N,)`, not cut at any limit.
+            max_tokens: 0 drops nothing.
+
+        Raises:
+            DataError: no pair is short enough.
+        """
+        if not max_tokens:
+            return self
+        lengths = self.lengths(lengths_by_text)
+        keep = lengths <= max_tokens
+        if not keep.any():
+            shortest = int(lengths.min())
+            raise DataError(f"max_tokens={max_tokens}: no pair is that short; the shortest one has {shortest} tokens")
+        reason = f"over {max_tokens} tokens"
+        report = self.report.add(reason, int((~keep).sum()))
+        return replace(self.subset(keep), report=report)
+
+    def hold_out(self, dev: int, seed: int) -> tuple["Corpus", "Corpus"]:
+        """Split off pairs for the dev score; returns (train, dev).
+
+        Sources are drawn once for all languages, so that those with translations into many of them serve them all. A
+        source in dev takes all of its translations out of train, the ones that dev does not need, too.
+
+        Args:
+            dev: pairs of each language in dev.
+            seed: of the run.
+
+        Raises:
+            DataError: a language has too few pairs to leave one to train on.
+        """
+        # A rank of the text alone: what one stage holds out, another one that reads other files does too.
+        used, place = np.unique(self.source, return_inverse=True)
+        rank = np.array([seed_of(seed, "corpus", "dev", self.texts[row]) for row in used.tolist()])[place]
+        language = self.groups("language")
+        held = np.zeros(len(self), np.bool_)
+        for number in range(len(self.languages)):
+            pairs = np.flatnonzero(language == number)
+            held[pairs[np.argsort(rank[pairs], kind="stable")[:dev]]] = True
+        train = self.subset(~np.isin(self.source, self.source[held]))
+        for code, count in self.counts.items():
+            if code not in train.counts:
+                raise DataError(
+                    f"dev={dev}: {code} has {count} pairs; none with a source of its own is left to train on."
+                    " Lower dev, or add text"
+                )
+        return train, self.subset(held)
+
+    def _checked(self, by_text: ArrayLike) -> NDArray[np.int64]:
+        lengths = np.asarray(by_text, np.int64)
+        if lengths.shape != (len(self.texts),):
+            raise ValueError(f"expected one length for each of {len(self.texts)} texts, got shape {lengths.shape}")
+        return lengths

@@ -1,0 +1,115 @@
+"""Finds the files of a parallel corpus below the given files and folders, in an order that does not change."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from metasearch.data.parallel.names import EXPECTED, Named, recognise, side
+from metasearch.errors import DataError, nearest
+from metasearch.spec.corpus import CorpusSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of one corpus in one language, to be read.
+
+    Attributes:
+        paths: the TSV file, or the two line-aligned files, pivot first.
+        corpus: such as `TED2020`.
+        language: of the translations.
+        pivot_first: whether the pivot is the first column of a TSV file.
+    """
+
+    paths: tuple[Path, ...]
+    corpus: str
+    language: str
+    pivot_first: bool = True
+
+    @property
+    def path(self) -> Path:
+        """The TSV file, or the side in the language of the translations."""
+        return self.paths[-1]
+
+
+def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Source], tuple[str, ...]]:
+    """Return what is to be read, and the files that are no training text.
+
+    In a folder, files of other names and those named `-dev` or `-test` are passed over; a file that is given is read.
+
+    Args:
+        paths: files, and folders that are walked through; at least one.
+        settings: gives the pivot, the languages and the corpora.
+
+    Raises:
+        DataError: a path is missing, a file is not named as parallel text or lacks the pivot, one side of two is
+            missing, the same text stands there twice, or a language or corpus that is asked for is not there.
+    """
+    named: list[Named] = []
+    ignored: list[str] = []
+    for path in map(Path, paths):
+        for file in _walk(path):
+            found = recognise(file)
+            if path.is_file() and found is None:
+                raise DataError(f"{file}: not named as parallel text; {EXPECTED}")
+            if found is None or (path.is_dir() and found.split != "train"):
+                ignored.append(str(file))
+            else:
+                named.append(found)
+    if not named:
+        where = ", ".join(map(str, paths)) or "no path"
+        seen = f"; there is: {', '.join(Path(name).name for name in ignored[:5])}" if ignored else ""
+        raise DataError(f"{where}: no parallel text{seen}; {EXPECTED}")
+    _known("corpus", settings.only, {found.corpus for found in named})
+    chosen = [found for found in named if not settings.only or found.corpus in settings.only]
+    sources = _distinct([_source(found, settings.pivot) for found in chosen])
+    _known("language", settings.languages, {source.language for source in sources})
+    wanted = set(settings.languages)
+    return [source for source in sources if not wanted or source.language in wanted], tuple(ignored)
+
+
+def _source(named: Named, pivot: str) -> Source:
+    if pivot not in named.languages:
+        have = " and ".join(named.languages)
+        raise DataError(f"{named.path}: neither side is '{pivot}', the pivot language; by its name it holds {have}")
+    first = named.languages[0] == pivot
+    language = named.languages[1 if first else 0]
+    if not named.sides:
+        return Source((named.path,), named.corpus, language, first)
+    order = (0, 1) if first else (1, 0)
+    return Source((side(named, order[0]), side(named, order[1])), named.corpus, language)
+
+
+def _distinct(sources: Sequence[Source]) -> list[Source]:
+    """Return each source once; both sides of a Moses pair lead to the same one, and so do overlapping paths."""
+    found: dict[str, Source] = {}
+    for source in sources:
+        name = str(source.path.resolve()).removesuffix(".gz")
+        other = found.setdefault(name, source)
+        if [path.resolve() for path in other.paths] != [path.resolve() for path in source.paths]:
+            raise DataError(f"{other.path} and {source.path}: the same text, packed and not; remove one of them")
+    return list(found.values())
+
+
+def _walk(path: Path) -> Iterator[Path]:
+    # Of a path that may not be looked at, pathlib raises an error; it is no file that could be read.
+    if os.path.isfile(path):
+        yield path
+        return
+    if not os.path.isdir(path):
+        siblings = os.listdir(path.parent) if os.access(path.parent, os.R_OK | os.X_OK) else []
+        hint = nearest(path.name, siblings) if siblings else ""
+        raise DataError(f"{path}: no such file or folder.{hint}")
+    for folder, below, names in os.walk(path, onerror=_refuse):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        yield from (Path(folder) / name for name in sorted(names) if not name.startswith("."))
+
+
+def _refuse(error: OSError) -> None:
+    raise DataError(f"{error.filename}: cannot be read: {error.strerror}")
+
+
+def _known(what: str, asked: Sequence[str], have: set[str]) -> None:
+    for name in asked:
+        if name not in have:
+            raise DataError(f"no parallel text of {what} '{name}'.{nearest(name, have)}")

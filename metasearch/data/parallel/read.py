@@ -1,0 +1,122 @@
+"""Reads a parallel corpus and counts what it leaves out."""
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metasearch.data.normalise import normalise
+from metasearch.data.parallel.corpus import Corpus, Part
+from metasearch.data.parallel.damage import EXAMPLES, Report
+from metasearch.data.parallel.files import Source, find
+from metasearch.data.parallel.lines import Sides, sides
+from metasearch.errors import DataError
+from metasearch.spec.corpus import CorpusSettings
+
+Lengths = Callable[[Sequence[str]], ArrayLike]
+"""Texts → how many tokens each has."""
+
+
+def read_corpus(paths: Sequence[Path], settings: CorpusSettings, lengths: Lengths | None = None) -> Corpus:
+    """Read all pairs that the settings ask for.
+
+    A damaged line, one side of which is missing, empty, no UTF-8 or holds a NUL character, is dropped and counted, and
+    so is a pair that stood in the same file before. Texts are stripped of white space at both ends.
+
+    Args:
+        paths: files and folders; see `metasearch.data.parallel.names` for the names that are known.
+        settings: what to read. `balance` and `dev` are for those who train: `Corpus.groups`, `Corpus.hold_out`.
+        lengths: counts tokens for `max_tokens`; without it, that is left to `Corpus.drop_long`.
+
+    Raises:
+        DataError: a file is missing, damaged, empty or holds no pair; nothing is there for a language or a corpus that
+            is asked for; or no pair is short enough.
+    """
+    found, ignored = find(paths, settings)
+    reader = _Reader(settings)
+    for source in found:
+        reader.read(source)
+    corpus = reader.corpus(ignored)
+    if settings.max_tokens and lengths is not None:
+        return corpus.drop_long(lengths(corpus.texts), settings.max_tokens)
+    return corpus
+
+
+class _Reader:
+    """Collects pairs file by file; a text that stands there often is held once."""
+
+    def __init__(self, settings: CorpusSettings) -> None:
+        self.settings = settings
+        self.longest = settings.max_chars
+        self.row: dict[str, int] = {}
+        self.source, self.target, self.part = array("i"), array("i"), array("h")
+        self.parts: list[Part] = []
+        self.lines = 0
+        self.dropped: Counter[str] = Counter()
+        self.examples: dict[str, list[str]] = {}
+
+    def read(self, source: Source) -> None:
+        """Read a file, or the two files of a Moses pair."""
+        before, limit = len(self.source), self.settings.max_lines
+        seen: set[int] = set()
+        dropped: Counter[str] = Counter()
+        number = 0
+        for number, line in enumerate(sides(source), 1):
+            reason = self._add(line, seen)
+            if reason:
+                dropped[reason] += 1
+                self._note(reason, f"{source.path}:{number}: {reason}")
+            if limit and len(seen) == limit:
+                break
+        kept = len(self.source) - before
+        if not kept:
+            why = ", ".join(f"{count} {reason}" for reason, count in dropped.items())
+            raise DataError(
+                f"{source.path}: {f'no line of {number} is a pair: {why}' if number else 'the file is empty'}"
+            )
+        self.part.extend([len(self.parts)] * kept)
+        self.parts.append(Part(source.path, source.corpus, source.language, self.settings.pivot, kept))
+        self.lines += number
+        self.dropped += dropped
+
+    def corpus(self, ignored: tuple[str, ...]) -> Corpus:
+        """Return what was collected."""
+        examples = tuple(place for places in self.examples.values() for place in places)
+        report = Report(self.lines, dict(self.dropped), examples, ignored)
+        source, target = np.array(self.source, np.int32), np.array(self.target, np.int32)
+        return Corpus(list(self.row), source, target, np.array(self.part, np.int16), tuple(self.parts), report)
+
+    def _add(self, line: Sides | None, seen: set[int]) -> str:
+        """Add a pair, or return why not."""
+        if line is None:
+            return "no tab"
+        try:
+            first, second = line[0].decode().strip(), line[1].decode().strip()
+        except UnicodeDecodeError:
+            return "not UTF-8"
+        if self.settings.normalise:
+            first, second = normalise(first), normalise(second)
+        if "\0" in first or "\0" in second:
+            return "NUL character"
+        if not first or not second:
+            return "empty side"
+        if self.longest and max(len(first), len(second)) > self.longest:
+            return f"over {self.longest} characters"
+        source = self.row.setdefault(first, len(self.row))
+        target = self.row.setdefault(second, len(self.row))
+        # One number takes a third of the memory of a tuple of two.
+        pair = source << 32 | target
+        if pair in seen:
+            return "duplicate"
+        seen.add(pair)
+        self.source.append(source)
+        self.target.append(target)
+        return ""
+
+    def _note(self, reason: str, place: str) -> None:
+        places = self.examples.setdefault(reason, [])
+        if len(places) < EXAMPLES:
+            places.append(place)

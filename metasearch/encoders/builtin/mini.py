@@ -1,0 +1,28 @@
+"""metasearch-mini: 12 languages (ar de el en es fr hi it nl ru th tr), under 10 M parameters, comes with metasearch.
+
+A student of all-MiniLM-L6-v2, made by `benchmarks/mini`; the model card in `mini_model/README.md` says of what and how
+good it is. Stored in int8, float32 in memory.
+"""
+
+from pathlib import Path
+
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.open import open_checkpoint
+from metasearch.spec.recipe import MaxLength
+
+FOLDER = Path(__file__).parent / "mini_model"
+
+
+def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
+    """Return the encoder.
+
+    Args:
+        max_length: longest inputs in tokens.
+        seed: of nothing; its weights are trained.
+
+    Raises:
+        EncoderError: its folder in the package is missing or damaged.
+    """
+    encoder = open_checkpoint(str(FOLDER), max_length)
+    encoder.name = "mini"
+    return encoder

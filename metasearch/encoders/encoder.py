@@ -1,0 +1,235 @@
+"""The one wrapper around a sentence encoder that everything above works with.
+
+Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of an embedding.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize
+from torch import Tensor, nn
+
+from metasearch.encoders.fingerprint import fingerprint
+from metasearch.errors import EncoderError
+from metasearch.spec.recipe import MaxLength, Role
+
+Features = Mapping[str, Tensor]
+"""Token ids, attention mask and what else the model's tokenizer gives, each `(B, T)`."""
+
+Output = Literal["sentence", "pooled", "embedding", "tokens"]
+"""What is taken from an encoder.
+
+- `sentence`: the unit vector of a text, `(B, D)`; what searches and scores.
+- `pooled`: the same before normalisation, `(B, D)`; the sentence vector h of the distillation paper.
+- `embedding`: the mean over the tokens of what the embedding block gives the first layer, `(B, H)`.
+- `tokens`: that output at every token that is no padding, text after text, `(N, H)`.
+"""
+
+FROM_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet")
+"""Backbones that count positions from the padding index on."""
+
+_TOKENISED_AT_ONCE = 4096
+_PROMPTS: dict[Role, str] = {"question": "query", "candidate": "document"}
+
+
+class Embedder(nn.Module):
+    """The trainable part of an encoder as one differentiable module: features in, unit vectors out."""
+
+    def __init__(self, model: SentenceTransformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, features: Features, output: Output = "sentence") -> Tensor:
+        """Return unit vectors `(B, D)`, or another output."""
+        if output in ("embedding", "tokens"):
+            return self._embedded(features, output)
+        # The modules of sentence-transformers write into the mapping they are given.
+        state = dict(features)
+        for module in self.model:
+            if output == "sentence" or not isinstance(module, Normalize):
+                state = module(state)
+        embeddings: Tensor = state["sentence_embedding"]
+        return embeddings
+
+    def _embedded(self, features: Features, output: Output) -> Tensor:
+        backbone = self.model[0].auto_model
+        backbone = getattr(backbone, "backbone", backbone)
+        # Packed texts say where their tokens stand; not all backbones could hear it.
+        where = {"position_ids": features["position_ids"]} if "position_ids" in features else {}
+        hidden: Tensor = backbone.embeddings(features["input_ids"], **where)
+        if hasattr(backbone, "embeddings_project"):  # ELECTRA, where tables are narrower than layers
+            hidden = backbone.embeddings_project(hidden)
+        if "seq_idx" in features:  # packed texts
+            return hidden[0] if output == "tokens" else _means(hidden[0], features)
+        mask = features["attention_mask"].bool()
+        if output == "tokens":
+            return hidden[mask]
+        weight = mask.unsqueeze(-1).to(hidden.dtype)
+        return (hidden * weight).sum(1) / weight.sum(1).clamp(min=1)
+
+
+class Encoder:
+    """A sentence-transformers model with task lengths, prepared for training.
+
+    Weights are float32, vectors are L2-normalised (a `Normalize` module is added where the model has none), and the
+    model's own prompts for queries and documents are put before questions and candidates.
+
+    Args:
+        model: the model; its first module must be a transformer with a tokenizer.
+        name: what results are labelled with.
+        max_length: longest inputs in tokens; cut further to what the model can take.
+
+    Raises:
+        EncoderError: the model has no transformer and tokenizer to train.
+    """
+
+    def __init__(self, model: SentenceTransformer, name: str, max_length: MaxLength | None = None) -> None:
+        if not hasattr(model[0], "auto_model"):
+            raise EncoderError(f"{name}: its first module is {type(model[0]).__name__}, not a transformer to train")
+        if not any(isinstance(module, Normalize) for module in model):
+            model.append(Normalize())
+        self.name = name
+        self.model = model
+        self.embedder = Embedder(model)
+        self.max_length = max_length or MaxLength()
+        self._tokenizer = model.tokenizer
+        # Padding by hand is what this class is for; the advice against it would be printed once per process.
+        self._tokenizer.deprecation_warnings["Asking-to-pad-a-fast-tokenizer"] = True
+        # One array `(columns, T)` for each text: lists of numbers would take ten times the memory.
+        self._tokens: dict[tuple[Role, str], NDArray[np.int32]] = {}
+        self.columns: tuple[str, ...] = ()
+        """What the tokenizer gives for each token, such as `input_ids`; known once a text was tokenised."""
+        self.embedder.eval()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.embedder.parameters()).device
+
+    @property
+    def parameter_count(self) -> int:
+        """Number of weights, shared ones counted once."""
+        return sum(parameter.numel() for parameter in self.embedder.parameters())
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of everything that its vectors depend on: weights, architecture, tokenizer, prompts."""
+        return fingerprint(self.model)
+
+    def dimension(self, output: Output = "sentence") -> int:
+        """Return the width of an output."""
+        if output in ("sentence", "pooled"):
+            return int(self.model.get_embedding_dimension())
+        config = self.model[0].auto_model.config
+        return int(getattr(config, "native", config).hidden_size)
+
+    def to(self, device: str | torch.device) -> "Encoder":
+        """Move the weights; returns itself."""
+        self.embedder.to(device)
+        return self
+
+    def limit(self, role: Role) -> int:
+        """Return the longest input in tokens for a role: the task's, or the model's where that is shorter."""
+        wanted: int = getattr(self.max_length, role)
+        return min(wanted, _positions(self.model))
+
+    def features(self, texts: Sequence[str], role: Role) -> dict[str, Tensor]:
+        """Return texts as padded tensors `(B, T)` on the weights' device, T the longest of them."""
+        return self.padded(self.tokens(texts, role))
+
+    def padded(self, rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
+        """Return tokens of texts as padded tensors `(B, T)` on the weights' device."""
+        columns = {key: [row[i].tolist() for row in rows] for i, key in enumerate(self.columns)}
+        found = self._tokenizer.pad(columns, return_tensors="pt")
+        return {key: value.to(self.device) for key, value in found.items()}
+
+    def tokens(self, texts: Sequence[str], role: Role) -> list[NDArray[np.int32]]:
+        """Return the tokens of each text, special tokens included, cut at the limit of the role.
+
+        Each distinct text is tokenised once in the life of the encoder.
+
+        Returns:
+            Arrays `(columns, length)`; what stands in a row of them is in `columns`.
+        """
+        new = [text for text in dict.fromkeys(texts) if (role, text) not in self._tokens]
+        prompt = self.model.prompts.get(_PROMPTS.get(role, ""), "") or ""
+        limit = self.limit(role) if new else 0
+        # A tokenizer holds far more of each text than its ids until all of its texts are done.
+        for start in range(0, len(new), _TOKENISED_AT_ONCE):
+            chunk = new[start : start + _TOKENISED_AT_ONCE]
+            encoded = self._tokenizer([prompt + text for text in chunk], truncation=True, max_length=limit)
+            self.columns = tuple(encoded)
+            for i, text in enumerate(chunk):
+                self._tokens[role, text] = np.array([values[i] for values in encoded.values()], np.int32)
+        return [self._tokens[role, text] for text in texts]
+
+    def lengths(self, texts: Sequence[str], role: Role) -> NDArray[np.int64]:
+        """Return the number of tokens of each text, special tokens included, cut at the limit of the role."""
+        return np.array([row.shape[1] for row in self.tokens(texts, role)], dtype=np.int64)
+
+    def encode(
+        self, texts: Sequence[str], role: Role, output: Output = "sentence", batch_size: int = 64
+    ) -> NDArray[np.float32]:
+        """Return vectors `(len(texts), D)` of the present weights, without gradients and without dropout.
+
+        Each distinct text is encoded once, in batches of texts of similar length.
+
+        Args:
+            texts: in any order.
+            role: of all of them.
+            output: `sentence`, `pooled` or `embedding`; `tokens` are no vectors of texts.
+            batch_size: texts in one forward pass.
+        """
+        if not texts:
+            return np.zeros((0, self.dimension(output)), np.float32)
+        distinct = list(dict.fromkeys(texts))
+        lengths = self.lengths(distinct, role)
+        order = sorted(range(len(distinct)), key=lambda i: -lengths[i])
+        vectors: dict[str, NDArray[np.float32]] = {}
+        training = self.embedder.training
+        self.embedder.eval()
+        with torch.no_grad():
+            for start in range(0, len(order), batch_size):
+                batch = [distinct[i] for i in order[start : start + batch_size]]
+                rows = self.embedder(self.features(batch, role), output).float().cpu().numpy()
+                vectors.update(zip(batch, rows, strict=True))
+        self.embedder.train(training)
+        return np.stack([vectors[text] for text in texts])
+
+    def save(self, folder: Path) -> None:
+        """Write the model so that plain `SentenceTransformer(folder)` loads it and encodes as this encoder does.
+
+        The model's own limit is raised to the longest input of the task, within what it can take; texts longer than
+        the limit of their role are cut later there than here.
+        """
+        own = self.model.max_seq_length or 0
+        longest = max(self.max_length.question, self.max_length.candidate, self.max_length.text)
+        self.model.max_seq_length = min(max(own, longest), _positions(self.model))
+        self.model.save_pretrained(str(folder), create_model_card=False)
+
+
+def _means(hidden: Tensor, features: Features) -> Tensor:
+    """Return the mean of each text's tokens, of packed ones `(N, H)`."""
+    lengths = features["cu_seq_lens_q"].diff().unsqueeze(-1).to(hidden.dtype)
+    sums = hidden.new_zeros(len(lengths), hidden.shape[1]).index_add(0, features["seq_idx"][0], hidden)
+    return sums / lengths.clamp(min=1)
+
+
+def _positions(model: SentenceTransformer) -> int:
+    """Longest input in tokens that the model can take.
+
+    That is what its position embeddings allow. The length it was published with, which sentence-transformers copies to
+    the tokenizer, is often shorter than a task's, and is asked only where there are no position embeddings.
+    """
+    config = model[0].auto_model.config
+    config = getattr(config, "native", config)  # a compressed student counts positions as its backbone does
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions is None:
+        return int(model.tokenizer.model_max_length)
+    offset = (config.pad_token_id or 0) + 1 if config.model_type in FROM_PADDING else 0
+    return int(positions - offset)

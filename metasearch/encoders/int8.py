@@ -1,0 +1,209 @@
+"""Encoders stored in eight bits: a quarter of the size on disk, float32 in memory.
+
+Each matrix of the transformer is stored as integers `round(w / s)` between -127 and 127, with a step `s = max|w| / 127`
+for each row, which gives `w` back to within half a step. Where few columns are much larger than the rest, as in the
+second matrix of a BERT layer, a step for each column loses less; the way with the smaller squared error is taken. All
+else (biases, LayerNorm, modules after the transformer) stays in float32. It is the symmetric quantisation by channel of
+Wu et al.: *Integer Quantization for Deep Learning Inference* (2020), section 3, for storage alone: nothing computes in
+integers.
+
+A stored folder is one of sentence-transformers whose `config.json` nests that of the transformer. transformers knows it
+once `metasearch.encoders` is imported, and what it loads is the transformer itself: saved again, it is an ordinary one.
+
+Notation used for tensor shapes: R rows, C columns of a matrix.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, PreTrainedConfig
+from transformers.initialization import no_init_weights
+from transformers.utils.hub import cached_file
+
+from metasearch.encoders.encoder import Encoder
+from metasearch.errors import EncoderError
+
+MODEL_TYPE = "metasearch-int8"
+WEIGHTS = "model.safetensors"
+SCALE = ".scale"
+"""What the name of a matrix is followed by in the name of its steps."""
+_WHERE = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
+_HOW = ("dtype", "attn_implementation")
+_IGNORED = ("trust_remote_code", "adapter_kwargs", "commit_hash", "_commit_hash", "_from_auto")
+LEVELS = 127
+"""Largest integer; -128 is not used, so that zero is in the middle."""
+
+
+def quantise(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Return a matrix as integers `(R, C)` int8 and their steps in float32, `(R, 1)` or `(1, C)`.
+
+    A row or column of zeros has step 0.
+
+    Args:
+        weight: finite, `(R, C)`.
+    """
+    weight = weight.to(torch.float32)
+    ways = [_quantised(weight, axis) for axis in (1, 0)]
+    return min(ways, key=lambda way: float((dequantise(*way) - weight).square().sum()))
+
+
+def dequantise(integers: Tensor, steps: Tensor) -> Tensor:
+    """Return the matrix `(R, C)` float32 of integers `(R, C)` and steps `(R, 1)` or `(1, C)`."""
+    return integers.to(torch.float32).mul_(steps)
+
+
+def packed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a stored file: matrices as integers and steps, all else in float32.
+
+    Args:
+        weights: of a transformer, by name.
+
+    Raises:
+        EncoderError: a weight is not finite.
+    """
+    tensors: dict[str, Tensor] = {}
+    for name, weight in weights.items():
+        if not weight.isfinite().all():
+            raise EncoderError(f"weight '{name}' is not finite; such an encoder cannot be stored in int8")
+        if weight.ndim == 2 and weight.is_floating_point() and weight.numel():
+            tensors[name], tensors[name + SCALE] = quantise(weight.detach().cpu())
+        else:
+            kept = weight.detach().cpu()
+            tensors[name] = (kept.float() if kept.is_floating_point() else kept).clone()  # tied ones apart
+    return tensors
+
+
+def unpacked(path: Path) -> dict[str, Tensor]:
+    """Return the weights in a stored file, by name, in float32.
+
+    Raises:
+        EncoderError: the file is missing, damaged or no stored file.
+    """
+    try:
+        tensors = load_file(path)
+    except Exception as error:  # safetensors raises errors of its own for damaged files
+        raise EncoderError(f"{path}: cannot be read: {str(error).strip().splitlines()[0]}") from error
+    weights: dict[str, Tensor] = {}
+    matrices = [name for name, tensor in tensors.items() if tensor.dtype == torch.int8 and tensor.ndim == 2]
+    for name, tensor in tensors.items():  # integers are; a look at every weight would take as long as all the rest
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise EncoderError(f"{path}: '{name}' is not finite")
+    for name in matrices:
+        integers, steps = tensors.pop(name), tensors.pop(name + SCALE, None)
+        rows, columns = integers.shape
+        if steps is None or tuple(steps.shape) not in ((rows, 1), (1, columns)):
+            found = "there are none" if steps is None else f"they have shape {tuple(steps.shape)}"
+            raise EncoderError(f"{path}: '{name}' needs steps of shape {(rows, 1)} or {(1, columns)}; {found}")
+        weights[name] = dequantise(integers, steps)
+    weights.update(tensors)
+    return weights
+
+
+def write_stored(encoder: Encoder, folder: Path) -> None:
+    """Write an encoder in int8 to an empty folder, with tokenizer, pooling, prompts and lengths.
+
+    Raises:
+        EncoderError: a weight is not finite.
+    """
+    transformer = encoder.model[0].auto_model
+    tensors = packed(transformer.state_dict())
+    encoder.model.save_pretrained(str(folder), create_model_card=False)
+    for path in folder.glob("model*.safetensors*"):
+        path.unlink()
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    config = {**transformer.config.to_dict(), "dtype": "float32", "_name_or_path": ""}
+    StoredConfig(stored=config).save_pretrained(str(folder))
+    _compact(folder / "tokenizer.json")
+
+
+class StoredConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers is untyped here
+    """Configuration of a stored encoder.
+
+    Args:
+        stored: configuration of the transformer, as a dictionary with its `model_type`.
+
+    Raises:
+        EncoderError: it is no configuration of a transformer.
+    """
+
+    model_type = MODEL_TYPE
+    has_no_defaults_at_init = True
+
+    def __init__(self, stored: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        if not isinstance(stored, dict) or "model_type" not in stored:
+            raise EncoderError(f"a configuration of kind '{MODEL_TYPE}' without that of its transformer in 'stored'")
+        self.stored = stored
+        super().__init__(**kwargs)
+
+    @property
+    def transformer(self) -> Any:
+        """A fresh configuration of the transformer."""
+        return AutoConfig.for_model(**self.stored)
+
+
+class StoredModel:
+    """What transformers asks for the model of a stored encoder; it gives the transformer itself."""
+
+    config_class = StoredConfig
+
+    @classmethod
+    def from_pretrained(cls, name: str, *, config: StoredConfig, **kwargs: Any) -> Any:
+        """Return the transformer of a stored folder, in float32 unless another type is asked for.
+
+        Args:
+            name: folder or hub name.
+            config: of the folder.
+            kwargs: of `from_pretrained` of transformers: where files are, `dtype` and `attn_implementation`.
+
+        Raises:
+            EncoderError: its file of weights is damaged or does not fit the configuration, or something is asked for
+                that a stored encoder cannot do.
+        """
+        where = {key: kwargs.pop(key) for key in _WHERE if kwargs.get(key) is not None}
+        path = Path(str(cached_file(name, WEIGHTS, **where)))
+        how = {key: kwargs[key] for key in _HOW if kwargs.get(key) is not None}
+        others = sorted(key for key in kwargs.keys() - {*_HOW, *_WHERE, *_IGNORED} if kwargs[key] is not None)
+        if others:
+            raise EncoderError(f"{name}: an encoder stored in int8 cannot be loaded with {', '.join(others)}")
+        dtype = how.pop("dtype", None)
+        # Its `from_pretrained` would do, but first compiles a thousand patterns of other models: half a second.
+        with no_init_weights():
+            model = AutoModel.from_config(config.transformer, **how)
+        _fill(model, unpacked(path), path)
+        return model.to(dtype if isinstance(dtype, torch.dtype) else torch.float32).eval()
+
+
+def _fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
+    """Set all weights of a model; `EncoderError` unless names and shapes are the model's own."""
+    expected = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
+    for said, names in (("lacks", expected.keys() - weights.keys()), ("does not know", weights.keys() - expected)):
+        if names:
+            raise EncoderError(f"{path}: the model {said} '{min(names)}'")
+    for name, shape in expected.items():
+        if tuple(weights[name].shape) != shape:
+            found = tuple(weights[name].shape)
+            raise EncoderError(f"{path}: '{name}' has shape {found}; the configuration asks for {shape}")
+    model.load_state_dict(weights)
+
+
+def _quantised(weight: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """Return integers and steps that are shared along an axis."""
+    steps = weight.abs().amax(axis, keepdim=True) / LEVELS
+    divisors = torch.where(steps > 0, steps, torch.ones_like(steps))
+    return (weight / divisors).round().clamp(-LEVELS, LEVELS).to(torch.int8), steps
+
+
+def _compact(path: Path) -> None:
+    """Write a JSON file without its spaces, which are a third of a tokenizer's."""
+    if path.is_file():
+        content = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+
+
+AutoConfig.register(MODEL_TYPE, StoredConfig)
+AutoModel.register(StoredConfig, StoredModel)

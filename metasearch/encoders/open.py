@@ -1,0 +1,87 @@
+"""Opens any sentence-transformers or transformers checkpoint, by hub name or local folder."""
+
+import logging
+from difflib import get_close_matches
+from pathlib import Path
+
+import torch
+from sentence_transformers import SentenceTransformer
+from transformers.utils import logging as transformers_logging
+
+from metasearch.encoders.encoder import Encoder
+from metasearch.errors import EncoderError
+from metasearch.spec import registry
+from metasearch.spec.recipe import MaxLength
+
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+
+
+def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote_code: bool = False) -> Encoder:
+    """Load an encoder in float32.
+
+    A folder is read without touching the network. A checkpoint of plain transformers gets mean pooling.
+
+    Args:
+        name: local folder or hub name.
+        max_length: longest inputs in tokens.
+        trust_remote_code: run Python code that comes with the checkpoint; only for sources you trust.
+
+    Raises:
+        EncoderError: there is no such checkpoint, it has no weights, or it cannot be loaded.
+    """
+    folder = Path(name)
+    if folder.exists():
+        _check_folder(folder)
+    elif name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise EncoderError(f"encoder '{name}': no such folder")
+    elif close := get_close_matches(name, registry.names("encoders"), cutoff=0.7):
+        raise EncoderError(f"unknown encoder '{name}'. Did you mean '{close[0]}'? See `metasearch ls encoders`")
+    quiet()
+    try:
+        # Weights that a checkpoint lacks, such as a pooler, are drawn: the same ones every time it is opened.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = SentenceTransformer(
+                name,
+                device="cpu",
+                local_files_only=folder.exists(),
+                trust_remote_code=trust_remote_code,
+                # The default takes the checkpoint's own type; in half precision an inner step of 1e-3 is rounding.
+                model_kwargs={"dtype": torch.float32},
+            )
+    except Exception as error:  # the libraries below raise anything from OSError to bare Exception
+        raise EncoderError(_why(name, folder.exists(), error)) from error
+    encoder = Encoder(model, name, max_length)
+    # transformers makes up a tokenizer of special tokens alone when a folder has none.
+    if len(model.tokenizer) <= len(model.tokenizer.all_special_tokens):
+        raise EncoderError(f"encoder '{name}': its tokenizer has no words; are the tokenizer's files missing?")
+    return encoder
+
+
+def quiet() -> None:
+    """Stop the libraries from printing progress bars, reports and warnings between a command's own lines."""
+    transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()
+    logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
+
+
+def _check_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise EncoderError(f"encoder '{folder}': expected a folder, this is a file")
+    if not any(next(folder.rglob(pattern), None) for pattern in _WEIGHTS):
+        inside = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
+        raise EncoderError(
+            f"encoder '{folder}': no weights (*.safetensors or pytorch_model.bin) in it; it holds {inside}"
+        )
+
+
+def _why(name: str, local: bool, error: Exception) -> str:
+    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if "trust_remote_code" in str(error):
+        return f"encoder '{name}' comes with its own Python code; pass --trust-remote-code if you trust its source"
+    if local:
+        return f"encoder '{name}' cannot be loaded: {first}"
+    return (
+        f"encoder '{name}' is no built-in encoder, no folder here, and cannot be loaded from the model hub ({first}). "
+        "See `metasearch ls encoders`"
+    )

@@ -1,0 +1,56 @@
+"""The episodes of a benchmark: which sampler draws for which phase."""
+
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.folds import hold_out
+from metasearch.data.records import Data, RetrievalData, SimilarityData
+from metasearch.episodes.episode import Embed
+from metasearch.episodes.pairs import PairSampler
+from metasearch.episodes.sampler import EpisodeSampler, SetSampler
+from metasearch.episodes.triplets import TripletSampler
+from metasearch.errors import ConfigError
+from metasearch.spec.recipe import Recipe
+from metasearch.spec.task import PHASES, Phase
+
+
+def samplers(
+    benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data | None = None, embed: Embed | None = None
+) -> dict[Phase, EpisodeSampler]:
+    """Return the episode sampler of each phase: meta-train draws from train, meta-valid from dev.
+
+    Args:
+        benchmark: gives data and arrangements.
+        recipe: says how to draw.
+        seed: of the run.
+        valid: the part of dev that meta-valid draws from; all of it by default.
+        embed: vectors on the current encoder, for similar queries and graded negatives.
+
+    Raises:
+        DataError: the data is too small for the recipe.
+    """
+    parts = {"meta-train": benchmark.split.train, "meta-valid": valid or benchmark.split.dev}
+    counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
+    return {
+        phase: EpisodeSampler(
+            _sets(parts[phase], recipe, embed), benchmark.arrangements[phase], recipe.episodes, phase, seed
+        )
+        for phase in PHASES
+        if counts[phase]
+    }
+
+
+def check_sizes(benchmark: Benchmark, recipe: Recipe) -> None:
+    """Raise `DataError` when the data is too small for the recipe; needs no encoder."""
+    samplers(benchmark, recipe, seed=0, valid=hold_out(benchmark.split.dev, recipe.budget.dev_holdout)[0])
+
+
+def _sets(data: Data, recipe: Recipe, embed: Embed | None) -> SetSampler:
+    if isinstance(data, RetrievalData):
+        return TripletSampler(data, recipe.episodes, recipe.loss, embed)
+    if isinstance(data, SimilarityData):
+        return PairSampler(data, recipe.episodes)
+    raise ConfigError("no episodes can be drawn of translations: they are for evaluation only")
+
+
+def needs_vectors(recipe: Recipe) -> bool:
+    """Say whether drawing episodes of a recipe takes vectors of the encoder."""
+    return (recipe.episodes.queries, recipe.episodes.negatives) != ("random", "random")

@@ -1,0 +1,139 @@
+"""Lays texts out without waste: packed where the backbone allows it, else padded in groups of similar length.
+
+Words are numbered within the slice of the word table that the texts need, so that the table's gradient has as many rows
+as there are different words in them. Nothing of this changes a vector.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from metasearch.encoders.encoder import Embedder, Encoder
+from metasearch.fast.form import Form
+from metasearch.fast.packing import packed
+from metasearch.spec.recipe import Role
+
+Group = Sequence[tuple[Role, str]]
+"""Texts that are encoded together, and what each is to the encoder."""
+
+_CALL = 64
+"""What one more forward pass costs, in tokens."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts as features.
+
+    Attributes:
+        parts: features of each forward pass.
+        order: row of each text among the rows of all passes, `(texts,)`.
+        tokens: how many tokens there are, padding included.
+    """
+
+    parts: tuple[Mapping[str, Any], ...]
+    order: Tensor
+    tokens: int
+
+
+def lay_out(
+    encoder: Encoder, form: Form, groups: Sequence[Group], ordered: bool = False
+) -> tuple[list[Texts], Tensor | None]:
+    """Lay out groups of texts on one slice of the word table.
+
+    Args:
+        encoder: tokenises them.
+        form: of the encoder.
+        groups: of texts.
+        ordered: keep the order of the tokens too, as output `tokens` needs it.
+
+    Returns:
+        The texts of each group, and the rows of the word table in the slice, ascending; None for the whole table.
+    """
+    if not isinstance(encoder.embedder, Embedder):
+        return [_as_they_are(encoder, group) for group in groups], None
+    tokens = _tokens(encoder, groups)
+    batches = [_batches(encoder, form, [tokens[text] for text in group], ordered) for group in groups]
+    sliced = None
+    if form.table is not None:
+        sliced = _renumbered([part for parts, _ in batches for part in parts], form.padding)
+    texts = [_texts(parts, order, encoder.device) for parts, order in batches]
+    return texts, None if sliced is None else sliced.to(encoder.device)
+
+
+def _tokens(encoder: Encoder, groups: Sequence[Group]) -> dict[tuple[Role, str], NDArray[np.int32]]:
+    """Return the tokens of all texts; those of a role are tokenised together."""
+    found = {}
+    for role in {role for group in groups for role, _ in group}:
+        texts = list(dict.fromkeys(text for group in groups for own, text in group if own == role))
+        found.update({(role, text): row for text, row in zip(texts, encoder.tokens(texts, role), strict=True)})
+    return found
+
+
+def _batches(
+    encoder: Encoder, form: Form, rows: list[NDArray[np.int32]], ordered: bool
+) -> tuple[list[dict[str, Any]], list[int]]:
+    """Return the features of each pass, and the texts in the order in which they stand there."""
+    lengths = [row.shape[1] for row in rows]
+    order = list(range(len(rows))) if ordered else sorted(range(len(rows)), key=lambda i: lengths[i])
+    if form.packs:
+        at_once = encoder.device.type != "cpu"
+        return [packed([rows[i] for i in order], encoder.columns, form.kind, form.padding, at_once)], order
+    parts = [order] if ordered else groups_of(order, lengths)
+    return [encoder.padded([rows[i] for i in part]) for part in parts], order
+
+
+def groups_of(order: Sequence[int], lengths: Sequence[int], call: int = _CALL) -> list[Sequence[int]]:
+    """Cut texts into groups such that padded tokens and calls together cost least.
+
+    Args:
+        order: texts by ascending length.
+        lengths: of all texts.
+        call: what one more group costs, in tokens.
+    """
+    if not order:
+        return []
+    # A border between texts of equal length would save nothing.
+    borders = [0, *(i for i in range(1, len(order)) if lengths[order[i]] > lengths[order[i - 1]]), len(order)]
+    cost, cut = [0], [0]
+    for i, end in enumerate(borders[1:], start=1):
+        longest = lengths[order[end - 1]]
+        found = min((cost[j] + (end - borders[j]) * longest + call, j) for j in range(i))
+        cost.append(found[0])
+        cut.append(found[1])
+    groups, last = [], len(borders) - 1
+    while last:
+        groups.append(order[borders[cut[last]] : borders[last]])
+        last = cut[last]
+    return groups[::-1]
+
+
+def _renumbered(parts: Sequence[dict[str, Any]], padding: int) -> Tensor:
+    """Number the words of all parts within a slice, in place; return its rows."""
+    words = torch.cat([part["input_ids"].flatten().cpu() for part in parts])
+    rows: Tensor = torch.unique(torch.cat([torch.arange(padding + 1), words]))
+    for part in parts:
+        part["input_ids"] = torch.searchsorted(rows, part["input_ids"].cpu())
+    return rows
+
+
+def _texts(parts: Sequence[Mapping[str, Any]], order: Sequence[int], device: torch.device) -> Texts:
+    there = torch.empty(len(order), dtype=torch.long)
+    there[torch.tensor(order, dtype=torch.long)] = torch.arange(len(order))
+    moved = tuple(
+        {name: value.to(device) if isinstance(value, Tensor) else value for name, value in part.items()}
+        for part in parts
+    )
+    return Texts(moved, there.to(device), sum(part["input_ids"].numel() for part in parts))
+
+
+def _as_they_are(encoder: Encoder, group: Group) -> Texts:
+    """Return texts as the encoder itself pads them, one pass for each role."""
+    roles = list(dict.fromkeys(role for role, _ in group))
+    order = [i for role in roles for i, (own, _) in enumerate(group) if own == role]
+    parts = [encoder.features([text for own, text in group if own == role], role) for role in roles]
+    return _texts(parts, order, encoder.device)

@@ -1,0 +1,141 @@
+"""Texts without padding: all tokens in one row, attention within each text.
+
+Everything but attention treats tokens one by one, so a batch can be one row of N tokens. Texts of equal length stand
+next to each other, and attention runs over each such run at once: `(count, heads, length, d)`, a view of the row.
+
+Notation used for tensor shapes: N tokens in all, d columns of an attention head.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import AttentionInterface
+
+from metasearch.encoders.encoder import FROM_PADDING
+
+ATTENTION = "metasearch-packed"
+"""Name of the attention of packed texts; it is not the model's own, and never set in a model that is saved."""
+
+FAMILIES = ("bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta")
+"""Backbones in which tokens meet in attention alone, and whose attention can be exchanged."""
+
+Spans = tuple[tuple[int, int], ...]
+"""Runs of texts of equal length, as (how many, how long)."""
+
+
+def packed(
+    rows: Sequence[NDArray[np.int32]], columns: Sequence[str], kind: str, padding: int, at_once: bool = False
+) -> dict[str, Any]:
+    """Return texts as features of one row, in their order.
+
+    Args:
+        rows: tokens of each text, `(columns, length)`.
+        columns: what the tokenizer gives for each token; `attention_mask` is not needed.
+        kind: `model_type` of the backbone; some count positions from the padding index on, and leave out padding.
+        padding: number of the padding token.
+        at_once: attend to all texts in one call, as suits a device on which each call costs much.
+
+    Returns:
+        The features, each `(1, N)`, and what sentence-transformers' pooling and `attend` need to know.
+    """
+    lengths = [row.shape[1] for row in rows]
+    tokens = np.concatenate(rows, axis=1).astype(np.int64)
+    found: dict[str, Any] = {
+        name: torch.from_numpy(tokens[i : i + 1]) for i, name in enumerate(columns) if name != "attention_mask"
+    }
+    positions = [_positions(row[columns.index("input_ids")], kind, padding) for row in rows]
+    found["position_ids"] = torch.from_numpy(np.concatenate(positions)[None])
+    found["cu_seq_lens_q"] = torch.from_numpy(np.concatenate([[0], np.cumsum(lengths)]))
+    found["seq_idx"] = torch.from_numpy(np.repeat(np.arange(len(lengths)), lengths)[None])
+    found["spans"] = tuple((len(list(run)), length) for length, run in groupby(lengths) if length)
+    if at_once:
+        inside = np.arange(max(lengths)) < np.array(lengths)[:, None]
+        found["inside"] = torch.from_numpy(inside)
+        found["place"] = torch.from_numpy(np.flatnonzero(inside))
+    return found
+
+
+def attend(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    spans: Spans = (),
+    inside: Tensor | None = None,
+    place: Tensor | None = None,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """Attend within each text; an attention function of transformers.
+
+    On a CPU it computes in float32 under autocast: the bfloat16 kernels of attention are slower there, and it is the
+    smaller part of the work.
+
+    Args:
+        module: the layer, unused.
+        query: `(1, heads, N, d)`.
+        key: the same.
+        value: the same.
+        attention_mask: None, as nothing is padding.
+        dropout: of the attention weights.
+        scaling: of the scores; d^-0.5 by default.
+        spans: the runs of texts.
+        inside: where there is a token when texts stand side by side `(texts, longest)`, to attend to all at once.
+        place: number of each token among those places, `(N,)`.
+        **kwargs: what other attention functions need.
+
+    Returns:
+        `(1, N, heads, d)`, and None for the weights.
+    """
+    if inside is not None and place is not None:
+        return _at_once(query, key, value, dropout, scaling, inside, place), None
+    if torch.is_autocast_enabled("cpu"):
+        with torch.autocast("cpu", enabled=False):
+            found = _in_runs(query.float(), key.float(), value.float(), dropout, scaling, spans)
+        return found.to(query.dtype), None
+    return _in_runs(query, key, value, dropout, scaling, spans), None
+
+
+def _in_runs(query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling: float | None, spans: Spans) -> Tensor:
+    """Attend in one call for each run of texts of equal length; nothing is copied but the results."""
+    sizes = [count * length for count, length in spans]
+    parts = [torch.split(tensor[0], sizes, dim=1) for tensor in (query, key, value)]
+    found = []
+    for (count, length), q, k, v in zip(spans, *parts, strict=True):
+        runs = [tensor.unflatten(1, (count, length)).transpose(0, 1) for tensor in (q, k, v)]
+        out = F.scaled_dot_product_attention(runs[0], runs[1], runs[2], dropout_p=dropout, scale=scaling)
+        found.append(out.transpose(1, 2).flatten(0, 1))
+    return torch.cat(found)[None]
+
+
+def _at_once(
+    query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling: float | None, inside: Tensor, place: Tensor
+) -> Tensor:
+    """Attend in one call for all texts, put side by side for as long as it takes."""
+    rows = [
+        tensor.new_zeros(inside.numel(), *tensor.shape[1::2]).index_copy(0, place, tensor[0].transpose(0, 1))
+        for tensor in (query, key, value)
+    ]
+    q, k, v = (tensor.view(*inside.shape, *tensor.shape[1:]).transpose(1, 2) for tensor in rows)
+    out = F.scaled_dot_product_attention(q, k, v, inside[:, None, None], dropout_p=dropout, scale=scaling)
+    return out.transpose(1, 2).flatten(0, 1)[place][None]
+
+
+def _positions(ids: NDArray[np.int32], kind: str, padding: int) -> NDArray[np.int64]:
+    """Return the positions of a text's tokens as its backbone counts them where it is not told."""
+    if kind not in FROM_PADDING:
+        return np.arange(len(ids))
+    words = ids != padding
+    counted: NDArray[np.int64] = np.cumsum(words, dtype=np.int64) * words + padding
+    return counted
+
+
+AttentionInterface.register(ATTENTION, attend)

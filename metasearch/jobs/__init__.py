@@ -1,0 +1,1 @@
+"""What the commands do, a file or folder for each."""

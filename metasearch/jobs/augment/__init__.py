@@ -1,0 +1,1 @@
+"""More scored pairs, labelled by a cross-encoder."""

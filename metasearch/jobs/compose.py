@@ -1,0 +1,185 @@
+"""The composition root: names become encoders and learners, and a learner is fitted to a benchmark.
+
+With `metasearch.data.benchmark` this is the Python interface; the other jobs make run folders and reports of it.
+"""
+
+import logging
+from typing import Any, get_args
+
+import torch
+
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.folds import hold_out
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.open import open_checkpoint
+from metasearch.episodes.of_benchmark import needs_vectors, samplers
+from metasearch.errors import ConfigError, nearest
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.fast import Fast
+from metasearch.learners.base import Learner
+from metasearch.runs.listener import Listener, Silent
+from metasearch.spec import registry, yaml
+from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, MaxLength, Recipe
+from metasearch.training.checkpoint import CheckpointStore
+from metasearch.training.schedule import schedule
+from metasearch.training.trainer import Outcome, Trainer
+
+log = logging.getLogger(__name__)
+
+
+def load_encoder(
+    name: str,
+    max_length: MaxLength | None = None,
+    device: str = "auto",
+    seed: int = 0,
+    trust_remote_code: bool = False,
+) -> Encoder:
+    """Return an encoder by built-in name, local folder or hub name.
+
+    Args:
+        name: such as `tiny`, `runs/my-run/model` or a hub name.
+        max_length: longest inputs in tokens, as a task declares them.
+        device: `auto` takes a GPU when there is one.
+        seed: of the weights of an encoder that is made from a seed.
+        trust_remote_code: run code that comes with the checkpoint.
+
+    Raises:
+        EncoderError: it cannot be found or loaded.
+        ConfigError: there is no such device.
+    """
+    target = _device(device)
+    if name in registry.names("encoders"):
+        encoder: Encoder = registry.load("encoders", name).build(max_length, seed)
+    else:
+        encoder = open_checkpoint(name, max_length, trust_remote_code)
+    return encoder.to(target)
+
+
+def make_learner(recipe: Recipe, encoder: Encoder, engine: Engine = DEFAULT_ENGINE) -> Learner:
+    """Return the learner of a recipe.
+
+    Args:
+        recipe: names the learner and its options.
+        encoder: what is trained.
+        engine: what computes the outer gradient.
+
+    Raises:
+        ConfigError: the learner or one of its options is unknown, or an option has a wrong value; or there is no such
+            engine.
+    """
+    return with_engine(learner_class(recipe)(encoder, recipe.loss, learner_options(recipe)), engine)
+
+
+def with_engine(learner: Learner, engine: Engine) -> Learner:
+    """Return a learner, which by itself runs on the reference, on an engine; `ConfigError` where none is called so."""
+    if engine not in get_args(Engine):
+        raise ConfigError(f"unknown engine '{engine}'.{nearest(engine, get_args(Engine))}")
+    return learner.use(Fast(learner.encoder)) if engine == "fast" else learner
+
+
+def say_notes(learner: Learner) -> None:
+    """Log what of its encoder the fast engine does in a slower way, and why."""
+    for note in learner.fast.notes if learner.fast else ():
+        log.info("fast engine: %s", note)
+
+
+def learner_class(recipe: Recipe) -> type[Learner]:
+    """Return the class of a recipe's learner."""
+    found: type[Learner] = registry.load("learners", recipe.learner).LEARNER
+    return found
+
+
+def learner_options(recipe: Recipe) -> Any:
+    """Return the checked options of a recipe's learner."""
+    return yaml.check(recipe.options, learner_class(recipe).Options, f"recipe '{recipe.recipe}': options")
+
+
+def resolved(recipe: Recipe) -> Recipe:
+    """Return the recipe with all options of its learner in it, defaults and types included."""
+    return recipe.model_copy(update={"options": learner_options(recipe).model_dump()})
+
+
+def fit(
+    learner: Learner,
+    benchmark: Benchmark,
+    recipe: Recipe,
+    *,
+    seed: int = 0,
+    max_steps: int | None = None,
+    precision: str = "fp32",
+    listener: Listener | None = None,
+    store: CheckpointStore | None = None,
+    resume: bool = False,
+    baseline: float | None = None,
+) -> Outcome:
+    """Meta-train and meta-valid a learner on a benchmark; its encoder ends with the weights of the best dev score.
+
+    Args:
+        learner: what learns.
+        benchmark: loaded with a mode.
+        recipe: says how episodes are drawn, how long is trained and with which optimiser.
+        seed: of episodes and dropout.
+        max_steps: outer steps at most.
+        precision: `fp32` or `bf16`.
+        listener: hears of steps and scores.
+        store: where checkpoints go.
+        resume: go on from the store's checkpoint.
+        baseline: dev score before the first step, where it is known already.
+
+    Raises:
+        ConfigError: learner, mode and precision do not fit together.
+        DataError: the data is too small for the recipe.
+        NonFiniteError: a loss or gradient is not finite.
+    """
+    check_fit(recipe, benchmark, precision)
+    if learner.second_order:
+        log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
+    say_notes(learner)
+    encoder = learner.encoder
+    valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
+    sources = samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
+    counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
+    if recipe.budget.meta_valid and scored is valid:
+        log.info("meta-valid trains on the dev questions that give the dev score; budget.dev_holdout keeps some apart")
+    trainer = Trainer(
+        learner,
+        schedule(recipe.budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
+        recipe.outer,
+        recipe.budget,
+        dev=lambda: evaluate(encoder, scored, benchmark.measures).mean(benchmark.task.monitor),
+        listener=listener or Silent(),
+        store=store,
+        seed=seed,
+        precision="bf16" if precision == "bf16" else "fp32",
+        dropout=recipe.dropout,
+        baseline=baseline,
+    )
+    return trainer.fit(resume)
+
+
+def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
+    """Raise `ConfigError` unless learner, options, mode and precision fit together; loads no weights."""
+    mode, learner = benchmark.mode, learner_class(recipe)
+    options = learner_options(recipe)
+    if mode is None:
+        raise ConfigError("nothing can be trained without a transfer mode; load the benchmark with mode=...")
+    if mode.links not in learner.links:
+        wanted = " or ".join(map(str, learner.links))
+        raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links; '{mode.mode}' has {mode.links}")
+    if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
+        raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
+    if precision not in ("fp32", "bf16"):
+        raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
+    if precision == "bf16" and not getattr(options, "first_order", True):
+        raise ConfigError("--precision bf16 works in first order only; use fp32, or --set options.first_order=true")
+
+
+def _device(name: str) -> torch.device:
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
+    if not available.get(name):
+        raise ConfigError(
+            f"--device {name}: there is none here; available: {', '.join(k for k, v in available.items() if v)}"
+        )
+    return torch.device(name)

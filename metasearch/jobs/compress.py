@@ -1,0 +1,134 @@
+"""What `metasearch compress` and `metasearch export` do, from an encoder to a folder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoConfig
+
+from metasearch.compress.export import is_compressed, plain
+from metasearch.compress.narrowing import narrow, narrowed
+from metasearch.compress.output import claim, whole
+from metasearch.compress.plan import Plan
+from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes, with_other
+from metasearch.compress.student import make_student
+from metasearch.compress.texts import read_texts
+from metasearch.encoders.compressed import CompressedConfig
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.int8 import StoredConfig, write_stored
+from metasearch.errors import ConfigError, EncoderError
+
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+
+
+def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
+    """Write the student of an encoder to a folder; returns the sizes before and after.
+
+    Raises:
+        RunFolderError: the folder is not empty or cannot be written.
+        ConfigError: the plan does not fit the encoder, or asks for nothing.
+        EncoderError: the encoder cannot be compressed.
+        DataError: a text file is missing or damaged.
+    """
+    plan.check()
+    claim(folder)
+    _check_fit(encoder.model[0].auto_model.config, plan)
+    before, student = encoder_sizes(encoder), encoder
+    if plan.feed_forward is not None:
+        student = narrow(student, plan.feed_forward, read_texts(plan.texts), plan.seed)
+    student = _trimmed(student, plan.trim)
+    if plan.shrinks:
+        student = make_student(student, plan.bottleneck, plan.recurrent, plan.repeats, plan.initial, plan.seed)
+    write(student, folder)
+    return before, encoder_sizes(student)
+
+
+def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:
+    """Return the sizes before and after, of an encoder or of a configuration alone; writes nothing.
+
+    Raises:
+        ConfigError: the plan does not fit, or a vocabulary is to be trimmed where there is no tokenizer.
+        EncoderError: the encoder cannot be compressed.
+        DataError: a text file is missing or damaged.
+    """
+    plan.check(writes=False)
+    if isinstance(source, Encoder):
+        before = encoder_sizes(source)
+        config = _trimmed(source, plan.trim).model[0].auto_model.config
+    elif plan.trim:
+        raise ConfigError("--trim needs an encoder with its tokenizer and weights; this is a configuration alone")
+    else:
+        before, config = config_sizes(source), source
+    if plan.feed_forward is not None:
+        config = narrowed(config, plan.feed_forward)
+    if not plan.shrinks:
+        same = isinstance(source, Encoder) and config is source.model[0].auto_model.config
+        after = encoder_sizes(source) if same else config_sizes(config)
+    else:
+        after = planned_sizes(config, plan.bottleneck, plan.recurrent, plan.repeats)
+    missing = before.counts["other"] - after.counts["other"]
+    return before, with_other(after, missing)
+
+
+def export(encoder: Encoder, folder: Path) -> bool:
+    """Write the stock model of an encoder to a folder; returns whether it was compressed before.
+
+    Raises:
+        RunFolderError: the folder is not empty or cannot be written.
+    """
+    claim(folder)
+    write(plain(encoder), folder)
+    return is_compressed(encoder)
+
+
+def export_stored(encoder: Encoder, folder: Path) -> None:
+    """Write an encoder to a folder with its matrices in int8.
+
+    Raises:
+        RunFolderError: the folder is not empty or cannot be written.
+        EncoderError: a weight is not finite.
+    """
+    with whole(folder) as partial:
+        write_stored(encoder, partial)
+
+
+def bare_config(name: str) -> Any | None:
+    """Return the configuration in a `config.json`, or in a folder that has one and no weights; none for all else.
+
+    Raises:
+        EncoderError: it cannot be read.
+    """
+    path = Path(name)
+    if path.is_dir():
+        if not (path / "config.json").is_file() or any(next(path.rglob(pattern), None) for pattern in _WEIGHTS):
+            return None
+    elif not path.is_file():
+        return None
+    try:
+        found = AutoConfig.from_pretrained(name, local_files_only=True)
+        return found.transformer if isinstance(found, StoredConfig) else found
+    except Exception as error:  # transformers raises anything from OSError to its own validation errors
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise EncoderError(f"{name}: no configuration that can be read: {first}") from error
+
+
+def write(encoder: Encoder, folder: Path) -> None:
+    """Write an encoder with the lengths it was published with; `RunFolderError` when that fails."""
+    with whole(folder) as partial:
+        encoder.model.save_pretrained(str(partial), create_model_card=False)
+
+
+def _check_fit(config: Any, plan: Plan) -> None:
+    """Raise what does not fit a configuration before there is work for it."""
+    if plan.feed_forward is not None:
+        config = narrowed(config, plan.feed_forward)
+    if plan.shrinks:
+        CompressedConfig(backbone=config, bottleneck=plan.bottleneck, recurrent=plan.recurrent, repeats=plan.repeats)
+
+
+def _trimmed(encoder: Encoder, paths: Sequence[Path]) -> Encoder:
+    if not paths:
+        return encoder
+    from metasearch.compress.vocabulary import trim
+
+    return trim(encoder, read_texts(paths))

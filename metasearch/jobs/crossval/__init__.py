@@ -1,0 +1,1 @@
+"""Cross-validation: learners × modes × folds × seeds as cells of a study, each in a process of its own."""

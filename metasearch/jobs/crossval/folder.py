@@ -1,0 +1,110 @@
+"""The files of a study.
+
+study.yaml       the resolved configuration and the names of all cells; written whole
+cells/NAME/      run folder of a cell
+cells/NAME.log   what its process wrote, attempt after attempt
+results.jsonl    the scores of all finished cells
+report.md        the main table
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from metasearch.errors import RunFolderError
+from metasearch.jobs.crossval.plan import Cell
+from metasearch.runs.files import held, write_whole
+from metasearch.runs.folder import RunFolder
+from metasearch.spec import yaml
+from metasearch.spec.recipe import Declared, as_begun
+from metasearch.spec.study import StudyConfig
+from metasearch.study.read import STUDY_FILE
+
+
+class Stored(Declared):
+    """`study.yaml`.
+
+    Attributes:
+        data_fingerprint: of all data of the task.
+        versions: of metasearch and its libraries, with which the study was begun.
+        cells: names of the run folders that have scores on the task.
+        made: names of those that do not: distillations.
+        config: of the study.
+    """
+
+    data_fingerprint: str
+    versions: dict[str, str]
+    cells: list[str]
+    made: list[str]
+    config: StudyConfig
+
+
+class StudyFolder:
+    """Reads and writes the files of a study.
+
+    Args:
+        path: of the folder, which need not exist yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        self.report = self.path / "report.md"
+        self._file = self.path / STUDY_FILE
+
+    @property
+    def begun(self) -> bool:
+        """Whether the folder has a study."""
+        return self._file.is_file()
+
+    @property
+    def reached(self) -> bool:
+        """Whether any cell has something to go on with: scores, steps or a checkpoint."""
+        cells = self.path / "cells"
+        return any(any(cells.rglob(name)) for name in ("results.jsonl", "log.jsonl", "checkpoint"))
+
+    def stored(self) -> Stored:
+        """Return what the study was begun with; `RunFolderError` when there is none."""
+        if not self.begun:
+            what = f"is no study: it has no {STUDY_FILE}" if self.path.exists() else "does not exist"
+            raise RunFolderError(f"{self.path} {what}")
+        stored = yaml.read(self._file, Stored)
+        distilled = tuple(as_begun(each) for each in stored.config.distilled)
+        begun = as_begun(stored.config).model_copy(update={"distilled": distilled})
+        return stored.model_copy(update={"config": begun})
+
+    def store(self, stored: Stored) -> None:
+        """Write `study.yaml`, whole or not at all; `RunFolderError` when there is no room for it."""
+        write_whole(self._file, yaml.dump(stored.model_dump(mode="json")))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the folder, and keep other runners out of it.
+
+        Raises:
+            RunFolderError: another one is at work, the folder has something else in it, or it cannot be written.
+        """
+        there = self.path.exists()
+        if not self.begun and there and (not self.path.is_dir() or set(os.listdir(self.path)) - {".lock"}):
+            raise RunFolderError(f"{self.path} exists already and is no study; choose another folder with -o")
+        with held(self.path, f"another crossval is at work in {self.path}; wait for it to end"):
+            yield
+
+    def at(self, name: str) -> Path:
+        """Return the run folder of a cell."""
+        return self.path / "cells" / name
+
+    def log(self, name: str) -> Path:
+        """Return the log of a cell, beside its folder."""
+        return self.path / "cells" / f"{name}.log"
+
+    def done(self, name: str) -> bool:
+        """Whether a cell came to its end."""
+        return (self.at(name) / "report.md").is_file()
+
+    def tidy(self, cell: Cell, keep_models: bool) -> None:
+        """Delete what a finished cell has no more need of: its checkpoint, and unless it is wanted its model."""
+        RunFolder(self.at(cell.name)).remove_checkpoint()
+        if cell.kind == "train" and not keep_models:
+            shutil.rmtree(self.at(cell.name) / "model", ignore_errors=True)

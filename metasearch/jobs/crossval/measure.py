@@ -1,0 +1,120 @@
+"""Measures what one cell of an arm costs: `python -m metasearch.jobs.crossval.measure`, in a process of its own.
+
+It reads the configuration of a run as JSON on standard input, takes one outer step, encodes some texts of the test
+data, and writes a `Measured` as JSON to standard output.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+
+from metasearch.data.benchmark import Benchmark, load_benchmark
+from metasearch.data.records import Data, RetrievalData, SimilarityData
+from metasearch.encoders.encoder import Encoder
+from metasearch.errors import MetasearchError
+from metasearch.jobs import compose
+from metasearch.jobs.crossval.estimate import Measured
+from metasearch.spec.recipe import Role, RunConfig, ScoreConfig
+from metasearch.training.machine import keep_memory, peak_memory
+
+SAMPLE = 64
+"""Texts that are encoded to see how long one takes."""
+
+Text = tuple[Role, str]
+
+
+class _Enough(Exception):
+    """One step is done."""
+
+
+class _First:
+    """A listener that ends training after its first step."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
+        """Stop."""
+        self.total = total
+        raise _Enough
+
+    def on_dev(self, step: int, score: float, best: bool) -> None:
+        """Hear of the baseline, which is not computed here."""
+
+
+def measure(config: RunConfig | ScoreConfig) -> Measured:
+    """Load what a run needs, take one outer step of it, and encode some texts."""
+    began = time.monotonic()
+    mode = config.mode if isinstance(config, RunConfig) else None
+    benchmark = load_benchmark(config.task, mode, config.fold, config.data, config.include, config.fold_seed)
+    length, trust = benchmark.task.max_length, config.trust_remote_code
+    encoder = compose.load_encoder(config.encoder, length, config.device, config.seed, trust)
+    loaded = time.monotonic()
+    steps = _one_step(config, benchmark, encoder) if isinstance(config, RunConfig) else 0
+    stepped = time.monotonic()
+    test = list(dict.fromkeys(texts(benchmark.split.test)))
+    seconds = _seconds_per_text(encoder, test)
+    dev = set() if benchmark.task.evaluation_only else set(texts(benchmark.split.dev))
+    return Measured(
+        load=loaded - began,
+        step=stepped - loaded,
+        steps=steps,
+        dev=seconds * len(dev),
+        test=seconds * len(test),
+        memory=peak_memory(),
+    )
+
+
+def texts(data: Data) -> Iterable[Text]:
+    """Yield what an evaluation encodes."""
+    if isinstance(data, RetrievalData):
+        yield from (("question", question.text) for question in data.questions)
+        yield from (("candidate", candidate.text) for candidate in data.candidates)
+    elif isinstance(data, SimilarityData):
+        yield from (("text", text) for pair in data.pairs for text in (pair.text1, pair.text2))
+    else:
+        yield from (("text", text) for pair in data.pairs for text in (pair.source, pair.target))
+
+
+def _one_step(config: RunConfig, benchmark: Benchmark, encoder: Encoder) -> int:
+    """Take an outer step; return how many the run may take."""
+    first = _First()
+    with suppress(_Enough):
+        compose.fit(
+            compose.make_learner(config.recipe, encoder, config.engine),
+            benchmark,
+            config.recipe,
+            seed=config.seed,
+            max_steps=config.max_steps,
+            precision=config.precision,
+            listener=first,
+            baseline=0.0,
+        )
+    return first.total
+
+
+def _seconds_per_text(encoder: Encoder, found: list[Text]) -> float:
+    sample = found[:: max(1, len(found) // SAMPLE)][:SAMPLE]
+    began = time.monotonic()
+    for role in dict.fromkeys(role for role, _ in sample):
+        encoder.encode([text for own, text in sample if own == role], role)
+    return (time.monotonic() - began) / len(sample)
+
+
+def main(written: str) -> int:
+    """Print what a run of a configuration costs; return the exit code."""
+    keep_memory()  # as the process of a cell does
+    asked = json.loads(written)
+    try:
+        kind = RunConfig if "recipe" in asked else ScoreConfig
+        sys.stdout.write(measure(kind.model_validate(asked)).model_dump_json())
+    except MetasearchError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.stdin.read()))

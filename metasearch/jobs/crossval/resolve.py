@@ -1,0 +1,120 @@
+"""Names become the configuration of a study: which learners in which modes, on which folds."""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from metasearch.data.benchmark import Benchmark, load_benchmark
+from metasearch.episodes.of_benchmark import check_sizes
+from metasearch.errors import ConfigError
+from metasearch.jobs import compose
+from metasearch.spec.library import Library, choose_recipe
+from metasearch.spec.recipe import ZERO_SHOT, Recipe
+from metasearch.spec.study import StudyConfig, Trained
+from metasearch.spec.task import Task
+
+log = logging.getLogger(__name__)
+
+
+def folds_of(written: str | None, task: Task) -> tuple[int, ...]:
+    """Return the folds that are meant: `5` the first five, `0,2` or `2,` those, None all of the task.
+
+    Raises:
+        ConfigError: the task has no such folds, or they are not written so.
+    """
+    known = task.folds.k if task.folds.method == "kfold" else 1
+    words = [] if written is None else [word.strip() for word in written.removesuffix(",").split(",")]
+    if not all(word.isdecimal() for word in words):
+        raise ConfigError(f"--folds {written}: expected how many, such as 5, or which, such as 0,2")
+    if written is None:
+        return tuple(range(known))
+    numbers = [int(word) for word in words]
+    has = "one fold, 0" if known == 1 else f"{known} folds, 0 to {known - 1}"
+    if "," not in written:
+        if not 1 <= numbers[0] <= known:
+            raise ConfigError(
+                f"--folds {written}: task '{task.task}' has {has}; --folds {known} takes all, --folds 0, the first"
+            )
+        return tuple(range(numbers[0]))
+    wrong = [number for number in numbers if number >= known]
+    if wrong:
+        raise ConfigError(f"--folds {written}: there is no fold {wrong[0]}; task '{task.task}' has {has}")
+    return tuple(sorted(set(numbers)))
+
+
+def arms_of(
+    learners: Sequence[str],
+    recipes: Sequence[str],
+    modes: Sequence[str],
+    changes: Mapping[str, Sequence[str]],
+    config: StudyConfig,
+) -> tuple[Trained, ...]:
+    """Return each learner and each recipe in each mode that it fits; what does not fit is left out and said so.
+
+    Args:
+        learners: by name, or with a mode of its own as in `maml:trans`; `zero-shot` is a part of every study and trains
+            nothing.
+        recipes: further ones, likewise.
+        modes: by name, of all that have none of their own.
+        changes: values to put over a recipe, by learner or recipe; those at `""` over all.
+        config: of the study, without arms.
+
+    Raises:
+        ConfigError: a name or value is wrong, no mode is named, or a learner fits none of them.
+        DataError: the data is missing, or too small for a recipe.
+    """
+    written = [("learner", name) for name in learners if name != ZERO_SHOT] + [("recipe", name) for name in recipes]
+    for mode in modes:
+        Library(config.include).mode(mode)  # also those that no learner takes are names of modes
+    benchmarks: dict[str, Benchmark] = {}
+    arms: dict[str, Trained] = {}
+    for flag, text in dict.fromkeys(written):
+        name, own = _name_and_mode(flag, text, modes, config)
+        changed = [*changes.get("", ()), *changes.get(name, ())]
+        fits = 0
+        for mode in own:
+            benchmark = benchmarks.get(mode) or benchmarks.setdefault(mode, _benchmark(mode, config))
+            learner, recipe = (name, None) if flag == "learner" else (None, name)
+            chosen = choose_recipe(mode, config.encoder, learner, recipe, changed, config.include)
+            if not _fits(chosen, benchmark, name):
+                continue
+            fits += 1
+            arm = Trained(arm=f"{name}-{mode}", mode=mode, recipe=compose.resolved(chosen))
+            if arms.setdefault(arm.arm, arm) != arm:
+                raise ConfigError(f"learner and recipe '{name}' are both called so and differ; leave one of them out")
+            compose.check_fit(chosen, benchmark, config.precision)
+            check_sizes(benchmark, chosen)
+        if not fits:
+            links = " or ".join(map(str, compose.learner_class(chosen).links))
+            raise ConfigError(f"'{name}' needs a mode of {links} links; none of {', '.join(own)} is one")
+    if changes.get("") and not arms:
+        raise ConfigError(
+            f"--set {changes[''][0]} changes nothing: no learner is trained; for --distill say --set NAME:"
+        )
+    return tuple(arms.values())
+
+
+def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyConfig) -> tuple[str, Sequence[str]]:
+    """Return the name and the modes of `maml` or `maml:trans`; without one of its own it has those of `--mode`."""
+    name, colon, mode = (part.strip() for part in written.partition(":"))
+    if colon and not (name and mode):
+        raise ConfigError(f"--{flag} {written}: expected a name and its mode, such as maml:trans")
+    if name == ZERO_SHOT:
+        raise ConfigError(f"--{flag} {written}: zero-shot trains nothing and has no mode; it is always a part")
+    if not mode and not modes:
+        known = ", ".join(Library(config.include).names("mode"))
+        raise ConfigError(f"--mode is missing; one of {known}. Or say it behind the name: --{flag} {name}:trans")
+    return name, [mode] if mode else modes
+
+
+def _benchmark(mode: str, config: StudyConfig) -> Benchmark:
+    return load_benchmark(config.task, mode, config.folds[0], config.data, config.include, config.fold_seed)
+
+
+def _fits(recipe: Recipe, benchmark: Benchmark, name: str) -> bool:
+    mode, links = benchmark.mode, compose.learner_class(recipe).links
+    if mode is None or mode.links in links:
+        return True
+    log.info(
+        f"{name} is left out in mode {mode.mode}, which has {mode.links} links; it needs {' or '.join(map(str, links))}"
+    )
+    return False

@@ -1,0 +1,35 @@
+"""What a study writes when it ends: all scores as one file, and the main table."""
+
+import json
+from typing import Any
+
+from metasearch.reports.formats import markdown
+from metasearch.reports.main_table import main_table, ordered
+from metasearch.reports.means import What, over_languages
+from metasearch.study.study import Study
+
+
+def results(study: Study) -> str:
+    """Return the scores of every arm on every fold with every seed as lines of JSON, zero-shot once."""
+    rows = [{"arm": found.arm.label, **row} for found in study.scored for row in found.rows]
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def report(study: Study) -> str:
+    """Return the main table in Markdown, and what the study lacks."""
+    parts = [f"# {study.name}\n", markdown(main_table(study, What(*study.require())))]
+    if study.missing:
+        parts.append("\n".join(f"- {said}" for said in study.missing) + "\n")
+    return "\n".join(parts)
+
+
+def means(study: Study) -> list[dict[str, Any]]:
+    """Return the means of every arm over languages, seeds and folds, by measure, pool and split, as JSON."""
+    found = []
+    for arm in ordered(study):
+        for what in (What(m, p, s) for s in ("test", "dev") for m in study.measures for p in study.pools):
+            mean = over_languages(study, arm, what)
+            if mean is not None:
+                stands = {"arm": arm.label, "split": what.split, "measure": what.measure, "pool": what.pool}
+                found.append({**stands, "mean": mean.mean, "sd": mean.sd, "count": mean.count, "over": mean.over})
+    return found

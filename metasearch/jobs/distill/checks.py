@@ -1,0 +1,87 @@
+"""Finds what is wrong with a distillation before its first step: no stage is to fail for it when others are done."""
+
+from pathlib import Path
+
+from metasearch.data.benchmark import Benchmark, load_benchmark
+from metasearch.data.parallel.files import find
+from metasearch.errors import ConfigError
+from metasearch.jobs.distill.roles import Roles
+from metasearch.jobs.distill.stage import learner_of
+from metasearch.jobs.distill.targets import comparable
+from metasearch.spec.distill_run import DistillConfig
+from metasearch.spec.library import Library
+from metasearch.spec.stages import Stage
+
+
+def resolved(config: DistillConfig) -> DistillConfig:
+    """Return a configuration with all options of the chosen stages' learners spelt out; loads no weights.
+
+    Raises:
+        ConfigError: a learner or an option is wrong.
+    """
+    recipe = config.recipe
+    stages = dict(recipe.stages)
+    for name in recipe.chosen:
+        _, options, _ = learner_of(stages[name], f"recipe '{recipe.recipe}': stages.{name}")
+        stages[name] = stages[name].model_copy(update={"options": options.model_dump()})
+    return config.model_copy(update={"recipe": recipe.model_copy(update={"stages": stages})})
+
+
+def benchmarks_of(config: DistillConfig) -> list[Benchmark]:
+    """Check roles and files by name, and return the tasks to evaluate on, read; loads no weights.
+
+    Raises:
+        ConfigError: files or a role are missing, or are given in vain.
+        DataError: a task's data is missing or damaged.
+    """
+    recipe = config.recipe
+    stages = {name: recipe.stages[name] for name in recipe.chosen}
+    for name, stage in stages.items():
+        if not config.files(stage):
+            raise ConfigError(
+                f"recipe '{recipe.recipe}': stage '{name}' needs {stage.flag} FILES; --stages runs a part of the stages"
+            )
+    for flag in ("corpus", "scored", "entailment"):
+        if getattr(config, flag) and not any(stage.flag == f"--{flag}" for stage in stages.values()):
+            raise ConfigError(f"--{flag}: no chosen stage of recipe '{recipe.recipe}' reads it")
+    if config.student and "student" not in config.used:
+        raise ConfigError(f"--student: no chosen stage of recipe '{recipe.recipe}' trains it")
+    Roles(config)
+    # The folder of the data is that of all tasks; one whose data lies beside it needs none.
+    library = Library(config.include)
+    places = {task: None if library.task(task).data else config.data for task in config.evaluate}
+    return [load_benchmark(task, None, 0, data, config.include) for task, data in places.items()]
+
+
+def roles_of(config: DistillConfig) -> Roles:
+    """Return the encoders, once it is seen that they and the corpora's files suit every stage.
+
+    Raises:
+        ConfigError: outputs of two encoders cannot be compared, or the student does not fit the assistant.
+        DataError: a stage finds none of the files that it wants.
+        EncoderError: an encoder cannot be loaded or compressed.
+    """
+    stages = {name: config.recipe.stages[name] for name in config.recipe.chosen}
+    for stage in stages.values():
+        if stage.data == "parallel":
+            find([Path(path) for path in config.corpus], stage.corpus)
+    roles = Roles(config)
+    roles.check()
+    for name, stage in stages.items():
+        _check_length(name, stage, roles)
+        _, _, wanted = learner_of(stage, f"stage '{name}'")
+        if wanted and stage.against:
+            trained = roles.stand_in(stage.trains, stage.max_length)
+            comparable(roles.stand_in(stage.against, stage.max_length), trained, wanted)
+    return roles
+
+
+def _check_length(name: str, stage: Stage, roles: Roles) -> None:
+    """Raise `ConfigError` where longer texts than are wanted cannot be told, as the encoder cuts them before."""
+    wanted = stage.corpus.max_tokens
+    reads = roles.stand_in(stage.trains, wanted + 1).limit("text")
+    if reads <= wanted:
+        raise ConfigError(
+            f"stage '{name}': corpus.max_tokens={wanted}: the {stage.trains} reads {reads} tokens, so that longer "
+            "texts cannot be told; choose a smaller number"
+        )

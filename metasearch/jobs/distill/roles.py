@@ -1,0 +1,98 @@
+"""Teacher, assistant and student: loaded when they are needed, and the student made of the assistant."""
+
+import logging
+from pathlib import Path
+
+from metasearch.compress.sizes import planned_sizes
+from metasearch.compress.student import make_student
+from metasearch.encoders.encoder import Encoder
+from metasearch.errors import ConfigError
+from metasearch.jobs import compose
+from metasearch.spec.distill_run import DistillConfig
+from metasearch.spec.recipe import MaxLength
+from metasearch.spec.stages import RoleName
+
+log = logging.getLogger(__name__)
+
+
+class Roles:
+    """The encoders of a distillation. One that was trained stays, so that the next stage begins with it.
+
+    Args:
+        config: names the encoders, and says how a student is made.
+
+    Raises:
+        ConfigError: a role that the chosen stages need is not given.
+    """
+
+    def __init__(self, config: DistillConfig) -> None:
+        self.config = config
+        self._loaded: dict[RoleName, Encoder] = {}
+        for role in config.recipe.roles(student_given=config.student is not None):
+            if config.named(role) is None:
+                raise ConfigError(f"recipe '{config.recipe.recipe}': its stages need --{role} ENCODER")
+
+    def check(self) -> None:
+        """Load what is given, and see that a student can be made: no stage is to fail for that after the ones before.
+
+        Raises:
+            EncoderError: an encoder cannot be loaded or compressed.
+            ConfigError: the student does not fit the assistant.
+        """
+        for role in self.config.recipe.roles(student_given=self.config.student is not None):
+            self.at(role)
+        settings = self.config.recipe.student
+        if "student" in self.config.used and self.config.student is None and settings is not None:
+            if settings.initial == "random" and settings.bottleneck is None:
+                raise ConfigError("student.initial: random is for a bottleneck, and student.bottleneck is null")
+            config = self.at("assistant").model[0].auto_model.config
+            planned_sizes(config, settings.bottleneck, settings.recurrent, settings.repeats)
+
+    def stand_in(self, role: RoleName, max_length: int) -> Encoder:
+        """Return an encoder with the dimensions and the words of a role; the assistant for a student of it."""
+        return self.at("assistant" if role == "student" and self.config.student is None else role, max_length)
+
+    def take(self, role: RoleName, folder: Path) -> None:
+        """Go on with what a finished stage made of a role."""
+        self._loaded[role] = found = self._load(str(folder))
+        found.name = self._label(role)
+
+    def at(self, role: RoleName, max_length: int = 128) -> Encoder:
+        """Return the encoder of a role, with texts cut at `max_length` tokens.
+
+        Raises:
+            EncoderError: it cannot be loaded, or a student cannot be made of the assistant.
+        """
+        if role not in self._loaded:
+            name = self.config.named(role)
+            self._loaded[role] = self._load(name) if name is not None else self._student()
+        found = self._loaded[role]
+        # A checkpoint takes the longest of its lengths with it, so none of them is longer than what is trained.
+        lengths = MaxLength(question=max_length, candidate=max_length, text=max_length)
+        return Encoder(found.model, found.name, lengths)
+
+    def _label(self, role: RoleName) -> str:
+        return self.config.named(role) or f"student of {self.config.assistant}"
+
+    def _load(self, name: str) -> Encoder:
+        return compose.load_encoder(
+            name, None, self.config.device, self.config.seed, trust_remote_code=self.config.trust_remote_code
+        )
+
+    def _student(self) -> Encoder:
+        settings = self.config.recipe.student
+        if settings is None:
+            raise ConfigError(f"recipe '{self.config.recipe.recipe}': its stages need --student ENCODER")
+        assistant = self.at("assistant")
+        student = make_student(
+            assistant,
+            settings.bottleneck,
+            settings.recurrent,
+            settings.repeats,
+            initial=settings.initial,
+            seed=self.config.seed,
+            name=self._label("student"),
+        )
+        before, after = assistant.parameter_count, student.parameter_count
+        log.info("made the student: %s parameters of the assistant's %s", f"{after:,}", f"{before:,}")
+        return student

@@ -1,0 +1,116 @@
+"""What a stage learns from and what gives its dev score: translations, scored pairs or entailment pairs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.data.entailment import read_entailment
+from metasearch.data.parallel.corpus import Corpus
+from metasearch.data.parallel.read import read_corpus
+from metasearch.data.records import ScoredPair, SimilarityData
+from metasearch.data.scored import read_scored, split_dev
+from metasearch.data.translation import Translation
+from metasearch.encoders.encoder import Encoder
+from metasearch.episodes.batches import Batches
+from metasearch.errors import DataError
+from metasearch.spec.distill_run import DistillConfig
+from metasearch.spec.recipe import MaxLength
+from metasearch.spec.stages import Stage
+
+
+@dataclass(frozen=True)
+class Source:
+    """The data of a stage.
+
+    Attributes:
+        train: what is learned from, in a fixed order.
+        dev: what is held out, of the same kind.
+        groups: which share of an epoch each training pair belongs to; None where every pair comes once.
+        fingerprint: hash of both.
+        described: its size in words.
+        report: what was left out, in words; empty where nothing was.
+    """
+
+    train: Sequence[Any]
+    dev: Sequence[Any]
+    groups: NDArray[np.int16] | None
+    fingerprint: str
+    described: str
+    report: str = ""
+
+    def batches(self, encoder: Encoder, size: int, seed: int, name: str) -> Batches:
+        """Return the training batches of an encoder, pairs of similar length together."""
+        balance = self.groups is not None
+        lengths = self.lengths(self.train, encoder)
+        return Batches(self.train, lengths, size, seed, parts=self.groups, balance=balance, name=name)
+
+    def dev_batches(self, encoder: Encoder, size: int, name: str) -> Batches:
+        """Return the dev batches, of which one epoch holds every pair once."""
+        return Batches(self.dev, self.lengths(self.dev, encoder), size, 0, name=f"{name} dev")
+
+    @staticmethod
+    def lengths(pairs: Sequence[Any], encoder: Encoder) -> NDArray[np.int64]:
+        """Return the tokens of the longer text of each pair."""
+        if isinstance(pairs, Corpus):
+            return pairs.lengths(encoder.lengths(pairs.texts, "text"))
+        first, second = ([texts_of(pair)[side] for pair in pairs] for side in (0, 1))
+        return np.maximum(encoder.lengths(first, "text"), encoder.lengths(second, "text"))
+
+
+def texts_of(pair: Any) -> tuple[str, str]:
+    """Return the two texts of a pair of any kind."""
+    if isinstance(pair, Translation):
+        return pair.source, pair.target
+    if isinstance(pair, ScoredPair):
+        return pair.text1, pair.text2
+    return pair.premise, pair.hypothesis
+
+
+def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:
+    """Read the data of a stage.
+
+    Args:
+        config: names the files.
+        name: of the stage, which says what of them is used.
+        encoder: counts tokens, where long pairs are left out.
+
+    Raises:
+        DataError: a file is missing or damaged, or there is too little for the dev part.
+    """
+    stage = config.recipe.stages[name]
+    files = [Path(path) for path in config.files(stage)]
+    read = {"parallel": _parallel, "scored": _scored, "entailment": _entailment}[stage.data]
+    try:
+        return read(files, stage, encoder, config.seed)
+    except DataError as error:
+        hint = f" Below --set it is stages.{name}.corpus.dev" if str(error).startswith("dev") else ""
+        raise DataError(f"stage '{name}': {error}{hint}") from None
+
+
+def _parallel(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
+    settings = stage.corpus
+    # One more than is allowed, so that a text that is cut shows as too long.
+    counting = Encoder(encoder.model, encoder.name, MaxLength(text=settings.max_tokens + 1))
+    corpus = read_corpus(files, settings, lambda texts: counting.lengths(texts, "text"))
+    train, dev = corpus.hold_out(settings.dev, seed)
+    described = f"{train.describe()}, {len(dev)} for dev"
+    groups = train.groups(settings.balance)
+    return Source(train, dev, groups, corpus.fingerprint, described, corpus.report.describe())
+
+
+def _scored(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
+    pairs = read_scored(files)
+    train, dev = split_dev(pairs, stage.corpus.dev, seed)
+    described = f"{len(train)} scored pairs, {len(dev)} for dev"
+    return Source(train, dev, None, SimilarityData(pairs).fingerprint, described)
+
+
+def _entailment(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
+    found = read_entailment(files)
+    train, dev = found.hold_out(stage.corpus.dev, seed)
+    described = f"{len(train.pairs)} entailment pairs, {len(dev.pairs)} for dev"
+    return Source(train.pairs, dev.pairs, None, found.fingerprint, described, found.report.describe())

@@ -1,0 +1,139 @@
+"""Runs one stage in its own folder: data, targets, learner, and the engine's loop."""
+
+import logging
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from metasearch.encoders.encoder import Encoder, Output
+from metasearch.errors import ConfigError, DataError
+from metasearch.jobs.compose import say_notes, with_engine
+from metasearch.jobs.distill.dev import Dev
+from metasearch.jobs.distill.roles import Roles
+from metasearch.jobs.distill.sources import Source, read_source
+from metasearch.jobs.distill.targets import targets_of
+from metasearch.learners.base import Learner
+from metasearch.learners.targets import Wanted
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.listener import Listener, Logged
+from metasearch.spec import registry, yaml
+from metasearch.spec.distill_run import DistillConfig
+from metasearch.spec.stages import Stage
+from metasearch.training.checkpoint import CheckpointStore
+from metasearch.training.schedule import Phase, Schedule
+from metasearch.training.trainer import Outcome, Trainer
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a stage gives back.
+
+    Attributes:
+        encoder: that was trained, with the weights of the best dev score.
+        outcome: how training ended.
+        described: the data in words.
+    """
+
+    encoder: Encoder
+    outcome: Outcome
+    described: str
+
+
+def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | None]:
+    """Return the class of a stage's learner, its checked options and the targets it wants; loads no weights.
+
+    Raises:
+        ConfigError: the learner or an option is wrong, or `against` is missing or in vain.
+    """
+    found: type[Learner] = registry.load("learners", stage.learner).LEARNER
+    if 1 not in found.links:
+        raise ConfigError(f"{where}: learner '{stage.learner}' learns from episodes; it is run by `metasearch train`")
+    if stage.data not in found.data:
+        raise ConfigError(
+            f"{where}: learner '{stage.learner}' learns from {' or '.join(found.data)} data, not {stage.data}"
+        )
+    options = yaml.check(stage.options, found.Options, f"{where}: options")
+    wanted = found.wanted(options)
+    if wanted and stage.against is None:
+        raise ConfigError(f"{where}: learner '{stage.learner}' needs a frozen role to learn from, under `against`")
+    if not wanted and stage.against is not None:
+        raise ConfigError(f"{where}: learner '{stage.learner}' takes no targets; leave out `against`")
+    if not wanted and stage.monitor == "cosine":
+        raise ConfigError(f"{where}: monitor: cosine is to targets, and learner '{stage.learner}' takes none")
+    if wanted and wanted.output == "tokens" and stage.monitor == "cosine":
+        raise ConfigError(f"{where}: monitor: cosine is between vectors of texts; options.output is tokens")
+    return found, options, wanted
+
+
+def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, listener: Listener) -> Finished:
+    """Train a stage to its end, or go on with it where its last checkpoint left it.
+
+    Args:
+        config: of the whole distillation.
+        name: of the stage.
+        roles: the encoders; the one that is trained changes in place.
+        files: folder of the stage.
+        listener: hears of steps and scores.
+
+    Raises:
+        MetasearchError: of every kind; what was written before it stays.
+    """
+    stage = config.recipe.stages[name]
+    kind, options, wanted = learner_of(stage, f"stage '{name}'")
+    encoder = roles.at(stage.trains, stage.max_length)
+    source = read_source(config, name, encoder)
+    _same_data(files.path, source)
+    for said in filter(None, (source.described, source.report)):
+        log.info("stage %s: %s", name, said)
+    batches = source.batches(encoder, stage.budget.batch, config.seed, name)
+    limits = [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]
+    total = min(limit for limit in limits if limit)
+    if wanted and stage.against:
+        frozen = roles.at(stage.against, stage.max_length)
+        pairs = chain((source.train[i] for i in batches.visited(total).tolist()), source.dev)
+        folder = Path(config.targets) if config.targets else files.path.parent / "targets"
+        learner = kind(encoder, stage.loss, options, targets_of(frozen, encoder, wanted, pairs, folder))
+    else:
+        learner = kind(encoder, stage.loss, options)
+    say_notes(with_engine(learner, config.engine))
+    trainer = Trainer(
+        learner,
+        Schedule((Phase(name, batches, total),), total, stage.budget.batch),
+        stage.outer,
+        stage.budget,
+        dev=Dev(
+            learner,
+            source.dev,
+            source.dev_batches(encoder, stage.budget.batch, name),
+            stage.monitor,
+            _seen(getattr(options, "output", "sentence")),
+            note=lambda measured: files.log({"step": trainer.step, **measured}),
+            before=Dev.noted(files.events()),
+        ),
+        listener=Logged(files, listener),
+        store=CheckpointStore(files.path),
+        seed=config.seed,
+        precision=config.precision,
+        dropout=stage.dropout,
+    )
+    return Finished(encoder, trainer.fit(resume=True), source.described)
+
+
+def _seen(output: Output) -> Output:
+    """Return the output of texts by which a stage is scored; tokens are seen as the mean of a text."""
+    return "embedding" if output == "tokens" else output
+
+
+def _same_data(folder: Path, source: Source) -> None:
+    """Write the fingerprint of a stage's data, or raise `DataError` where it began with other data."""
+    path = folder / "data.txt"
+    before = path.read_text(encoding="utf-8").split()[:1] if path.is_file() else []
+    if before not in ([], [source.fingerprint]):  # a crash may leave the file empty
+        raise DataError(
+            f"{folder}: the data has changed since the stage began. Put it back as it was, or delete the folder to "
+            "begin the stage again"
+        )
+    path.write_text(f"{source.fingerprint} {source.described}\n", encoding="utf-8")

@@ -1,0 +1,87 @@
+"""What a stage's frozen role gives for the texts that the stage looks at."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from metasearch.encoders.encoder import Encoder
+from metasearch.errors import ConfigError
+from metasearch.jobs.distill.kept_vectors import TargetStore
+from metasearch.jobs.distill.sources import texts_of
+from metasearch.learners.targets import Targets, Wanted
+
+log = logging.getLogger(__name__)
+
+
+class LiveTokens:
+    """Outputs of a frozen encoder at every token, computed when they are asked for: they are no rows of texts."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the output of the embedding block at every token, `(N, H)`, text after text."""
+        with torch.no_grad():
+            found = self.encoder.embedder(self.encoder.features(texts, "text"), "tokens")
+        rows: NDArray[np.float32] = found.float().cpu().numpy()
+        return rows
+
+
+def targets_of(frozen: Encoder, trained: Encoder, wanted: Wanted, pairs: Iterable[Any], folder: Path) -> Targets:
+    """Return the outputs of a frozen encoder on the texts of pairs; what is not kept in the folder yet is computed.
+
+    Args:
+        frozen: whose outputs.
+        trained: what learns them.
+        wanted: which output, and whether of both sides.
+        pairs: that the stage looks at.
+        folder: where outputs are kept.
+
+    Raises:
+        ConfigError: the outputs of the two encoders cannot be compared.
+        NonFiniteError, RunFolderError: as `TargetStore.targets`.
+    """
+    comparable(frozen, trained, wanted)
+    if wanted.output == "tokens":
+        return LiveTokens(frozen)
+    texts = dict.fromkeys(text for pair in map(texts_of, pairs) for text in (pair if wanted.translations else pair[:1]))
+    log.info(f"{len(texts):,} texts for {frozen.name}; what is kept already is not computed again")
+    return TargetStore(folder).targets(frozen, list(texts), "text", wanted.output, _Told(frozen.name))
+
+
+def comparable(frozen: Encoder, trained: Encoder, wanted: Wanted) -> None:
+    """Raise `ConfigError` unless an encoder's output can be learnt from that of a frozen one."""
+    theirs, ours = frozen.dimension(wanted.output), trained.dimension(wanted.output)
+    if theirs != ours:
+        raise ConfigError(
+            f"'{frozen.name}' gives vectors of {theirs} dimensions and '{trained.name}', which learns them, of {ours}; "
+            "they must be the same"
+        )
+    if wanted.output != "tokens":
+        return
+    if frozen.model.tokenizer.get_vocab() != trained.model.tokenizer.get_vocab():
+        raise ConfigError(f"output tokens: '{frozen.name}' and '{trained.name}' have different vocabularies")
+    if frozen.limit("text") != trained.limit("text"):
+        raise ConfigError(
+            f"output tokens: '{frozen.name}' takes {frozen.limit('text')} tokens and '{trained.name}' "
+            f"{trained.limit('text')}; set max_length of the stage to the smaller number"
+        )
+
+
+class _Told:
+    """Says how far a frozen encoder has come, a line for each tenth."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._told = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        tenth = 10 * done // total
+        if tenth > self._told:
+            self._told = tenth
+            log.info(f"{self.name}: {done:,} of {total:,} texts")

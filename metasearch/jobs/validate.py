@@ -1,0 +1,51 @@
+"""Checks a task from its declaration to an embedded episode of every mode, or to a score where nothing is trained."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from metasearch.data.benchmark import load_benchmark
+from metasearch.data.folds import split
+from metasearch.episodes.of_benchmark import samplers
+from metasearch.errors import ConfigError
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.jobs import compose
+from metasearch.spec.library import Library, choose_recipe
+from metasearch.spec.task import applies, resolve
+
+
+def validate(task: str, data: str | None = None, include: Sequence[str] = ()) -> Iterator[str]:
+    """Check a task from its declaration to an embedded episode; yield a line for each thing that holds.
+
+    Raises:
+        MetasearchError: the first thing that does not hold.
+    """
+    library = Library(include)
+    declared = library.task(task)
+    yield f"declaration: {library.path('task', task)}"
+    benchmark = load_benchmark(task, data=data, include=include)
+    yield f"data: {benchmark.data.describe()} (fingerprint {benchmark.data.fingerprint})"
+    if declared.evaluation_only:
+        yield f"folds: none; all of it is test, {benchmark.split.test.describe()}"
+        found = evaluate(
+            compose.load_encoder("tiny", declared.max_length, device="cpu"), benchmark.data, benchmark.measures
+        )
+        yield f"scores: {declared.monitor} {100 * found.mean(declared.monitor):.2f} by the untrained tiny encoder"
+        return
+    folds = range(declared.folds.k if declared.folds.method == "kfold" else 1)
+    sizes = [len(split(benchmark.data, declared.folds, fold).test.groups) for fold in folds]
+    yield f"folds: {len(sizes)}, with {', '.join(map(str, sizes))} articles or rows in test"
+    modes = [mode for mode in library.modes() if applies(declared, mode)]
+    if not modes:
+        raise ConfigError(f"task '{task}' has no arrangement for any mode; see `metasearch ls modes`")
+    encoder = compose.load_encoder("tiny", declared.max_length, device="cpu")
+    for mode in modes:
+        recipe = choose_recipe(mode.mode, declared.encoder, None, None, (), include)
+        placed = replace(benchmark, mode=mode, arrangements=resolve(declared, mode, modes))
+        learner = compose.make_learner(recipe, encoder)
+        losses = [
+            learner.outer_loss([sampler.episode(i)]).total.item()
+            for phase, sampler in samplers(placed, recipe, seed=0).items()
+            for i in range(len(placed.arrangements[phase]))
+        ]
+        span = f"{min(losses):.3f} to {max(losses):.3f}"
+        yield f"mode {mode.mode}: {len(losses)} episodes drawn and embedded, loss {span}"

@@ -1,0 +1,179 @@
+"""The files of a run: what was asked, what happened, what came out.
+
+    config.yaml      the resolved configuration; `--resume` reads it
+    log.jsonl        one line an outer step or dev score
+    results.jsonl    one line a score, with versions, seed and data fingerprint
+    queries/         the score of each test question, and what ranked where: `metasearch.runs.questions`
+    facts.json       time, memory and hardware
+    report.md        the table against zero-shot; written last
+    model/           loads with plain SentenceTransformer
+    checkpoint/      only while a run is not finished
+
+Results and report appear whole or not at all.
+"""
+
+import json
+import platform
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from metasearch import __version__
+from metasearch.spec.recipe import Declared, as_begun
+from metasearch.spec import yaml
+from metasearch.errors import RunFolderError
+from metasearch.runs.files import held, write_whole
+from metasearch.runs.questions import kept_at
+from metasearch.runs.log import read_events
+
+CHECKPOINT_FOLDERS = ("checkpoint", "checkpoint.previous", "checkpoint.new")
+"""What `training.checkpoint` keeps: the latest one, and two that a crash may leave."""
+
+_LIBRARIES = ("torch", "transformers", "sentence-transformers", "learn2learn", "numpy")
+
+
+Config = TypeVar("Config", bound=Declared)
+
+
+class Saveable(Protocol):
+    """An encoder, as far as its files go."""
+
+    def save(self, folder: Path) -> None:
+        """Write it to a folder that plain `SentenceTransformer` loads."""
+
+
+class _Stored(Declared, Generic[Config]):
+    data_fingerprint: str
+    config: Config
+
+
+class RunFolder:
+    """Reads and writes one run's files."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.model = path / "model"
+        self.report = path / "report.md"
+        self._results = path / "results.jsonl"
+        self._log = path / "log.jsonl"
+        self._goes_on = False
+
+    @classmethod
+    def create(cls, path: Path, config: Declared, fingerprint: str, command: str = "train") -> "RunFolder":
+        """Make a new run folder and write its configuration and the fingerprint of its data.
+
+        Args:
+            path: of the folder.
+            config: what is run.
+            fingerprint: of the data; empty where each stage of the run keeps its own.
+            command: of metasearch, that can go on with the run.
+
+        Raises:
+            RunFolderError: it exists and is not empty, or cannot be written.
+        """
+        try:
+            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+                raise RunFolderError(
+                    f"{path} exists already; choose another folder with -o, "
+                    f"or go on with: metasearch {command} --resume {path}"
+                )
+            path.mkdir(parents=True, exist_ok=True)
+            tree = {"data_fingerprint": fingerprint, "config": config.model_dump(mode="json")}
+            (path / "config.yaml").write_text(yaml.dump(tree), encoding="utf-8")
+        except OSError as error:
+            raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path, kind: type[Config]) -> tuple["RunFolder", Config, str]:
+        """Return an existing run, its configuration and its data's fingerprint; `RunFolderError` when there is none."""
+        if not (path / "config.yaml").is_file():
+            raise RunFolderError(f"{path} is no run folder: it has no config.yaml")
+        stored = yaml.read(path / "config.yaml", _Stored[kind])  # type: ignore[valid-type]
+        return cls(path), as_begun(stored.config), stored.data_fingerprint
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes out of the folder; the lock goes with the process, however that ends.
+
+        Raises:
+            RunFolderError: another process is at work here, or the folder cannot be written.
+        """
+        with held(self.path, f"{self.path}: another process is at work in this folder; wait for it to end"):
+            yield
+
+    def queries(self, task: str, label: str, split: str) -> Path:
+        """Return the path of what is kept of each question for an encoder, by its label, on a part of a task."""
+        return kept_at(self.path, task, label, split)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end."""
+        return self.report.is_file()
+
+    def save_model(self, encoder: Saveable) -> None:
+        """Write the encoder to `model/`; `RunFolderError` when there is no room for it."""
+        try:
+            encoder.save(self.model)
+        except Exception as error:  # safetensors raises its own error type for a full disk
+            raise RunFolderError(f"{self.model} cannot be written: {error}") from error
+
+    def log(self, event: Mapping[str, Any]) -> None:
+        """Append an event, which has a step, to `log.jsonl`.
+
+        A crash leaves events of steps that no checkpoint has. The first event after it tells where the run goes on:
+        what the log has of that step and later ones is dropped, as it comes again.
+        """
+        if not self._goes_on:
+            kept = [earlier for earlier in self.events() if earlier["step"] < event["step"]]
+            write_whole(self._log, "".join(json.dumps(earlier) + "\n" for earlier in kept))
+            self._goes_on = True
+        try:
+            with self._log.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(event) + "\n")
+        except OSError as error:
+            raise RunFolderError(f"{self._log} cannot be written: {error.strerror}") from None
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return the events of `log.jsonl`, in their order; what a crash has cut off is left out."""
+        return read_events(self._log)
+
+    def add_results(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add scores to `results.jsonl`, all of them or none."""
+        before = self._results.read_text(encoding="utf-8") if self._results.is_file() else ""
+        write_whole(self._results, before + "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+    def results(self) -> list[dict[str, Any]]:
+        """Return all scores; `RunFolderError` names the line that is damaged."""
+        rows: list[dict[str, Any]] = []
+        if not self._results.is_file():
+            return rows
+        for number, line in enumerate(self._results.read_text(encoding="utf-8").removesuffix("\n").split("\n"), 1):
+            try:
+                rows.append(json.loads(line))
+            except json.JSONDecodeError as error:
+                raise RunFolderError(
+                    f"{self._results}:{number}: not JSON: {error.msg}. Delete the file to score again"
+                ) from None
+        return rows
+
+    def finish(self, report: str, facts: Mapping[str, Any] | None = None) -> None:
+        """Write facts of the run and its report, by which it counts as finished, and drop the checkpoint."""
+        if facts is not None:
+            write_whole(self.path / "facts.json", json.dumps(facts, indent=2) + "\n")
+        write_whole(self.report, report)
+        self.remove_checkpoint()
+
+    def remove_checkpoint(self) -> None:
+        """Delete the checkpoint; nothing happens when there is none."""
+        for name in CHECKPOINT_FOLDERS:
+            shutil.rmtree(self.path / name, ignore_errors=True)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on."""
+    found = {name: version(name) for name in _LIBRARIES}
+    return {"metasearch": __version__, "python": platform.python_version(), **found}

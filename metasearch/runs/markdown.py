@@ -1,0 +1,104 @@
+"""Tables of scores in Markdown, ready to paste."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from metasearch.spec.measure import Pool
+from metasearch.runs.rows import MEAN
+
+Row = Mapping[str, Any]
+DIRECTIONS: tuple[Pool, ...] = ("xx-en", "en-xx", "both")
+
+
+def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str:
+    """Return tables of learners by languages, one for each measure, values times 100.
+
+    Args:
+        rows: scores with `learner`, `split`, `measure`, `pool`, `language` and `value`.
+        split: `dev`, `test`, ...
+        pool: which pool; the first that stands in the rows by default.
+    """
+    chosen = [row for row in rows if row["split"] == split and "found" not in row]
+    pool = pool or (chosen[0]["pool"] if chosen else None)
+    chosen = [row for row in chosen if row["pool"] == pool]
+    label = f"{split}, {pool}" if pool in ("bilingual", "monolingual") else split
+    parts = []
+    for measure in _distinct(row["measure"] for row in chosen):
+        cells = {(row["learner"], row["language"]): row["value"] for row in chosen if row["measure"] == measure}
+        languages = _distinct(language for _, language in cells if language != MEAN)
+        learners = _distinct(learner for learner, _ in cells)
+        lines = [[learner, *(_shown(cells.get((learner, c))) for c in (*languages, MEAN))] for learner in learners]
+        parts.append(markdown([f"{measure} ({label})", *languages, MEAN], lines))
+    return "\n\n".join(parts)
+
+
+def matrix(rows: Sequence[Row], measure: str) -> str:
+    """Return the matrix of question languages by candidate languages, values times 100, diagonal monolingual."""
+    cells = {
+        (row["language"], row["candidates"]): row["value"]
+        for row in rows
+        if row["measure"] == measure and row["pool"] in ("bilingual", "monolingual") and row["language"] != MEAN
+    }
+    languages = sorted({asked for asked, _ in cells})
+    lines = [[asked, *(_shown(cells.get((asked, found))) for found in languages)] for asked in languages]
+    return markdown([f"{measure}: question \\ candidates", *languages], lines)
+
+
+def pool_means(rows: Sequence[Row]) -> str:
+    """Return the mean over languages, or language pairs, of each measure in each pool, values times 100."""
+    cells = {(row["measure"], row["pool"]): row["value"] for row in rows if row["language"] == MEAN}
+    pools = _distinct(pool for _, pool in cells)
+    lines = [[m, *(_shown(cells.get((m, pool))) for pool in pools)] for m in _distinct(m for m, _ in cells)]
+    return markdown(["mean", *pools], lines)
+
+
+def by_direction(rows: Sequence[Row], split: str) -> str:
+    """Return tables of languages by direction of translation, one for each learner and measure, values times 100.
+
+    Args:
+        rows: as for `by_language`; those of groups of languages stand in a table of their own, below.
+        split: `test`, ...
+    """
+    chosen = [row for row in rows if row["split"] == split and row["pool"] in DIRECTIONS]
+    parts = []
+    for learner, measure in dict.fromkeys((row["learner"], row["measure"]) for row in chosen):
+        own = [row for row in chosen if (row["learner"], row["measure"]) == (learner, measure)]
+        cells = {(row["language"], row["pool"]): row["value"] for row in own}
+        of_groups = {row["language"]: f"{row['found']} of {row['listed']}" for row in own if "found" in row}
+        names = _distinct(name for name, _ in cells if name not in of_groups)
+        shown = {name: [_shown(cells.get((name, pool))) for pool in DIRECTIONS] for name, _ in cells}
+        heads = [name.replace("-", " → ") for name in DIRECTIONS[:2]] + [MEAN]
+        parts.append(markdown([f"{measure} of {learner} ({split})", *heads], [[n, *shown[n]] for n in names]))
+        if of_groups:
+            lines = [[name.removeprefix("group "), said, *shown[name]] for name, said in of_groups.items()]
+            parts.append(markdown(["mean over the group", "languages", *heads], lines))
+    return "\n\n".join(parts)
+
+
+def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Return a Markdown table, padded so that it reads well as it is.
+
+    Args:
+        header: of each column.
+        lines: cells of each line.
+        left: how many columns are set left; the others are set right.
+    """
+    table = [list(header), *map(list, lines)]
+    widths = [max(3, *(len(line[i]) for line in table)) for i in range(len(header))]
+    rule = ["-" * width if i < left else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
+    padded = [
+        [
+            cell.ljust(width) if i < left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        for line in (table[0], rule, *table[1:])
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in padded)
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.2f}"
+
+
+def _distinct(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))

@@ -1,0 +1,93 @@
+"""The scores of a run folder, read back: every line is checked, and that none is missing."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from metasearch.errors import DataError
+
+Row = Mapping[str, Any]
+"""A score, as in `results.jsonl`."""
+
+MEAN = "mean"
+"""Stands for the language in the mean over languages."""
+
+STAGE = "dev"
+"""Stands for the task in the score of a distillation's stage on its own held-out data."""
+
+_NEEDED: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("task", "learner", "encoder", "split", "measure", "pool", "language", "candidates", "data"), str),
+    "value": (int, float),
+    "fold": int,
+    "seed": int,
+    "versions": dict,
+}
+
+
+def read_rows(path: Path, config: Mapping[str, Any]) -> tuple[Row, ...]:
+    """Return the scores of a finished run, those of a distillation's stages on their own data included.
+
+    Args:
+        path: of `results.jsonl`.
+        config: of the run, as a tree; it says which learner must have scores.
+
+    Raises:
+        DataError: a line is cut off, damaged or no score, or scores are missing; file and line are named.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except FileNotFoundError:
+        raise DataError(f"{path}: missing, though the run is finished") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: damaged, or not a results file: {error}") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    rows = tuple(_row(line, f"{path}:{number}") for number, line in enumerate(lines, 1))
+    _require_whole([row for row in rows if row["task"] != STAGE], config, path, len(lines))
+    return rows
+
+
+def _row(line: str, where: str) -> Row:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise DataError(f"{where}: not JSON: {error}. The file is cut off or damaged") from None
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: not a score of metasearch: {line[:40]}")
+    if row.get("task") == STAGE:
+        return row
+    lacking = [key for key in _NEEDED if key not in row]
+    if lacking:
+        raise DataError(f"{where}: not a score of metasearch: it has no {', '.join(lacking)}")
+    for key, kind in _NEEDED.items():
+        if not isinstance(row[key], kind) or isinstance(row[key], bool):
+            raise DataError(f"{where}: {key}: {json.dumps(row[key])} is no {_SAID[kind]}")
+    if not math.isfinite(row["value"]):
+        raise DataError(f"{where}: value: {row['value']} is not finite")
+    return row
+
+
+_SAID = {str: "text", (int, float): "number", int: "whole number", dict: "mapping"}
+
+
+def _require_whole(rows: Iterable[Row], config: Mapping[str, Any], path: Path, last: int) -> None:
+    """Raise `DataError` where the end of a results file is missing: each part ends with its means."""
+    cut = "The file is cut off"
+    found: dict[tuple[str, str, str], set[tuple[str, str]]] = {}
+    means: dict[tuple[str, str, str], set[tuple[str, str]]] = {}
+    for row in rows:
+        part, of = (row["task"], row["learner"], row["split"]), (row["measure"], row["pool"])
+        found.setdefault(part, set()).add(of)
+        if row["language"] == MEAN:
+            means.setdefault(part, set()).add(of)
+    for (task, learner, split), scores in found.items():
+        if lacking := sorted(scores - means.get((task, learner, split), set())):
+            what = " ".join(lacking[0])
+            raise DataError(f"{path}:{last}: no mean of {what} of {learner} on {split} of {task}. {cut}")
+    recipe = config.get("recipe")
+    expected = recipe.get("learner") if isinstance(recipe, Mapping) else config.get("label")
+    tested = {learner for _, learner, split in found if split == "test"}
+    if expected is not None and expected not in tested:
+        raise DataError(f"{path}:{last}: no scores of {expected} on test. {cut}")

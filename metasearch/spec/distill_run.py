@@ -1,0 +1,59 @@
+"""What a distillation is asked to do, as resolved from the command line; `config.yaml` of its run folder."""
+
+from typing import Literal, get_args
+
+from metasearch.spec.recipe import DEFAULT_ENGINE, Declared, Engine, Positive
+from metasearch.spec.stages import Distillation, RoleName, Stage
+
+
+class DistillConfig(Declared):
+    """Everything that a distillation depends on besides the contents of files and checkpoints.
+
+    Attributes:
+        recipe: all stages and hyper-parameters, resolved; `recipe.run` names the stages that are run.
+        teacher: the frozen encoder, by built-in name, folder or hub name.
+        assistant: the encoder that the student is made of.
+        student: the student, where it is not made of the assistant.
+        corpus: files and folders of translations.
+        scored: files of scored pairs.
+        entailment: files of entailment pairs.
+        evaluate: tasks that the trained encoder is scored on before the first and after each stage.
+        targets: folder in which outputs of frozen encoders are kept; by default in the run.
+        max_steps: steps of each stage, at most.
+        engine: what computes the gradients.
+        data: folder of the tasks' files.
+        include: folders with further tasks and recipes.
+    """
+
+    recipe: Distillation
+    teacher: str | None = None
+    assistant: str | None = None
+    student: str | None = None
+    corpus: tuple[str, ...] = ()
+    scored: tuple[str, ...] = ()
+    entailment: tuple[str, ...] = ()
+    evaluate: tuple[str, ...] = ()
+    targets: str | None = None
+    seed: int = 0
+    max_steps: Positive | None = None
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    precision: Literal["fp32", "bf16"] = "fp32"
+    engine: Engine = DEFAULT_ENGINE
+    data: str | None = None
+    include: tuple[str, ...] = ()
+    trust_remote_code: bool = False
+
+    @property
+    def used(self) -> tuple[RoleName, ...]:
+        """Roles that take part: those that are given for the chosen stages, and a student that is made."""
+        given = self.recipe.roles(student_given=self.student is not None)
+        trained = {self.recipe.stages[name].trains for name in self.recipe.chosen}
+        return tuple(role for role in get_args(RoleName) if role in given or role in trained)
+
+    def files(self, stage: Stage) -> tuple[str, ...]:
+        """Return the files of a stage's kind of data."""
+        return {"parallel": self.corpus, "scored": self.scored, "entailment": self.entailment}[stage.data]
+
+    def named(self, role: RoleName) -> str | None:
+        """Return the encoder that was given for a role."""
+        return {"teacher": self.teacher, "assistant": self.assistant, "student": self.student}[role]

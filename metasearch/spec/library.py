@@ -1,0 +1,177 @@
+"""Finds tasks, transfer modes and recipes by name: the ones that ship, and those of a user's own folders.
+
+A folder holds `*.yaml` (tasks), `modes/*.yaml`, `recipes/*.yaml` and, for recipes of several stages,
+`distillation/*.yaml`. A later folder may not redefine a name.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from metasearch.errors import ConfigError, nearest
+from metasearch.spec import registry, yaml
+from metasearch.spec.recipe import Recipe
+from metasearch.spec.stages import Distillation
+from metasearch.spec.task import Mode, Task
+
+_WHERE = {"task": "", "mode": "modes", "recipe": "recipes", "distillation": "distillation"}
+
+
+def shipped() -> Path:
+    """Return the folder of tasks that ships: inside the package, or beside it in a checkout."""
+    installed = Path(str(files("metasearch"))) / "tasks"
+    return installed if installed.is_dir() else installed.parents[1] / "tasks"
+
+
+class Library:
+    """All declarations that can be used by name.
+
+    Args:
+        include: a user's own folders, searched beside the shipped one.
+
+    Raises:
+        ConfigError: a folder does not exist, or declares a name that is taken.
+    """
+
+    def __init__(self, include: Iterable[str | Path] = ()) -> None:
+        self.folders = [shipped(), *map(Path, include)]
+        for folder in self.folders:
+            if not folder.is_dir():
+                raise ConfigError(f"--include {folder}: no such folder")
+        self._paths = {kind: self._index(kind) for kind in _WHERE}
+
+    def names(self, kind: str) -> list[str]:
+        """Return all names of a kind: `task`, `mode`, `recipe` or `distillation`."""
+        return sorted(self._paths[kind])
+
+    def path(self, kind: str, name: str) -> Path:
+        """Return the file that declares a name; `ConfigError` names the nearest one."""
+        if name not in self._paths[kind]:
+            raise ConfigError(f"unknown {kind} '{name}'.{nearest(name, self.names(kind))}")
+        return self._paths[kind][name]
+
+    def task(self, name: str) -> Task:
+        """Return a task by name."""
+        task = yaml.read(self.path("task", name), Task)
+        self._same_name("task", name, task.task)
+        return task
+
+    def mode(self, name: str) -> Mode:
+        """Return a transfer mode by name."""
+        mode = yaml.read(self.path("mode", name), Mode)
+        self._same_name("mode", name, mode.mode)
+        return mode
+
+    def modes(self) -> list[Mode]:
+        """Return all transfer modes."""
+        return [self.mode(name) for name in self.names("mode")]
+
+    def recipe(self, name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
+        """Return a recipe by name, with values put over it."""
+        recipe = yaml.read(self.path("recipe", name), Recipe, overrides)
+        self._same_name("recipe", name, recipe.recipe)
+        return recipe
+
+    def distillation(self, name: str, overrides: Mapping[str, Any] | None = None) -> Distillation:
+        """Return a recipe of several stages by name, with values put over it."""
+        path = self.path("distillation", name)
+        known = yaml.read(path, Distillation).stages
+        for stage in (overrides or {}).get("stages") or {}:
+            if stage not in known:
+                raise ConfigError(f"--set stages.{stage}: no such stage.{nearest(stage, known)}")
+        found = yaml.read(path, Distillation, overrides)
+        self._same_name("distillation", name, found.recipe)
+        return found
+
+    def recipe_for(self, learner: str, encoder: str) -> str:
+        """Return the recipe a learner uses when none is named: `<learner>-<encoder>` where there is one."""
+        tuned = f"{learner}-{encoder}"
+        return tuned if tuned in self._paths["recipe"] else learner
+
+    def _index(self, kind: str) -> dict[str, Path]:
+        found: dict[str, Path] = {}
+        for folder in self.folders:
+            for path in sorted((folder / _WHERE[kind]).glob("*.yaml")):
+                if path.stem in found:
+                    raise ConfigError(f"{path}: {kind} '{path.stem}' is declared already in {found[path.stem]}")
+                found[path.stem] = path
+        return found
+
+    def _same_name(self, kind: str, name: str, declared: str) -> None:
+        if declared != name:
+            raise ConfigError(f"{self.path(kind, name)}: {kind}: '{declared}' must be the file's name, '{name}'")
+
+
+def overrides(assignments: Sequence[str]) -> yaml.Tree:
+    """Turn `--set` assignments such as `outer.lr=1e-4` into a nested tree of strings.
+
+    Raises:
+        ConfigError: an assignment has no `=` or no key.
+    """
+    tree: yaml.Tree = {}
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"--set {assignment}: expected KEY=VALUE such as outer.lr=1e-4")
+        branch = yaml.value_of(value.strip(), f"--set {assignment}")
+        for part in reversed(key.strip().split(".")):
+            branch = {part: branch}
+        tree = yaml.merge(tree, branch)
+    return tree
+
+
+def load_recipe(name: str, assignments: Sequence[str] = (), include: Sequence[str] = ()) -> Recipe:
+    """Return a recipe by name.
+
+    Args:
+        name: such as `maml-align`.
+        assignments: values to put over it, such as `outer.lr=1e-4`.
+        include: folders with further recipes.
+    """
+    return Library(include).recipe(name, overrides(assignments))
+
+
+def load_distillation(name: str, assignments: Sequence[str] = (), include: Sequence[str] = ()) -> Distillation:
+    """Return a recipe of several stages by name; arguments as those of `load_recipe`.
+
+    Args:
+        name: such as `compress`.
+        assignments: values to put over it, such as `student.bottleneck=64` or `stages.contrast.outer.lr=1e-4`.
+        include: folders with further recipes.
+    """
+    return Library(include).distillation(name, overrides(assignments))
+
+
+def choose_recipe(
+    mode: str,
+    encoder: str,
+    learner: str | None,
+    recipe: str | None,
+    assignments: Sequence[str] = (),
+    include: Sequence[str] = (),
+) -> Recipe:
+    """Return the recipe of a run: the one named, else the learner's, else that of the mode's learner.
+
+    A mode of three links is learned by `maml-align`, one of two by `maml`. An encoder that a recipe of the learner is
+    tuned to (`maml-tiny`) gets that one.
+
+    Raises:
+        ConfigError: a name is unknown, or learner and recipe contradict each other.
+    """
+    library = Library(include)
+    chosen = library.mode(mode)
+    if learner is not None:
+        registry.require("learners", learner)
+    elif recipe is None:
+        learner = "maml-align" if chosen.links == 3 else "maml"
+    name = recipe or library.recipe_for(str(learner), encoder)
+    if recipe is None and name not in library.names("recipe"):
+        raise ConfigError(
+            f"learner '{learner}' has no recipe of its own; name one with --recipe. If it is a stage's, see "
+            "`metasearch ls distillations`"
+        )
+    found = library.recipe(name, overrides(assignments))
+    if learner is not None and found.learner != learner:
+        raise ConfigError(f"recipe '{name}' is for learner '{found.learner}', not '{learner}'")
+    return found

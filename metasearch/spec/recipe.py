@@ -1,0 +1,228 @@
+"""Hyper-parameters and run settings as typed, frozen values.
+
+A `Recipe` says how a learner learns and comes from `tasks/recipes/*.yaml`; a `RunConfig` says what is run and comes
+from the command line. Together they are all that a run depends on besides the data and the encoder's weights.
+"""
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+Role = Literal["question", "candidate", "text"]
+"""What a text is to the encoder; it decides how long the text may be and which prompt stands before it."""
+
+
+Engine = Literal["fast", "reference"]
+"""What computes the outer gradient: `metasearch.fast`, or learn2learn's plain loop on padded texts."""
+DEFAULT_ENGINE: Engine = "fast"
+
+
+ZERO_SHOT = "zero-shot"
+"""Stands for the learner of an encoder that is scored as it is."""
+
+
+class Contradiction(ValueError):
+    """A value that does not go with another one; `at` is where it stands below the value that is checked."""
+
+    def __init__(self, message: str, *at: str | int) -> None:
+        super().__init__(message)
+        self.at = at
+
+
+class Declared(BaseModel):
+    """Base of everything that is declared: unknown keys are refused, values are frozen."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class MaxLength(Declared):
+    """Longest input in tokens, special tokens included; longer texts are cut at the right.
+
+    `question` and `candidate` serve retrieval, `text` similarity and translation.
+    """
+
+    question: Positive = 96
+    candidate: Positive = 256
+    text: Positive = 100
+
+
+class Episodes(Declared):
+    """How the sets of an episode are drawn.
+
+    Attributes:
+        k: examples (triplets, or scored pairs) in the support set.
+        q: examples in each query set.
+        n_neg: negatives for each anchor and positive, flattened to triplets of one negative each.
+        queries: `random`, or `similar` to the support's questions by the starting encoder.
+        similar_top: how many nearest questions a `similar` query is drawn from.
+        negatives: class of the negatives by their distance to the anchor on the current encoder.
+        negative_pool: how many random negatives are looked at to find one of that class.
+    """
+
+    k: Positive = 8
+    q: Positive = 4
+    n_neg: Positive = 3
+    queries: Literal["random", "similar"] = "random"
+    similar_top: Positive = 5
+    negatives: Literal["random", "easy", "semi-hard", "hard"] = "random"
+    negative_pool: Positive = 64
+
+
+class Loss(Declared):
+    """The loss of a set of examples.
+
+    Attributes:
+        margin: of the triplet loss.
+        distance: what it is taken over; see `metasearch.learners.losses.triplet`.
+    """
+
+    margin: NonNegative = 1.0
+    distance: Literal["euclidean", "cosine"] = "euclidean"
+
+
+class Outer(Declared):
+    """The outer optimiser and its rate over time.
+
+    Attributes:
+        optimizer: AdamW, or LARS, which is SGD with a rate for each layer.
+        lr: the highest rate.
+        eps: of AdamW.
+        weight_decay: decoupled in AdamW, part of the gradient in LARS.
+        warmup: share of the steps over which the rate rises in a line to `lr`.
+        decay: how the rate falls towards 0 in the steps after that.
+        clip: the longest a gradient may be, in the norm over all parameters; 0 leaves it as it is.
+        exempt_bias_and_norm: no weight decay on biases and norms (parameters of one dimension), nor LARS's own rate.
+        momentum: of LARS.
+        trust: η of LARS, how far a layer moves in one step relative to its norm, before `lr`.
+    """
+
+    optimizer: Literal["adamw", "lars"] = "adamw"
+    lr: Rate
+    eps: Rate = 1e-8
+    weight_decay: NonNegative = 0.0
+    warmup: Share = 0.0
+    decay: Literal["none", "linear", "cosine"] = "none"
+    clip: NonNegative = 0.0
+    exempt_bias_and_norm: bool = False
+    momentum: Share = 0.9
+    trust: Rate = 1e-3
+
+
+class Pace(Declared):
+    """When the trainer evaluates and when it stops early.
+
+    Attributes:
+        eval_every: outer steps between two evaluations on dev, each followed by a checkpoint; 0 evaluates once, at
+            the end.
+        patience: outer steps without a better dev score after which training stops; 0 never stops.
+    """
+
+    eval_every: Count = 25
+    patience: Count = 50
+
+
+class Budget(Pace):
+    """How long is trained and when it is stopped.
+
+    Attributes:
+        meta_train: episodes in the meta-train phase of an epoch.
+        meta_valid: episodes in the meta-valid phase of an epoch; both phases update the weights.
+        meta_batch: episodes in one outer step.
+        epochs: passes over both phases, at most.
+        dev_holdout: share of the dev groups kept out of meta-valid episodes and used alone for the dev score.
+    """
+
+    meta_train: Count = 7000
+    meta_valid: Count = 2000
+    meta_batch: Positive = 4
+    epochs: Positive = 20
+    dev_holdout: Share = 0.0
+
+
+class Recipe(Declared):
+    """A learner and its hyper-parameters.
+
+    Attributes:
+        dropout: whether the encoder's dropout is on while training (off in the paper's experiments).
+        options: the learner's own hyper-parameters; the learner knows their names and types.
+        sources: where each value comes from, by dotted key.
+    """
+
+    recipe: str
+    description: str
+    learner: str
+    episodes: Episodes = Episodes()
+    loss: Loss = Loss()
+    outer: Outer
+    budget: Budget = Budget()
+    dropout: bool = False
+    options: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+
+
+class RunConfig(Declared):
+    """What is run, as resolved from the command line; `config.yaml` of a run folder.
+
+    Attributes:
+        recipe: all hyper-parameters, resolved.
+        fold: which fold is held out.
+        fold_seed: shuffle articles or rows with this seed before cutting folds; None keeps the task's protocol.
+        max_steps: outer steps at most; when it is less than an epoch, both phases shrink in proportion.
+        engine: what computes the outer gradient.
+        data: folder of the data files, or None to look in `METASEARCH_DATA`.
+        include: folders with further tasks, modes and recipes.
+    """
+
+    task: str
+    mode: str
+    encoder: str
+    recipe: Recipe
+    fold: Count = 0
+    fold_seed: int | None = None
+    seed: int = 0
+    max_steps: Positive | None = None
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    precision: Literal["fp32", "bf16"] = "fp32"
+    engine: Engine = DEFAULT_ENGINE
+    data: str | None = None
+    include: list[str] = []
+    trust_remote_code: bool = False
+
+
+class ScoreConfig(Declared):
+    """An encoder that is scored as it is, on dev and test of a fold; `config.yaml` of such a run folder.
+
+    Attributes:
+        label: what the encoder is called in results, `zero-shot` unless something else made it.
+        seed: of the weights of an encoder that is made from a seed.
+    """
+
+    task: str
+    encoder: str
+    label: str = "zero-shot"
+    fold: Count = 0
+    fold_seed: int | None = None
+    seed: int = 0
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    data: str | None = None
+    include: list[str] = []
+    trust_remote_code: bool = False
+
+
+Stored = TypeVar("Stored", bound=Declared)
+
+
+def as_begun(config: Stored) -> Stored:
+    """Return a configuration that was read back, with the engine on which it began.
+
+    What was written before engines could be chosen began on the reference, whatever the default is now, and goes on to
+    the same bits only there.
+    """
+    unsaid = "engine" in type(config).model_fields and "engine" not in config.model_fields_set
+    return config.model_copy(update={"engine": "reference"}) if unsaid else config

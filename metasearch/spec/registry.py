@@ -1,0 +1,119 @@
+"""Plug-ins by name: learners, losses, metrics, readers and built-in encoders.
+
+A plug-in is a module that defines the object of its kind, such as `LEARNER`. It is a file in the folder of the kind,
+whose name with dashes is the plug-in's name, or a module that an installed package offers under the kind's entry point,
+such as `metasearch.learners`. Listing reads file names and package metadata, and imports nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+
+from metasearch.errors import ConfigError, nearest
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of plug-ins.
+
+    Attributes:
+        folder: of the modules that ship, below the package.
+        defines: how the line begins by which a module there defines the plug-in; other modules are none.
+        provides: names that a plug-in's module has.
+    """
+
+    folder: str
+    defines: str
+    provides: tuple[str, ...]
+
+
+KINDS = {
+    "learners": Kind("learners", "LEARNER = ", ("LEARNER",)),
+    "losses": Kind("learners/losses", "LOSS = ", ("LOSS",)),
+    "metrics": Kind("evaluation/metrics", "METRIC = ", ("METRIC",)),
+    "readers": Kind("data/readers", "def read(", ("files", "read")),
+    "encoders": Kind("encoders/builtin", "def build(", ("build",)),
+}
+"""Kind → where its plug-ins are; the entry point of a kind is `metasearch.<kind>`."""
+
+
+def names(kind: str) -> list[str]:
+    """Return the names of all plug-ins of a kind, sorted.
+
+    Args:
+        kind: one of `KINDS`.
+    """
+    return sorted({*_shipped(kind), *_offered(kind)})
+
+
+def load(kind: str, name: str) -> ModuleType:
+    """Import the module of one plug-in.
+
+    Raises:
+        ConfigError: no plug-in has that name, and the message names the nearest one; or the module that a package
+            offers cannot be imported or does not define what plug-ins of its kind define.
+    """
+    require(kind, name)
+    if name in _shipped(kind):
+        return import_module(f"metasearch.{KINDS[kind].folder.replace('/', '.')}.{name.replace('-', '_')}")
+    entry = _offered(kind)[name]
+    try:
+        module = entry.load()
+    except Exception as error:  # code from outside may raise anything
+        raise ConfigError(f"{_said(kind, entry)} cannot be imported: {type(error).__name__}: {error}") from error
+    lacking = [attribute for attribute in KINDS[kind].provides if not hasattr(module, attribute)]
+    if lacking:
+        raise ConfigError(f"{_said(kind, entry)} does not define {' and '.join(lacking)}")
+    found: ModuleType = module
+    return found
+
+
+def require(kind: str, name: str) -> None:
+    """Raise `ConfigError` naming the nearest plug-in unless there is one of that name."""
+    if name not in names(kind):
+        raise ConfigError(f"unknown {_singular(kind)} '{name}'.{nearest(name, names(kind))}")
+
+
+def summary(kind: str, name: str) -> str:
+    """Return the first line of a plug-in's docstring, read without importing it; of one from outside, its package."""
+    if name in _shipped(kind):
+        return _shipped(kind)[name].read_text(encoding="utf-8").split('"""')[1].splitlines()[0].strip()
+    entry = _offered(kind)[name]
+    return f"from package {entry.dist.name if entry.dist else 'unknown'}: {entry.value}"
+
+
+@cache
+def _shipped(kind: str) -> Mapping[str, Path]:
+    """Return the files that define a plug-in, by name."""
+    start = f"\n{KINDS[kind].defines}"
+    files = sorted((_PACKAGE / KINDS[kind].folder).glob("[a-z]*.py"))
+    return {path.stem.replace("_", "-"): path for path in files if start in path.read_text(encoding="utf-8")}
+
+
+@cache
+def _offered(kind: str) -> Mapping[str, EntryPoint]:
+    """Return what installed packages offer, by name; `ConfigError` where a name is taken."""
+    offered: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=f"metasearch.{kind}"):
+        other = "metasearch itself has one" if entry.name in _shipped(kind) else None
+        if entry.name in offered and offered[entry.name].value != entry.value:
+            other = f"so has {_said(kind, offered[entry.name])}"
+        if other:
+            raise ConfigError(f"{_said(kind, entry)} has a name that is taken: {other}")
+        offered[entry.name] = entry
+    return offered
+
+
+def _said(kind: str, entry: EntryPoint) -> str:
+    package = f" of package {entry.dist.name}" if entry.dist else ""
+    return f"{_singular(kind)} '{entry.name}'{package} ({entry.value})"
+
+
+def _singular(kind: str) -> str:
+    return "loss" if kind == "losses" else kind.removesuffix("s")

@@ -1,0 +1,207 @@
+"""Tasks and transfer modes as they are declared in `tasks/*.yaml` and `tasks/modes/*.yaml`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from metasearch.errors import ConfigError
+from metasearch.spec.arrangement import Arrangement, Pattern
+from metasearch.spec.recipe import Contradiction, Declared, MaxLength
+
+Kind = Literal["retrieval", "similarity", "translation"]
+Phase = Literal["meta-train", "meta-valid"]
+PHASES: tuple[Phase, ...] = ("meta-train", "meta-valid")
+
+
+class Source(Declared):
+    """Where a task comes from."""
+
+    paper: str
+    url: str
+    licence: str
+    note: str | None = None
+
+
+class Folds(Declared):
+    """How data is split.
+
+    Attributes:
+        method: `kfold` cuts groups into k runs in file order; `given` uses the split the data comes with; with `none`
+            all of it is test, and the task is for evaluation only.
+        k: number of folds.
+        shuffle: shuffle the groups by the seed before cutting (a departure from the paper).
+        seed: of that shuffle.
+    """
+
+    method: Literal["kfold", "given", "none"] = "kfold"
+    k: Annotated[int, Field(ge=3)] = 5
+    shuffle: bool = False
+    seed: int = 0
+
+
+class Task(Declared):
+    """A benchmark: data, languages, protocol and measures.
+
+    Attributes:
+        pairs: language pairs of a similarity task, such as `ar-en`.
+        kind: `retrieval` ranks candidates for questions, `similarity` scores pairs, `translation` looks for the
+            translation of a text among those of its language.
+        reader: the plug-in that reads the files.
+        data: folder of the files relative to this file, for data that lies beside its declaration.
+        encoder: what is trained when none is named.
+        partial: of a translation task: languages without files are passed over, as long as one has files.
+        groups: of a translation task: name → languages over which a mean is reported.
+        candidates: of a retrieval task: whether the encoder sees a sentence followed by its paragraph, or alone.
+        measures: what is reported; `monitor` is the one that early stopping watches.
+        arrangements: the language arrangements that realise each pattern of a transfer mode; none where all is test.
+    """
+
+    task: str
+    description: str
+    kind: Kind
+    reader: str
+    data: str | None = None
+    source: Source
+    languages: Annotated[list[str], Field(min_length=1)]
+    pairs: tuple[str, ...] = ()
+    partial: bool = False
+    groups: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(default_factory=dict)
+    candidates: Literal["paragraph", "sentence"] = "paragraph"
+    encoder: str
+    max_length: MaxLength = MaxLength()
+    folds: Folds = Folds()
+    measures: Annotated[list[str], Field(min_length=1)]
+    monitor: str
+    arrangements: dict[str, Annotated[list[Arrangement], Field(min_length=1)]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Task":
+        if self.monitor not in self.measures:
+            raise Contradiction(f"'{self.monitor}' is not among the measures {', '.join(self.measures)}", "monitor")
+        if len(set(self.languages)) < len(self.languages):
+            raise Contradiction("a language stands twice", "languages")
+        self._check_kind()
+        patterns: dict[Pattern, str] = {}
+        for written, arrangements in self.arrangements.items():
+            pattern = _pattern(written)
+            if pattern in patterns:
+                raise Contradiction(f"the pattern '{pattern}' stands twice", "arrangements", written)
+            patterns[pattern] = written
+            for i, arrangement in enumerate(arrangements):
+                self._check(arrangement, pattern, ("arrangements", written, i))
+        return self
+
+    def _check_kind(self) -> None:
+        if self.kind == "translation" and not self.evaluation_only:
+            raise Contradiction("a translation task is all test; write folds: {method: none}", "folds")
+        if self.evaluation_only and self.arrangements:
+            raise Contradiction("with folds: {method: none} all is test and nothing is trained on", "arrangements")
+        if not self.evaluation_only and "arrangements" not in self.model_fields_set:
+            raise Contradiction("this key is missing", "arrangements")
+        for key in ("partial", "groups"):
+            if getattr(self, key) and self.kind != "translation":
+                raise Contradiction(f"only a translation task has {key}", key)
+        if self.candidates == "sentence" and self.kind != "retrieval":
+            raise Contradiction("only a retrieval task has candidates", "candidates")
+        for name, codes in self.groups.items():
+            unknown = [code for code in codes if code not in self.languages]
+            if unknown or len(set(codes)) < len(codes):
+                problem = (
+                    f"{', '.join(unknown)} is not a language of the task" if unknown else "a language stands twice"
+                )
+                raise Contradiction(problem, "groups", name)
+
+    def _check(self, arrangement: Arrangement, pattern: Pattern, at: tuple[str | int, ...]) -> None:
+        if arrangement.pattern != pattern:
+            raise Contradiction(f"'{arrangement}' is {arrangement.pattern}, listed under '{pattern}'", *at)
+        unknown = sorted(arrangement.languages - set(self.languages))
+        if unknown:
+            raise Contradiction(f"'{arrangement}' uses {', '.join(unknown)}, not a language of the task", *at)
+
+    @property
+    def evaluation_only(self) -> bool:
+        """Whether all of the data is test."""
+        return self.folds.method == "none"
+
+    def arrangements_of(self, pattern: Pattern) -> list[Arrangement]:
+        """Return the arrangements that realise a pattern; empty when the task has none."""
+        by_pattern = {str(Pattern.parse(key)): value for key, value in self.arrangements.items()}
+        return by_pattern.get(str(pattern), [])
+
+
+def _pattern(written: str) -> Pattern:
+    try:
+        return Pattern.parse(written)
+    except ValueError as error:
+        raise Contradiction(str(error), "arrangements", written) from None
+
+
+class Mode(Declared):
+    """A transfer mode: the patterns of its episodes in each phase.
+
+    Attributes:
+        meta_train: patterns whose arrangements the episodes of the meta-train phase cycle through.
+        meta_valid: the same for the meta-valid phase.
+    """
+
+    mode: str
+    description: str
+    meta_train: Annotated[list[Pattern], Field(min_length=1)]
+    meta_valid: Annotated[list[Pattern], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _one_length(self) -> "Mode":
+        if len({len(pattern.kinds) for pattern in (*self.meta_train, *self.meta_valid)}) > 1:
+            raise ValueError("all patterns of a mode must have the same number of links")
+        return self
+
+    @property
+    def links(self) -> int:
+        """Number of sets in an episode: 2 for X→Y, 3 for X→Y→Z."""
+        return len(self.meta_train[0].kinds)
+
+    def patterns(self, phase: Phase) -> list[Pattern]:
+        """Return the patterns of a phase."""
+        return self.meta_train if phase == "meta-train" else self.meta_valid
+
+
+def resolve(task: Task, mode: Mode, modes: list[Mode]) -> dict[Phase, list[Arrangement]]:
+    """Return the arrangements of each phase for a mode on a task.
+
+    Args:
+        task: the task.
+        mode: the mode.
+        modes: all known modes, to name the ones that the task has.
+
+    Raises:
+        ConfigError: the task has no arrangement for one of the mode's patterns, or is for evaluation only.
+    """
+    require_training(task)
+    if not applies(task, mode):
+        have = ", ".join(m.mode for m in modes if applies(task, m)) or "none"
+        raise ConfigError(
+            f"mode '{mode.mode}' has no arrangement for task '{task.task}' (modes of {task.task}: {have})"
+        )
+    return {
+        phase: [item for pattern in mode.patterns(phase) for item in task.arrangements_of(pattern)] for phase in PHASES
+    }
+
+
+def applies(task: Task, mode: Mode) -> bool:
+    """Say whether the task has an arrangement for every pattern of the mode."""
+    return all(task.arrangements_of(pattern) for phase in PHASES for pattern in mode.patterns(phase))
+
+
+def require_training(task: Task) -> None:
+    """Raise `ConfigError` for a task of which all is test."""
+    if task.evaluation_only:
+        raise ConfigError(
+            f"task '{task.task}' is for evaluation only: all of it is test, nothing can be trained on it."
+            f" Score an encoder with: metasearch evaluate --task {task.task}"
+        )
+
+
+def data_beside(task: Task, declared_in: Path) -> Path | None:
+    """Return the folder of data that lies beside a task's declaration, if it has such."""
+    return (declared_in.parent / task.data).resolve() if task.data else None

@@ -1,0 +1,129 @@
+"""What is compared: an *arm* is one way to train, or an encoder as it is; each has runs on several folds and seeds."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from metasearch.spec.recipe import ZERO_SHOT
+
+_NOT_SETTINGS = ("task", "fold", "seed", "data", "include", "device", "engine", "trust_remote_code", "fold_seed")
+_NOT_RECIPE = ("recipe", "description", "sources")
+_SHOWN = 2
+"""Settings that a label names, at most; where more differ, their hash tells arms apart."""
+
+Settings = Mapping[str, str]
+"""Dotted key → value, of everything that a way to train depends on."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to train, or an encoder as it is.
+
+    Attributes:
+        learner: such as `maml`, or what the encoder is called.
+        mode: the transfer mode; None where nothing is trained.
+        recipe: by name; None likewise.
+        encoder: that was trained or scored.
+        settings: hash of everything else that was resolved: hyper-parameters, steps, precision.
+        source: the study or run it is from, where only that tells it from another one; empty otherwise.
+        label: the shortest name by which it differs from the other arms.
+    """
+
+    learner: str
+    mode: str | None
+    recipe: str | None
+    encoder: str
+    settings: str = ""
+    source: str = ""
+    label: str = ""
+
+    @property
+    def zero_shot(self) -> bool:
+        """Whether it is the encoder before any training."""
+        return self.learner == ZERO_SHOT
+
+
+def arm_of(row: Mapping[str, Any], config: Mapping[str, Any], source: str) -> Arm:
+    """Return the arm of a score, without a label.
+
+    Args:
+        row: of the results of a run.
+        config: of the run, as a tree.
+        source: the study or run.
+    """
+    learner, encoder = str(row["learner"]), str(row["encoder"])
+    if learner == ZERO_SHOT:
+        return Arm(learner, None, None, encoder)
+    if row.get("mode") is None:  # it was made elsewhere: each seed has an encoder of its own
+        return Arm(learner, None, row.get("recipe"), "", source=source)
+    return Arm(learner, row["mode"], row.get("recipe"), encoder, digest(settings_of(config)))
+
+
+def settings_of(config: Mapping[str, Any]) -> Settings:
+    """Return what a way to train depends on, of the configuration of a run: not the data, nor names and notes."""
+    kept = {key: value for key, value in config.items() if key not in _NOT_SETTINGS}
+    recipe = config.get("recipe")
+    if isinstance(recipe, Mapping):
+        kept["recipe"] = {key: value for key, value in recipe.items() if key not in _NOT_RECIPE}
+    return dict(_flat(kept))
+
+
+def digest(settings: Settings) -> str:
+    """Return a short hash of settings."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _flat(tree: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value if isinstance(value, str) else json.dumps(value)
+
+
+def labelled(arms: Sequence[Arm], known: Mapping[str, Settings] | None = None) -> list[Arm]:
+    """Return the arms with labels that tell them apart: learner, then mode, recipe, encoder, settings, source.
+
+    Args:
+        arms: all that are compared, each once.
+        known: hash → settings; without it a label has the hash where it could name what differs.
+    """
+    names = [arm.learner for arm in arms]
+    for attribute, shown in (
+        ("mode", "{} ({})"),
+        ("recipe", "{} [{}]"),
+        ("encoder", "{}, {}"),
+        ("settings", "{}, {}"),
+        ("source", "{} in {}"),
+    ):
+        alike: dict[str, list[int]] = {}
+        for i, name in enumerate(names):
+            alike.setdefault(name, []).append(i)
+        for same in alike.values():
+            values = [getattr(arms[i], attribute) or "" for i in same]
+            if len(set(values)) > 1:
+                said = (
+                    _differences(values, known or {}) if attribute == "settings" else {value: value for value in values}
+                )
+                for i, value in zip(same, values, strict=True):
+                    names[i] = shown.format(names[i], said[value]) if value else names[i]
+    return [replace(arm, label=name) for arm, name in zip(arms, names, strict=True)]
+
+
+def _differences(hashes: Sequence[str], known: Mapping[str, Settings]) -> dict[str, str]:
+    """Return for each hash the few settings that differ, such as `outer.lr=1e-4`, or the hash itself."""
+    hashed = {value: f"settings {value}" for value in hashes}
+    if not all(value in known for value in hashed):
+        return hashed
+    every = {
+        key: {known[value].get(key, "none") for value in hashed} for key in set().union(*(known[v] for v in hashed))
+    }
+    keys = sorted(key for key, values in every.items() if len(values) > 1)
+    if not 0 < len(keys) <= _SHOWN:
+        return hashed
+    return {
+        value: ", ".join(f"{key.removeprefix('recipe.')}={known[value].get(key, 'none')}" for key in keys)
+        for value in hashed
+    }

@@ -1,0 +1,178 @@
+"""Language bias of the rankings that runs have kept; `metrics.language_bias` defines it."""
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.errors import ConfigError
+from metasearch.evaluation.metrics import language_bias as measure
+from metasearch.runs.questions import Ranking
+from metasearch.study.arms import Arm
+from metasearch.study.study import Scored, Study
+
+Values = NDArray[np.float64]
+DEPTH = 20
+"""As deep as rankings are kept and as mAP@20 looks."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Language bias in a few figures, each the mean over the question languages for which it is defined.
+
+    NaN where there are none: with candidates of one language alone, or none in the questions' languages.
+
+    Attributes:
+        bias: (o − e) / (m − e): 0 without bias, 1 where the own language is taken wherever that is possible.
+        own: AP@k lost to distractors in the question's own language.
+        other: the same to those in another language, mean over these.
+        excess: own less other.
+        uneven: part of the top k that is in the wrong language, whichever is preferred.
+    """
+
+    bias: float
+    own: float
+    other: float
+    excess: float
+    uneven: float
+
+
+@dataclass(frozen=True, eq=False)
+class Bias:
+    """Language bias on one fold with one seed, or averaged.
+
+    A languages of questions, L of candidates. NaN where a language has no question or no candidate, or where the top
+    leaves nothing to choose.
+
+    Attributes:
+        k: depth.
+        asked: languages of the questions, A of them.
+        languages: languages of the candidates, L of them.
+        observed: share of each candidate language in the top k, o, `(A, L)`.
+        expected: the same of a ranker without bias, e, `(A, L)`.
+        lost: AP@k lost to the distractors of each candidate language, `(A, L)`.
+        by_language: bias of each question language, `(A,)`.
+        figures: that sum it up.
+        spread: sample standard deviation of the figures over folds; None of a single fold.
+        folds: how many it is the mean of.
+    """
+
+    k: int
+    asked: tuple[str, ...]
+    languages: tuple[str, ...]
+    observed: Values
+    expected: Values
+    lost: Values
+    by_language: Values
+    figures: Figures
+    spread: Figures | None = None
+    folds: int = 1
+
+    @property
+    def excess(self) -> Values:
+        """Share in the top k beyond that of a ranker without bias, o − e, `(A, L)`."""
+        return self.observed - self.expected
+
+
+def bias_of(scored: Scored, k: int = DEPTH) -> Bias | None:
+    """Return the language bias of an arm on a fold with a seed; None where no multilingual pool was ranked.
+
+    Args:
+        scored: the arm.
+        k: how deep to look; shares look at the whole pool where that is smaller.
+
+    Raises:
+        ConfigError: k is not positive, or deeper than rankings are kept.
+        RunFolderError: the run kept nothing of its questions.
+        DataError: what it kept is damaged.
+    """
+    ranking = scored.kept.ranking
+    return None if ranking is None else bias_of_ranking(ranking, k)
+
+
+def bias_of_arm(study: Study, arm: Arm, k: int = DEPTH) -> Bias | None:
+    """Return the language bias of an arm: seeds are averaged within a fold, then folds; errors and None as `bias_of`.
+
+    Args:
+        study: that has the arm.
+        arm: such as `study.arm("maml")`.
+        k: how deep to look.
+    """
+    folds: dict[int, list[Bias]] = {}
+    for scored in study.of(arm):
+        if found := bias_of(scored, k):
+            folds.setdefault(scored.fold, []).append(found)
+    return mean([mean(seeds) for seeds in folds.values()]) if folds else None
+
+
+def bias_of_ranking(ranking: Ranking, k: int = DEPTH) -> Bias:
+    """Return the language bias of a ranking; args and errors as `bias_of`."""
+    pool, kept = len(ranking.candidates), ranking.top.shape[1]
+    if k < 1 or kept < min(k, pool):
+        raise ConfigError(f"language bias in the top {k}: k is from 1 to {kept}, as deep as rankings are kept")
+    size, depth = len(ranking.languages), min(k, pool)
+    of = {language: i for i, language in enumerate(ranking.languages)}
+    asked = tuple(sorted({question.language for question in ranking.questions}))
+    place = {language: i for i, language in enumerate(asked)}
+    groups = np.array([place[question.language] for question in ranking.questions])
+    own = np.array([of.get(language, -1) for language in asked])
+    spoken = np.array([of[candidate.language] for candidate in ranking.candidates])
+
+    top = measure.counts(spoken[ranking.top[:, :depth]], size)
+    relevant = measure.counts_of_groups(spoken[ranking.relevant], ranking.offsets, size)
+    others = np.bincount(spoken, minlength=size) - relevant
+    hits = np.add.reduceat((ranking.ranks <= depth).astype(np.int64), ranking.offsets[:-1])
+    observed, expected, greatest, lost = (
+        measure.means(values, groups, len(asked))
+        for values in (
+            top / depth,
+            measure.expected_shares(hits, relevant, others, depth),
+            measure.greatest_shares(hits, relevant, others, depth),
+            measure.lost(ranking.ranks, ranking.above, ranking.offsets, k),
+        )
+    )
+    by_language = measure.bias(observed, expected, greatest, own)
+    costs = measure.own_values(lost, own), measure.other_values(lost, own)
+    parts = by_language, *costs, costs[0] - costs[1], measure.uneven(observed, expected)
+    figures = Figures(*(float(_mean(values)) for values in parts))
+    return Bias(k, asked, ranking.languages, observed, expected, lost, by_language, figures)
+
+
+def mean(parts: Sequence[Bias]) -> Bias:
+    """Return the mean of biases of equal k, and the spread of their figures.
+
+    A language that only some of them have counts where it is.
+    """
+    asked = tuple(sorted({language for part in parts for language in part.asked}))
+    languages = tuple(sorted({language for part in parts for language in part.languages}))
+    observed, expected, lost = (
+        _mean(np.stack([_placed(getattr(part, name), part, asked, languages) for part in parts]))
+        for name in ("observed", "expected", "lost")
+    )
+    by_language = _mean(np.stack([_placed(part.by_language[:, None], part, asked, None)[:, 0] for part in parts]))
+    values = np.array([dataclasses.astuple(part.figures) for part in parts])
+    figures = Figures(*_mean(values).tolist())
+    spread = Figures(*values.std(0, ddof=1).tolist()) if len(parts) > 1 else None
+    return Bias(
+        parts[0].k, asked, languages, observed, expected, lost, by_language, figures, spread=spread, folds=len(parts)
+    )
+
+
+def _placed(values: Values, part: Bias, asked: Sequence[str], languages: Sequence[str] | None) -> Values:
+    """Return values in the rows, and columns, of all languages, NaN where a part lacks one."""
+    rows = [asked.index(language) for language in part.asked]
+    columns = [0] if languages is None else [languages.index(language) for language in part.languages]
+    wide = np.full((len(asked), 1 if languages is None else len(languages)), np.nan)
+    wide[np.ix_(rows, columns)] = values
+    return wide
+
+
+def _mean(values: Values) -> Values:
+    """Return the mean over the first axis of what is not NaN; NaN where all is."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
+        found: Values = np.nanmean(values, axis=0)
+    return found

@@ -1,0 +1,186 @@
+"""The test questions of a fold as a sample that can be resampled, and which runs of two arms go together."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.errors import ConfigError, DataError
+from metasearch.runs.questions import Cell, Kept
+from metasearch.study.arms import Arm
+from metasearch.study.statistics import weighted
+from metasearch.study.study import Scored, Study
+
+Array = NDArray[np.float64]
+Runs = tuple[Scored, ...]
+"""Runs of one arm on one fold, one a seed."""
+
+_CORRELATIONS = {"pearson": weighted.pearson, "spearman": weighted.spearman}
+_CLOSE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """What an arm got for each question of a fold; seeds are averaged.
+
+    Attributes:
+        cells: pool, language and candidates, C of them.
+        ids: of the questions of each cell.
+        units: distinct questions of all cells, U of them.
+        statistic: how often each resample has each unit, `(B, U)` → the measure on each cell, `(B, C)`.
+        source: a run that it is of, for errors.
+    """
+
+    cells: tuple[Cell, ...]
+    ids: tuple[tuple[str, ...], ...]
+    units: int
+    statistic: Callable[[Array], Array]
+    source: str
+
+    def observed(self) -> Array:
+        """Return the measure on each cell of the questions as they are, `(C,)`."""
+        found: Array = self.statistic(np.ones((1, self.units)))[0]
+        return found
+
+
+def sample(found: Sequence[Scored], measure: str, pool: str) -> Sample:
+    """Return the sample of an arm on a fold.
+
+    Args:
+        found: the arm on this fold, one a seed. A mean over questions averages each question's values over seeds; a
+            correlation has no value of a question, so that each resample's correlation is averaged over seeds.
+        measure: such as `map@20`.
+        pool: such as `multilingual`.
+
+    Raises:
+        RunFolderError: a run kept no questions.
+        DataError: what was kept is damaged, of other questions, or not what `results.jsonl` was computed from.
+    """
+    first, kept = found[0], [each.kept for each in found]
+    cells = tuple(sorted(cell for cell in kept[0].units if cell[0] == pool))
+    ids = tuple(kept[0].units[cell] for cell in cells)
+    names = ("predicted", "gold") if measure in _CORRELATIONS else (measure,)
+    for each, own in zip(found, kept, strict=True):
+        if tuple(own.units.get(cell) for cell in cells) != ids:
+            raise DataError(f"{first.run.path} and {each.run.path}: fold {first.fold} has other test questions in each")
+        if not cells or any((name, *cell) not in own.columns for name in names for cell in cells):
+            raise DataError(f"{each.run.path}: no {measure} of each question was kept in pool {pool}")
+    units = {unit: i for i, unit in enumerate(sorted({unit for asked in ids for unit in asked}))}
+    rows = [np.array([units[unit] for unit in asked]) for asked in ids]
+    if measure in _CORRELATIONS:
+        statistic = _correlation(kept, cells, rows, measure)
+    else:
+        statistic = _mean(kept, cells, rows, measure, len(units))
+    made = Sample(cells, ids, len(units), statistic, str(first.run.path))
+    _as_scored(found, made, measure, pool)
+    return made
+
+
+def _mean(
+    found: Sequence[Kept], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str, units: int
+) -> Callable[[Array], Array]:
+    columns = [np.mean([each.columns[measure, *cell] for each in found], axis=0) for cell in cells]
+    sums: Array = np.stack(
+        [np.bincount(r, column, units).astype(np.float64) for r, column in zip(rows, columns, strict=True)], axis=1
+    )
+    sizes = np.stack([np.bincount(r, minlength=units) for r in rows], axis=1).astype(np.float64)
+    return lambda weights: weighted.means(weights, sums, sizes)
+
+
+def _correlation(
+    found: Sequence[Kept], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str
+) -> Callable[[Array], Array]:
+    pairs = [[(each.columns["predicted", *cell], each.columns["gold", *cell]) for each in found] for cell in cells]
+    correlate = _CORRELATIONS[measure]
+
+    def statistic(weights: Array) -> Array:
+        return np.stack(
+            [
+                np.mean([correlate(weights[:, r], predicted, gold) for predicted, gold in seeds], axis=0)
+                for r, seeds in zip(rows, pairs, strict=True)
+            ],
+            axis=1,
+        )
+
+    return statistic
+
+
+def _as_scored(found: Sequence[Scored], made: Sample, measure: str, pool: str) -> None:
+    """Check that what was kept gives the scores that were reported."""
+    reported = [each.values(measure, pool) for each in found]
+    for (_, language, inside), value in zip(made.cells, made.observed(), strict=True):
+        scores = [values.get((language, inside), np.nan) for values in reported]
+        if not abs(value - np.mean(scores)) < _CLOSE:
+            raise DataError(
+                f"{made.source}: the kept questions give {measure} {value:.6f} on {pool} {language}, but results.jsonl "
+                f"has {np.mean(scores):.6f}: they are not of the same evaluation"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Pairing:
+    """The runs of two arms that go together.
+
+    Attributes:
+        arm: that is compared.
+        runs: fold → runs of the arm and of the baseline, one a seed.
+        notes: what only one of them has, in words.
+    """
+
+    arm: Arm
+    runs: Mapping[int, tuple[Runs, Runs]]
+    notes: tuple[str, ...]
+
+
+def by_fold(study: Study, arm: Arm, measure: str, pool: str, split: str = "test") -> dict[int, Runs]:
+    """Return fold → runs of an arm with scores in the pool, one a seed."""
+    folds: dict[int, Runs] = {}
+    for each in study.of(arm):
+        if each.values(measure, pool, split):
+            folds[each.fold] = (*folds.get(each.fold, ()), each)
+    return folds
+
+
+def pair(study: Study, arm: Arm, baseline: Arm, measure: str, pool: str) -> Pairing:
+    """Return the folds that both arms have, with the seeds to average over on each.
+
+    Two arms that were trained are compared with the seeds that both have: a seed draws the same episodes for both. An
+    encoder as it is may have fewer seeds, since where it does not depend on the seed another one says nothing new; then
+    the seeds that each has are averaged.
+
+    Raises:
+        ConfigError: they have no fold in common, or no seed on any.
+    """
+    own, other = (by_fold(study, each, measure, pool) for each in (arm, baseline))
+    names = arm.label, baseline.label
+    both = sorted(own.keys() & other.keys())
+    if not both:
+        raise ConfigError(f"{_have(names, 'fold', own, other)}: no fold in common.")
+    notes = [f"{_have(names, 'fold', own, other)}: compared on {_listed(both)}."] if own.keys() != other.keys() else []
+    runs: dict[int, tuple[Runs, Runs]] = {}
+    differing: dict[str, list[int]] = {}
+    for fold in both:
+        seeds, theirs = ({each.seed: each for each in folds[fold]} for folds in (own, other))
+        common = sorted(seeds.keys() & theirs.keys())
+        trained = arm.mode is not None and baseline.mode is not None
+        if seeds.keys() != theirs.keys():
+            done = (f"compared on {_listed(common)}" if common else "left out") if trained else "averaged over them"
+            differing.setdefault(f"{_have(names, 'seed', seeds, theirs)}: {done}.", []).append(fold)
+        if not trained:
+            runs[fold] = own[fold], other[fold]
+        elif common:
+            runs[fold] = tuple(seeds[s] for s in common), tuple(theirs[s] for s in common)
+    notes += [f"Fold {_listed(folds)}: {text}" for text, folds in differing.items()]
+    if not runs:
+        raise ConfigError(f"no seed in common. {' '.join(notes)}")
+    return Pairing(arm, runs, tuple(notes))
+
+
+def _have(names: tuple[str, str], what: str, own: Collection[int], other: Collection[int]) -> str:
+    (one, two), plural = names, [what + ("s" if len(each) != 1 else "") for each in (own, other)]
+    return f"{one} has {plural[0]} {_listed(own)} and {two} {plural[1]} {_listed(other)}"
+
+
+def _listed(numbers: Collection[int]) -> str:
+    return ", ".join(map(str, sorted(numbers))) or "none"

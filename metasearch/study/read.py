@@ -1,0 +1,136 @@
+"""Reads runs and studies back, and refuses to put together what does not belong together.
+
+A *study* is a folder with `study.yaml` and a run folder for each of its cells in `cells/`; a *run* is a folder with
+`config.yaml`. A cell is one arm on one fold with one seed.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.runs.rows import STAGE, Row, read_rows
+from metasearch.spec import yaml
+from metasearch.study.study import Run, Study
+from metasearch.study.together import grouped, require_agreement
+
+STUDY_FILE = "study.yaml"
+
+
+def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool = False) -> Study:
+    """Return what runs and studies have, as one. A run that is found twice counts once.
+
+    Args:
+        paths: folders of studies and runs.
+        task: which one, where the runs have scores on several.
+        any_version: put together also what different versions of metasearch and its libraries made.
+
+    Raises:
+        ConfigError: the runs are of different tasks, folds or versions, or two are the same arm on the same fold with
+            the same seed; the difference, or the two, are named.
+        DataError: the runs are on different data, or a file is damaged, cut off or foreign; file and line are named.
+        RunFolderError: a path is no study and no run, or nothing in it is finished.
+    """
+    runs: dict[Path, Run] = {}
+    missing: list[str] = []
+    for path, name in _named(paths).items():
+        found, unfinished = _runs(path, name)
+        for run in found:
+            runs.setdefault(run.path.resolve(), run)
+        missing += unfinished
+    scores = [(run, row) for run in runs.values() for row in run.rows if row["task"] != STAGE]
+    rows = [(run, row) for run, row in scores if task in (None, row["task"])]
+    if not rows:
+        raise _nothing(paths, scores, task, missing)
+    require_agreement(rows, any_version)
+    arms, scored = grouped(rows)
+    first = rows[0][1]
+    return Study(
+        name=", ".join(path.resolve().name for path in paths),
+        task=first["task"],
+        data=first["data"],
+        versions=first["versions"],
+        arms=tuple(arms),
+        scored=tuple(scored),
+        runs=tuple(runs.values()),
+        missing=tuple(missing),
+    )
+
+
+def _named(paths: Sequence[Path]) -> dict[Path, str]:
+    """Return each folder once, with as much of the end of its path as tells it from the others."""
+    places = {path.resolve(): path for path in paths}
+    for depth in range(1, max(len(place.parts) for place in places) + 1):
+        names = ["/".join(place.parts[-depth:]) for place in places]
+        if len(set(names)) == len(names):
+            break
+    return dict(zip(places.values(), names, strict=True))
+
+
+def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
+    """Return the finished runs of a folder, and what is not finished."""
+    if (path / STUDY_FILE).is_file():
+        listed = yaml.tree(path / STUDY_FILE).get("cells")
+        if not isinstance(listed, list) or not all(isinstance(cell, str) for cell in listed):
+            raise ConfigError(f"{path / STUDY_FILE}: cells: expected a list of names")
+        done = [cell for cell in listed if _finished(path / "cells" / cell)]
+        missing = [f"{path}: cell {cell} is not finished" for cell in listed if cell not in done]
+        return [_run(path / "cells" / cell, name) for cell in done], missing
+    if not (path / "config.yaml").is_file():
+        what = "does not exist" if not path.exists() else f"is no study and no run: no {STUDY_FILE}, no config.yaml"
+        raise RunFolderError(f"{path} {what}")
+    if not _finished(path):
+        command = "distill" if "stages" in _recipe(_config(path)) else "train"
+        raise RunFolderError(f"{path} is not finished; go on with: metasearch {command} --resume {path}")
+    return [_run(path, _study_of(path) or name)], []
+
+
+def _finished(path: Path) -> bool:
+    return (path / "report.md").is_file()
+
+
+def _study_of(path: Path) -> str | None:
+    """Return the name of the study that a run is a cell of: cells are one source, however they are named."""
+    for above in path.resolve().parents:
+        if above.name == "cells" and (above.parent / STUDY_FILE).is_file():
+            return above.parent.name
+    return None
+
+
+def _run(path: Path, source: str) -> Run:
+    config = _config(path)
+    return Run(path, source, config, read_rows(path / "results.jsonl", config), _facts(path / "facts.json"))
+
+
+def _config(path: Path) -> Mapping[str, Any]:
+    config = yaml.tree(path / "config.yaml").get("config")
+    if not isinstance(config, dict):
+        raise ConfigError(f"{path / 'config.yaml'}: config: this key is missing; it is no run of metasearch")
+    return config
+
+
+def _recipe(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    recipe = config.get("recipe")
+    return recipe if isinstance(recipe, dict) else {}
+
+
+def _facts(path: Path) -> Mapping[str, Any]:
+    try:
+        known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: not JSON: {error}. The file is cut off or damaged") from None
+    if not isinstance(known, dict):
+        raise DataError(f"{path}: not the facts of a run: {json.dumps(known)[:40]}")
+    return known
+
+
+def _nothing(
+    paths: Sequence[Path], scores: Sequence[tuple[Run, Row]], task: str | None, missing: Sequence[str]
+) -> Exception:
+    where = ", ".join(map(str, paths))
+    known = sorted({row["task"] for _, row in scores})
+    if task is not None and known:
+        return ConfigError(f"{where}: no scores on task '{task}'; there are some on {', '.join(known)}")
+    unfinished = f": {missing[0]}" + (f", and {len(missing) - 1} more" if missing[1:] else "") if missing else ""
+    return RunFolderError(f"{where}: no finished run has scores on a task{unfinished}")

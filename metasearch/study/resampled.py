@@ -1,0 +1,106 @@
+"""The measure of each arm on each fold and language, as observed and on the resamples, which all arms share."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.errors import DataError
+from metasearch.spec.seeding import stream
+from metasearch.study.paired import Runs, Sample, sample
+from metasearch.study.statistics import bootstrap
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """An arm on a fold, for L languages and, last, their mean.
+
+    Attributes:
+        observed: the measure, `(L + 1,)`; NaN where the fold lacks a language.
+        resampled: on each resample of the fold's questions, `(B, L + 1)`; NaN where it is undefined.
+    """
+
+    observed: Array
+    resampled: Array
+
+
+def figures(
+    runs: Iterable[Runs], languages: Sequence[str], measure: str, pool: str, resamples: int, seed: int
+) -> dict[Runs, Figure]:
+    """Return the figure of each group of runs: one arm, one fold, its seeds.
+
+    Resample b of a fold has the same questions for every arm, in all their languages.
+
+    Args:
+        runs: of all arms and folds.
+        languages: of the questions, L of them.
+        measure: such as `map@20`.
+        pool: such as `multilingual`.
+        resamples: of each fold, B of them.
+        seed: of the resamples.
+
+    Raises:
+        RunFolderError: a run kept no questions.
+        DataError: what it kept is damaged, or two runs of a fold have other questions.
+    """
+    folds: dict[int, dict[Runs, Sample]] = {}
+    for group in runs:
+        own = folds.setdefault(group[0].fold, {})
+        if group not in own:
+            own[group] = sample(group, measure, pool)
+    found: dict[Runs, Figure] = {}
+    for fold, samples in folds.items():
+        first = _same_questions(fold, list(samples.values()))
+        blocks: dict[Runs, list[Array]] = {group: [] for group in samples}
+        for weights in bootstrap.draws(first.units, resamples, stream(seed, "bootstrap", fold)):
+            for group, each in samples.items():
+                blocks[group].append(_by_language(each.statistic(weights), each, languages))
+        for group, each in samples.items():
+            observed = _by_language(each.observed()[None], each, languages)[0]
+            found[group] = Figure(observed, np.concatenate(blocks[group]))
+    return found
+
+
+def difference(pairs: Sequence[tuple[Runs, Runs]], found: Mapping[Runs, Figure]) -> tuple[Array, Array, Array]:
+    """Return the mean over folds of one arm, of the other and of the resamples of their difference.
+
+    Args:
+        pairs: of each fold.
+        found: by `figures`.
+
+    Returns:
+        `(L + 1,)`, `(L + 1,)` and `(B, L + 1)`; NaN where no fold has a language.
+    """
+    own, other = (np.stack([found[each[side]].observed for each in pairs]) for side in (0, 1))
+    there = ~np.isnan(own)
+    folds = np.where(there.any(axis=0), there.sum(axis=0), np.nan)
+    total = np.zeros_like(found[pairs[0][0]].resampled)
+    for present, (one, two) in zip(there, pairs, strict=True):
+        total += np.where(present, found[one].resampled - found[two].resampled, 0.0)
+    return np.nansum(own, axis=0) / folds, np.nansum(other, axis=0) / folds, total / folds
+
+
+def _same_questions(fold: int, samples: Sequence[Sample]) -> Sample:
+    """Return the first sample; the counts of its units are those of the others only if the questions are the same."""
+    first = samples[0]
+    for other in samples[1:]:
+        if (first.cells, first.ids) != (other.cells, other.ids):
+            raise DataError(
+                f"{first.source} and {other.source} cannot be paired: they have other test questions or languages "
+                f"on fold {fold}"
+            )
+    return first
+
+
+def _by_language(values: Array, each: Sample, languages: Sequence[str]) -> Array:
+    """Return the mean of the cells of each language and, last, of all cells: `(B, C)` → `(B, L + 1)`."""
+    spoken = np.array([language for _, language, _ in each.cells])
+    made = np.full((len(values), len(languages) + 1), np.nan)
+    for i, language in enumerate(languages):
+        if (member := spoken == language).any():
+            made[:, i] = values[:, member].mean(axis=1)
+    made[:, -1] = values.mean(axis=1)
+    return made

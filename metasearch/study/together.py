@@ -1,0 +1,109 @@
+"""Whether scores of several runs belong together, and what they are scores of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from metasearch.errors import ConfigError, DataError
+from metasearch.runs.rows import MEAN, Row
+from metasearch.study.arms import Arm, arm_of, labelled, settings_of
+from metasearch.study.study import Run, Scored
+
+_ROUNDING = 0.01
+"""How far two scores of the same encoder may be apart: another device or batch changes few ranks."""
+
+Own = tuple[Run, list[Row]]
+"""The rows of a run that belong to one arm."""
+
+
+def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> None:
+    """Raise an error that names the first run that differs, and how, unless all rows are of one task and its data.
+
+    Raises:
+        ConfigError: they are of different tasks, folds or, unless `any_version`, versions.
+        DataError: they are on different data.
+    """
+    first, begun = rows[0]
+    tasks = list(dict.fromkeys(row["task"] for _, row in rows))
+    if len(tasks) > 1:
+        raise ConfigError(f"there are scores on several tasks: {', '.join(tasks)}; choose one with --task")
+    for run, row in rows:
+        both = f"{first.path} and {run.path}" if run is not first else f"scores of {run.path}"
+        if row["data"] != begun["data"]:
+            raise DataError(
+                f"{both} cannot be compared: their data differs (fingerprints {begun['data']}, {row['data']})"
+            )
+        if row.get("fold_seed") != begun.get("fold_seed"):
+            seeds = f"fold_seed {begun.get('fold_seed')} and {row.get('fold_seed')}"
+            raise ConfigError(f"{both} cannot be compared: their folds are cut differently ({seeds})")
+        if not any_version:
+            _same_versions(both, begun["versions"], row["versions"])
+
+
+def _same_versions(both: str, one: Mapping[str, str], other: Mapping[str, str]) -> None:
+    for name in {**one, **other}:
+        if one.get(name) != other.get(name):
+            raise ConfigError(
+                f"{both} cannot be compared: they were made with {name} {one.get(name)} and {other.get(name)}; "
+                "--any-version compares all the same"
+            )
+
+
+def grouped(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
+    """Return the arms with their labels, and the scores of each on each fold with each seed.
+
+    Zero-shot, which every run scores or takes over, counts once. Runs of the same arm are put together, wherever they
+    are from; where two studies have the same arm on the same fold with the same seed, each study's is an arm.
+
+    Raises:
+        ConfigError: two runs of one study are the same arm, fold and seed; or zero-shot, of what should be the same
+            encoder, has scores that differ.
+    """
+    by_arm: dict[Arm, dict[tuple[int, int], dict[int, Own]]] = {}
+    settings = {}
+    known: dict[tuple[Any, ...], Arm] = {}  # a run has hundreds of rows of one or two arms
+    for run, row in rows:
+        key = id(run), row["learner"], row["encoder"], row.get("mode"), row.get("recipe")
+        if key not in known:
+            known[key] = arm_of(row, run.config, run.source)
+            settings[known[key].settings] = settings_of(run.config)
+        arm = known[key]
+        runs = by_arm.setdefault(arm, {}).setdefault((row["fold"], row["seed"]), {})
+        runs.setdefault(id(run), (run, []))[1].append(row)
+    chosen: dict[tuple[Arm, int, int], Own] = {}
+    for arm, cells in by_arm.items():
+        apart = not arm.zero_shot and any(len({run.source for run, _ in runs.values()}) > 1 for runs in cells.values())
+        for (fold, seed), runs in cells.items():
+            for run, own in runs.values():
+                cell = replace(arm, source=run.source) if apart else arm, fold, seed
+                if cell not in chosen:
+                    chosen[cell] = run, own
+                else:
+                    _require_same(chosen[cell], (run, own), arm)
+    arms = list(dict.fromkeys(arm for arm, _, _ in chosen))
+    named = dict(zip(arms, labelled(arms, settings), strict=True))
+    scored = [Scored(named[arm], fold, seed, run, tuple(own)) for (arm, fold, seed), (run, own) in chosen.items()]
+    return list(named.values()), scored
+
+
+def _require_same(one: Own, other: Own, arm: Arm) -> None:
+    """Raise `ConfigError` unless two runs have the same zero-shot scores."""
+    (first, before), (second, after) = one, other
+    both = f"{first.path} and {second.path}"
+    if not arm.zero_shot:
+        raise ConfigError(f"{both} are both {arm.learner}, fold {before[0]['fold']}, seed {before[0]['seed']}")
+    means = _means(before)
+    for key, value in _means(after).items():
+        if abs(means.get(key, value) - value) > _ROUNDING:
+            raise ConfigError(
+                f"{both} cannot be compared: zero-shot {key[0]} on {key[2]} is {means[key]:.4f} and {value:.4f}, so "
+                f"'{arm.encoder}' is not the same encoder"
+            )
+
+
+def _means(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
+    return {
+        (row["measure"], row["pool"], row["split"]): row["value"]
+        for row in rows
+        if row["language"] == MEAN and row["split"] == "test"
+    }

@@ -1,0 +1,212 @@
+"""The training loop, whole.
+
+    dev()                                          # the baseline, step 0
+    for step in schedule:                          # meta-train, meta-valid, meta-train, ...
+        episodes = phase.episodes.batch(step)
+        loss = learner.outer_gradient(episodes)    # every learner's whole difference
+        stop with an error unless loss and gradients are finite
+        clip the gradient;  set the step's rate
+        optimizer.step();  learner.after_step()
+        every eval_every steps, and at the end:
+            dev() → best so far?  → checkpoint  → out of patience?
+    weights = best
+
+Nothing else in the package steps an optimiser.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from metasearch.errors import NonFiniteError, RunFolderError
+from metasearch.learners.base import Learner
+from metasearch.runs.listener import Listener
+from metasearch.spec.recipe import Outer, Pace
+from metasearch.spec.seeding import seed_of
+from metasearch.training import optimizer as outer
+from metasearch.training.checkpoint import Checkpoint, CheckpointStore
+from metasearch.training.early_stopping import EarlyStopping
+from metasearch.training.gradients import clip, norm_of, rows_or_all
+from metasearch.training.interrupt import Interrupt
+from metasearch.training.precision import say_bf16_error
+from metasearch.training.rates import rate
+from metasearch.training.schedule import Schedule
+
+Reason = Literal["finished", "patience", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How training ended.
+
+    Attributes:
+        steps: outer steps taken.
+        reason: why it ended.
+        baseline: dev score before the first step.
+        best_score: dev score of the weights that were kept; None when no step was taken.
+        best_step: the outer step they are from.
+    """
+
+    steps: int
+    reason: Reason
+    baseline: float | None
+    best_score: float | None
+    best_step: int
+
+
+@dataclass
+class Trainer:
+    """Runs a learner through a schedule.
+
+    Args:
+        learner: what turns episodes into a loss.
+        schedule: which episodes when, and how many in one outer step.
+        settings: of the outer optimiser.
+        pace: evaluation interval and patience.
+        dev: returns the dev score of the present weights; higher is better.
+        listener: hears of steps and scores.
+        store: where checkpoints go; None keeps them in memory only.
+        seed: of the run; step i draws its dropout from (seed, i).
+        precision: `bf16` runs forward passes in bfloat16 where that is safe (torch autocast).
+        dropout: whether the encoder's dropout is on in training.
+        baseline: dev score before the first step, where it is known already.
+    """
+
+    learner: Learner
+    schedule: Schedule
+    settings: Outer
+    pace: Pace
+    dev: Callable[[], float]
+    listener: Listener
+    store: CheckpointStore | None = None
+    seed: int = 0
+    precision: Literal["fp32", "bf16"] = "fp32"
+    dropout: bool = False
+    baseline: float | None = None
+    _best: dict[str, Tensor] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.parameters = dict(self.learner.named_parameters())
+        self.optimizer = outer.build(self.parameters, self.settings)
+        self.stopping = EarlyStopping(self.pace.patience)
+        self.step = 0
+
+    def fit(self, resume: bool = False) -> Outcome:
+        """Train, and leave the weights with the best dev score in the encoder.
+
+        Args:
+            resume: go on from the store's checkpoint; without one, start from the beginning.
+
+        Raises:
+            NonFiniteError: a loss or a gradient is not finite; the weights are those before that step.
+            RunFolderError: a checkpoint is damaged or cannot be written.
+        """
+        self.learner.begin(self.schedule.total)
+        if not (resume and self._restore()):
+            self.baseline = self.dev() if self.baseline is None else self.baseline
+            self.listener.on_dev(0, self.baseline, False)
+        if self.precision == "bf16" and self.step < self.schedule.total:
+            phase, position = self.schedule.at(self.step)
+            say_bf16_error(self.learner, phase.episodes.batch(position, self.schedule.batch))
+        with Interrupt() as interrupt:
+            reason = self._loop(interrupt)
+        self.learner.train(False)
+        if reason != "interrupted" or self._best:
+            self._put(self._best)
+        return Outcome(self.step, reason, self.baseline, self.stopping.best_score, self.stopping.best_step)
+
+    def _loop(self, interrupt: Interrupt) -> Reason:
+        while True:
+            if interrupt.requested:
+                self._checkpoint()
+                return "interrupted"
+            if self.step >= self.schedule.total:
+                return "finished"
+            if self.stopping.exhausted:
+                return "patience"
+            self._outer_step()
+            every = self.pace.eval_every
+            if self.step == self.schedule.total or (every and self.step % every == 0):
+                self._evaluate()
+
+    def _outer_step(self) -> None:
+        phase, position = self.schedule.at(self.step)
+        episodes = phase.episodes.batch(position, self.schedule.batch)
+        torch.manual_seed(seed_of(self.seed, "step", self.step))
+        self.learner.train(self.dropout)
+        self.optimizer.zero_grad(set_to_none=True)
+        with self._autocast():
+            loss = self.learner.outer_gradient(episodes)
+        self._require_finite(loss.total, f"{phase.name} loss", loss.terms)
+        gradients = [rows_or_all(p) for p in self.parameters.values() if p.grad is not None]
+        norm = norm_of(gradients)
+        self._require_finite(norm, f"{phase.name} gradient norm", loss.terms)
+        if self.settings.clip:
+            clip(gradients, self.settings.clip, norm)
+        scheduled = self._set_rate()
+        self.optimizer.step()
+        self.learner.after_step()
+        self.step += 1
+        terms = {"loss": loss.total.item(), **loss.terms, "grad": norm.item(), **scheduled}
+        self.listener.on_step(self.step, self.schedule.total, phase.name, terms)
+
+    def _set_rate(self) -> dict[str, float]:
+        """Give the optimiser the rate of the step to come; return it as a term where it changes over time."""
+        lr = self.settings.lr * rate(self.step + 1, self.schedule.total, self.settings)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        return {"lr": lr} if self.settings.warmup or self.settings.decay != "none" else {}
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        if self.precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self.learner.encoder.device.type, dtype=torch.bfloat16)
+
+    def _evaluate(self) -> None:
+        score = self.dev()
+        best = self.stopping.update(self.step, score)
+        if best:
+            self._best = {name: p.detach().cpu().clone() for name, p in self.parameters.items()}
+        self.listener.on_dev(self.step, score, best)
+        self._checkpoint()
+
+    def _require_finite(self, value: Tensor, what: str, terms: dict[str, float]) -> None:
+        if not torch.isfinite(value):
+            parts = ", ".join(f"{name} {term:.4g}" for name, term in terms.items())
+            raise NonFiniteError(
+                f"the {what} at outer step {self.step + 1} is {value.item()} ({parts}); the step was not taken. "
+                "Try a smaller rate: outer.lr, or options.inner_lr where there is one"
+            )
+
+    def _checkpoint(self) -> None:
+        if self.store is None:
+            return
+        state = {"step": self.step, "baseline": self.baseline, "stopping": asdict(self.stopping)}
+        weights = {name: parameter.detach() for name, parameter in self.parameters.items()}
+        optimizer = outer.state(self.optimizer, self.parameters)
+        self.store.save(Checkpoint(weights, optimizer, self._best, self.learner.state(), state))
+
+    def _restore(self) -> bool:
+        checkpoint = self.store.load() if self.store else None
+        if checkpoint is None:
+            return False
+        try:
+            self._put(checkpoint.weights)
+            outer.restore(self.optimizer, self.parameters, checkpoint.optimizer)
+            self.learner.load_state(checkpoint.learner)
+            self._best = dict(checkpoint.best)
+            self.step = int(checkpoint.state["step"])
+            self.baseline = checkpoint.state["baseline"]
+            self.stopping = EarlyStopping(**checkpoint.state["stopping"])
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise RunFolderError(f"the checkpoint is not one of this learner and encoder: {error}") from error
+        return True
+
+    def _put(self, weights: Any) -> None:
+        with torch.no_grad():
+            for name, value in weights.items():
+                self.parameters[name].copy_(value)

@@ -1,0 +1,151 @@
+"""Bad input: one clear line, a documented exit code, no traceback, and nothing lost."""
+
+import json
+import shutil
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from metasearch.cli import main
+from metasearch.spec.library import shipped
+
+TRAIN = ["train", "--mode", "trans", "--encoder", "tiny"]
+
+
+def failing(*args, code):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, (result.output, result.exception)
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+    return result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["trian"], "no command 'trian'. Did you mean 'train'?"),
+        (["train"], "--mode is missing; one of bi-multi"),
+        (["train", "--mode", "mono-multy"], "unknown mode 'mono-multy'. Did you mean 'mono-multi'?"),
+        ([*TRAIN, "--task", "lareka"], "unknown task 'lareka'. Did you mean 'lareqa'?"),
+        ([*TRAIN, "--learner", "mamml"], "unknown learner 'mamml'. Did you mean 'maml'?"),
+        ([*TRAIN, "--recipe", "mamml-tiny"], "unknown recipe 'mamml-tiny'. Did you mean 'maml-tiny'?"),
+        ([*TRAIN, "--recipe", "reptile", "--learner", "maml"], "recipe 'reptile' is for learner 'reptile', not 'maml'"),
+        ([*TRAIN, "--learner", "maml-align"], "learner 'maml-align' needs a mode of 3 links; 'trans' has 2"),
+        ([*TRAIN, "--task", "demo-sts"], "(modes of demo-sts: mono-bi, mono-bi-multi, mono-mono)"),
+        ([*TRAIN, "--set", "outer.rl=1"], "outer.rl: unknown key. Did you mean 'lr'?"),
+        ([*TRAIN, "--set", "outer.lr=fast"], "outer.lr: input should be a valid number"),
+        ([*TRAIN, "--set", "options.inner_step=2"], "inner_step: unknown key. Did you mean 'inner_steps'?"),
+        ([*TRAIN, "--set", "outer.lr"], "--set outer.lr: expected KEY=VALUE"),
+        ([*TRAIN, "--fold", "5"], "fold 5 is out of range; the task has folds 0 to 4"),
+        ([*TRAIN, "--device", "cuda"], "--device cuda: there is none here"),
+        ([*TRAIN, "--include", "/nowhere/at/all"], "--include /nowhere/at/all: no such folder"),
+        ([*TRAIN, "--precision", "bf16", "--set", "options.first_order=false"], "bf16 works in first order only"),
+        ([*TRAIN, "--set", "budget.meta_train=0", "--set", "budget.meta_valid=0"], "there is nothing to train on"),
+        (["evaluate", "--task", "demo-sts", "--pool", "bilingual"], "--pool is for retrieval"),
+        (["train", "--resume", "x", "--seed", "5"], "leave out --seed"),
+        (["show", "demoo"], "no task, mode, recipe or distillation 'demoo'. Did you mean 'demo'?"),
+    ],
+)
+def test_a_wrong_name_or_flag_ends_with_code_2_and_the_right_choice(args, says, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert says in failing(*args, code=2)
+
+
+def test_missing_data_says_where_to_get_it_its_licence_and_the_folder(monkeypatch, tmp_path):
+    monkeypatch.delenv("METASEARCH_DATA", raising=False)
+    for args in ([], ["--data", tmp_path]):
+        error = failing(*TRAIN, "--task", "lareqa", *args, code=3)
+        for part in ("github.com/google-research-datasets/lareqa", "CC BY-SA 4.0", "ar.json, de.json, el.json"):
+            assert part in error
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda lines: [*lines[:3], lines[3][:50], *lines[4:]], "el.jsonl:4: not JSON"),
+        (lambda lines: [], "el.jsonl: the file is empty"),
+        (
+            lambda lines: [lines[0].replace('"answer"', '"anser"'), *lines[1:]],
+            "el.jsonl:1: questions.0.anser: unknown field",
+        ),
+        (
+            lambda lines: [lines[0].replace('"answer": 1', '"answer": 9'), *lines[1:]],
+            "expected a sentence number 0 to 4, got 9",
+        ),
+    ],
+)
+def test_a_damaged_file_is_named_with_its_line(tmp_path, damage, says):
+    shutil.copytree(shipped() / "demo", tmp_path / "demo")
+    path = tmp_path / "demo" / "el.jsonl"
+    path.write_text("\n".join(damage(path.read_text().splitlines())))
+    assert says in failing(*TRAIN, "--data", tmp_path, code=3)
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("episodes.k=9999", "meta-train, episodes.k=9999: 9999 triplets of el_el need 9999 questions"),
+        ("episodes.q=40", "meta-valid, episodes.q=40"),
+        ("episodes.n_neg=500", "500 negatives in el need as many answers"),
+    ],
+)
+def test_more_examples_than_the_data_has_are_refused_before_anything_is_written(tmp_path, setting, says):
+    assert says in failing(*TRAIN, "--set", setting, "-o", tmp_path / "run", code=3)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_missing_language_is_named(tmp_path):
+    shutil.copytree(shipped() / "demo", tmp_path / "demo")
+    (tmp_path / "demo" / "th.jsonl").unlink()
+    assert "missing th.jsonl" in failing("evaluate", "--data", tmp_path, code=3)
+
+
+def test_an_existing_run_folder_is_kept_and_the_way_on_is_named(tmp_path):
+    (tmp_path / "mine.txt").write_text("keep")
+    assert f"metasearch train --resume {tmp_path}" in failing(*TRAIN, "-o", tmp_path, code=5)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_run_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "cannot be written" in failing(*TRAIN, "-o", tmp_path / "file" / "run", code=5)
+
+
+def test_resuming_what_is_no_run_says_so(tmp_path):
+    assert "is no run folder" in failing("train", "--resume", tmp_path, code=5)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda folder: None, "no such folder"),
+        (lambda folder: folder.mkdir(), "no weights"),
+        (lambda folder: folder.write_text("x"), "expected a folder"),
+    ],
+)
+def test_an_encoder_without_weights_is_refused(tmp_path, make, says):
+    make(tmp_path / "encoder")
+    assert says in failing(*TRAIN, "--encoder", tmp_path / "encoder", code=6)
+
+
+def test_a_misspelt_built_in_encoder_is_answered_without_asking_a_hub():
+    assert "unknown encoder 'minillm'. Did you mean 'minilm'?" in failing(*TRAIN, "--encoder", "minillm", code=6)
+
+
+def test_a_rate_that_blows_up_ends_with_code_4_and_keeps_what_was_written(tmp_path):
+    folder = tmp_path / "run"
+    sizes = ["--set=budget.meta_train=40", "--set=budget.meta_valid=4", "--set=budget.eval_every=1"]
+    error = failing(*TRAIN, *sizes, "--set=options.inner_lr=1e38", "--set=options.inner_steps=2", "-o", folder, code=4)
+    assert "Try a smaller rate" in error
+    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    assert {row["learner"] for row in rows} == {"zero-shot"}
+
+
+def test_debug_shows_the_traceback_and_keeps_the_code(monkeypatch):
+    arguments = ["train", "--mode", "transs", "--debug"]
+    monkeypatch.setattr(sys, "argv", ["metasearch", *arguments])
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    assert "Traceback" in result.stderr
+    assert "Did you mean 'trans'?" in result.stderr

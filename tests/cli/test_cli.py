@@ -1,0 +1,175 @@
+"""The command line as a user runs it, on the embedded benchmark."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from sentence_transformers import SentenceTransformer
+
+from metasearch.cli import main
+
+TINY = "--encoder=tiny"
+QUICK = [TINY, *(f"--set=budget.{key}" for key in ("meta_train=4", "meta_valid=4", "eval_every=1"))]
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    result = metasearch("train", "--mode", "mono-bi-multi", *QUICK, "-o", folder)
+    return folder, result
+
+
+def test_train_writes_the_files_of_a_run_and_ends_with_the_table(trained):
+    folder, result = trained
+    names = {path.name for path in folder.iterdir()}
+    files = {"config.yaml", "log.jsonl", "results.jsonl", "queries", "facts.json", "report.md", "model", ".lock"}
+    assert names == files
+    report = (folder / "report.md").read_text()
+    assert result.stdout == f"{report}\nrun: {folder}\n"
+    assert "# maml-align on demo" in report
+    assert all(f"| {learner}" in report for learner in ("zero-shot ", "maml-align"))
+
+
+def test_results_carry_versions_seed_and_data_fingerprint(trained):
+    rows = [json.loads(line) for line in (trained[0] / "results.jsonl").read_text().splitlines()]
+    assert {(row["learner"], row["split"]) for row in rows} == {
+        (learner, split) for learner in ("zero-shot", "maml-align") for split in ("dev", "test")
+    }
+    assert {row["measure"] for row in rows} == {"map@20", "map"}
+    assert {row["language"] for row in rows} == {"ar", "de", "el", "hi", "ru", "th", "tr", "mean"}
+    assert all(row["versions"]["torch"] == torch.__version__ and row["seed"] == 0 for row in rows)
+    assert len({row["data"] for row in rows}) == 1
+
+
+def test_the_log_has_every_outer_step_and_every_dev_score(trained):
+    events = [json.loads(line) for line in (trained[0] / "log.jsonl").read_text().splitlines()]
+    steps = [event["step"] for event in events if "loss" in event]
+    assert steps == [1, 2]
+    assert [event["step"] for event in events if "dev" in event] == [0, 1, 2]
+    assert all(np.isfinite([event["loss"], event["task"], event["kd"]]).all() for event in events if "loss" in event)
+
+
+def test_plain_sentence_transformers_loads_the_model_and_scores_the_same(trained):
+    folder, _ = trained
+    texts = ["Πόσες χορδές έχει το βιολί;", "นาฬิกา", "hello", "مرحبا بالعالم"]
+    plain = SentenceTransformer(str(folder / "model"), device="cpu").encode(texts)
+    from metasearch.jobs.compose import load_encoder
+
+    np.testing.assert_allclose(plain, load_encoder(str(folder / "model")).encode(texts, "candidate"), atol=1e-6)
+    scores = json.loads(metasearch("evaluate", "--encoder", folder / "model", "--json").stdout)["results"]
+    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    stored = {
+        (row["measure"], row["language"]): row["value"]
+        for row in rows
+        if (row["learner"], row["split"], row["pool"]) == ("maml-align", "test", "multilingual")
+    }
+    assert {(row["measure"], row["language"]): pytest.approx(row["value"], abs=1e-9) for row in scores} == stored
+
+
+def test_resuming_a_finished_run_only_prints_its_report(trained):
+    folder, first = trained
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+    assert metasearch("train", "--resume", folder).stdout == first.stdout
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_json_prints_one_object_and_nothing_else(tmp_path):
+    args = ["train", "--task", "demo-sts", "--mode", "mono-bi", *QUICK, "-o", tmp_path / "run", "--json"]
+    found = json.loads(metasearch(*args).stdout)
+    assert found["run"] == str(tmp_path / "run")
+    assert {row["measure"] for row in found["results"]} == {"pearson", "spearman"}
+    assert {row["learner"] for row in found["results"]} == {"zero-shot", "maml"}
+
+
+def test_demo_sets_the_learners_side_by_side(tmp_path):
+    result = metasearch("demo", TINY, "--max-steps", 2, "-o", tmp_path / "demo")
+    lines = result.stdout.splitlines()
+    table = lines[2 : lines.index("", 2)]
+    learners = ["zero-shot", "fine-tune", "maml", "maml-align"]
+    assert [line.split()[1] for line in (table[0], *table[2:])] == ["map@20", *learners]
+    assert lines[-1] == f"run: {tmp_path / 'demo'}"
+    assert (tmp_path / "demo" / "report.md").read_text() == "\n".join(lines[:-2]) + "\n"
+
+
+def test_evaluate_prints_the_language_matrix(tmp_path):
+    out = tmp_path / "scores.jsonl"
+    result = metasearch("evaluate", TINY, "--pool", "bilingual", "--pool", "monolingual", "--split", "dev", "-o", out)
+    heads = [line for line in result.stdout.splitlines() if "question \\ candidates" in line]
+    assert [[cell.strip() for cell in head.split("|")[2:-1]] for head in heads] == [CODES, CODES]
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    inside = [row["value"] for row in rows if row["language"] == row["candidates"] and row["measure"] == "map@20"]
+    across = [row["value"] for row in rows if row["pool"] == "bilingual" and row["measure"] == "map@20"][:-1]
+    assert (len(inside), len(across)) == (7, 7 * 6)
+    means = next(line for line in result.stdout.splitlines() if line.startswith("| map@20 |"))
+    assert [float(cell) for cell in means.split("|")[2:-1]] == [
+        pytest.approx(100 * sum(values) / len(values), abs=0.005) for values in (across, inside)
+    ]
+    pairs = {(row["language"], row["candidates"]) for row in rows if row["language"] != "mean"}
+    assert pairs == {(asked, found) for asked in CODES for found in CODES}
+
+
+CODES = ["ar", "de", "el", "hi", "ru", "th", "tr"]
+
+
+def test_show_prints_the_arrangement_and_an_episode_with_each_script_intact():
+    shown = metasearch("show", "demo", "--mode", "mono-bi-multi").stdout
+    assert "meta-train: el_el -> el_ar -> el_{ar,el,hi} | hi_hi -> hi_de -> hi_{ar,de,hi}" in shown
+    blocks = [line.split()[:2] for line in shown.splitlines() if line[:2] in ("X ", "Y ", "Z ")]
+    assert blocks == [["X", "el_el"], ["Y", "el_ar"], ["Z", "el_{ar,el,hi}"]]
+    for first, last in (("α", "ω"), ("ا", "ي"), ("क", "ह")):
+        assert any(first <= character <= last for character in shown)
+
+
+def test_folds_can_be_shuffled_by_a_seed_of_their_own():
+    flags = [[], ["--fold-seed", 1], ["--fold-seed", 2]]
+    scores = [metasearch("evaluate", TINY, "--json", *fold).stdout for fold in flags]
+    assert len(set(scores)) == 3
+
+
+@pytest.mark.parametrize("kind", ["tasks", "modes", "recipes", "learners", "encoders"])
+def test_ls_lists_each_kind(kind):
+    assert metasearch("ls", kind).stdout.startswith(f"{kind}:\n")
+
+
+def test_validate_draws_and_embeds_an_episode_of_every_mode():
+    lines = metasearch("validate", "demo").stdout.splitlines()
+    assert all(line.startswith("ok  ") for line in lines)
+    modes = {line.split()[2].rstrip(":") for line in lines if line.startswith("ok  mode")}
+    assert modes == {"bi-multi", "mixt", "mono-bi", "mono-bi-multi", "mono-mono", "mono-multi", "trans"}
+
+
+def test_ctrl_c_saves_what_was_reached_and_resume_goes_on(tmp_path):
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    # Many small steps: there is time to press Ctrl-C between the first and the last of them.
+    pace = [f"budget.{key}" for key in ("meta_train=80", "meta_valid=8", "eval_every=11")]
+    values = (*pace, "episodes.k=2", "episodes.q=2", "options.inner_steps=2")
+    settings = [TINY, *(f"--set={value}" for value in values)]
+    command = [sys.executable, "-m", "metasearch", "train", "--mode", "trans", *settings]
+    process = subprocess.Popen([*command, "-o", str(run)], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    log = run / "log.jsonl"
+    deadline = time.monotonic() + 120
+    while not (log.is_file() and '"loss"' in log.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    _, error = process.communicate(timeout=120)
+    assert process.returncode == 130, error
+    assert f"metasearch train --resume {run}" in error
+    assert SentenceTransformer(str(run / "model"), device="cpu").encode("x").shape == (128,)
+    metasearch("train", "--resume", run)
+    metasearch("train", "--mode", "trans", *settings, "-o", whole)
+    tables = [(folder / "report.md").read_text().split("| run ")[0] for folder in (run, whole)]
+    assert tables[0] == tables[1]
+    assert (run / "model/model.safetensors").read_bytes() == (whole / "model/model.safetensors").read_bytes()

@@ -1,0 +1,131 @@
+"""`metasearch compare`: formats, notes and wrong input."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from helpers.studies import write_study
+from metasearch.cli import main
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_study(tmp_path_factory.mktemp("cli") / "study", {"zero-shot": 0.5, "maml": 1.5, "fine-tune": 0.2})
+
+
+def run(*args):
+    """Run the command and return its result."""
+    return CliRunner().invoke(main, ["compare", *map(str, args)])
+
+
+def shown(*args):
+    """Return what the command prints on stdout, where it succeeds."""
+    result = run(*args, "--resamples", "200")
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_the_table_has_a_line_for_each_learner_and_each_of_its_languages(folder):
+    lines = [line.split("|")[1:-1] for line in shown(folder).splitlines() if line.startswith("|")]
+    first = [[cell.strip() for cell in line] for line in lines]
+    assert first[0][:6] == ["learner", "map@20", "zero-shot", "difference", "95% from", "to"]
+    assert [line[0] for line in first[2:4]] == ["maml", "fine-tune"]
+    assert [line[:2] for line in first[6:]] == [[a, b] for a in ("maml", "fine-tune") for b in ("ar", "de", "el")]
+
+
+def test_the_notes_say_what_the_figures_are_and_which_to_trust(folder):
+    text = " ".join(shown(folder, "--level", "0.9").split())
+    assert "Mean over languages, then over folds 0, 1, 2; ±: standard deviation over folds (n - 1)." in text
+    assert "the 90% interval excludes 0 (paired bootstrap, percentiles of 200 resamples, seed 0)" in text
+    assert "p (Holm) is below 0.1: a two-sided paired t-test over 9 fold × language means" in text
+    assert "corrected for 2 comparisons" in text
+    assert "fold × language means are not independent" in text
+
+
+def test_json_has_everything_in_full_precision(folder):
+    found = json.loads(shown(folder, "--json"))
+    assert found == json.loads(shown(folder, "--format", "json"))
+    maml = found["arms"][0]
+    assert maml["difference"] == maml["value"]["mean"] - maml["baseline"]["mean"]
+    assert maml["interval"]["low"] < maml["difference"] < maml["interval"]["high"]
+    assert maml["test"]["n"] == 9
+    assert sorted(maml["languages"]) == ["ar", "de", "el"]
+    assert (found["baseline"]["label"], found["resamples"]) == ("zero-shot", 200)
+
+
+def test_csv_is_one_table_with_the_values_of_json(folder):
+    maml = json.loads(shown(folder, "--json"))["arms"][0]
+    rows = list(csv.DictReader(io.StringIO(shown(folder, "--format", "csv"))))
+    assert [(row["learner"], row["language"]) for row in rows[:3]] == [
+        ("maml", "mean"),
+        ("fine-tune", "mean"),
+        ("maml", "ar"),
+    ]
+    assert float(rows[0]["difference"]) == maml["difference"]
+    assert float(rows[0]["p (Holm)"]) == maml["adjusted"]
+    assert float(rows[2]["95% from"]) == maml["languages"]["ar"]["interval"]["low"]
+
+
+def test_latex_has_both_tables(folder):
+    text = shown(folder, "--format", "latex")
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 2
+    assert r"\label{tab:comparison}" in text
+    assert r"95\% from" in text
+
+
+def test_the_baseline_is_chosen_by_its_label(folder):
+    found = json.loads(shown(folder, "--baseline", "fine-tune", "--json"))
+    assert [arm["label"] for arm in found["arms"]] == ["zero-shot", "maml"]
+
+
+def test_a_single_run_is_compared_with_its_zero_shot(folder):
+    found = json.loads(shown(folder / "cells/maml/fold-0-seed-0", "--json"))
+    assert [arm["label"] for arm in found["arms"]] == ["maml"]
+    assert found["arms"][0]["value"] == pytest.approx(found["arms"][0]["value"] | {"sd": None, "count": 1})
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (["--baseline", "mamml"], 2, "no learner 'mamml'. Did you mean 'maml'?"),
+        (["--measure", "map@10"], 2, "no scores of measure 'map@10'. Did you mean 'map@20'?"),
+        (["--pool", "bilingal"], 2, "no scores of pool 'bilingal'. Did you mean 'bilingual'?"),
+        (["--task", "lareqa"], 2, "no scores on task 'lareqa'"),
+        (["--level", "95"], 2, "level 95.0: the level of an interval is between 0 and 1"),
+        (["--resamples", "10"], 2, "10 resamples are too few"),
+    ],
+)
+def test_wrong_options_name_the_right_ones(args, code, said, folder):
+    result = run(folder, *args)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert said in result.stderr
+
+
+def test_what_is_no_study_is_named(tmp_path):
+    result = run(tmp_path / "nowhere")
+    assert result.exit_code == 5
+    assert f"{tmp_path / 'nowhere'} does not exist" in result.stderr
+
+
+def test_studies_of_other_data_are_refused(folder, tmp_path):
+    other = write_study(tmp_path / "other", {"maml": 1.5}, folds=(3,), data="0123456789abcdef")
+    result = run(folder, other)
+    assert result.exit_code == 3
+    assert "their data differs (fingerprints 4e8ffb836c3ab809, 0123456789abcdef)" in result.stderr
+
+
+def test_comparing_loads_no_torch_and_not_all_of_scipy(folder):
+    code = (
+        "import sys\n"
+        "from metasearch.cli import main\n"
+        f"try: main(['compare', {str(folder)!r}, '--resamples', '100'])\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "print('HEAVY', [x for x in ('torch', 'transformers', 'scipy.stats', 'sklearn') if x in sys.modules])\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "HEAVY []"

@@ -1,0 +1,205 @@
+"""`metasearch compress` and `metasearch export`, and what a student's folder is good for."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sentence_transformers import SentenceTransformer
+from transformers import XLMRobertaConfig
+
+from helpers.backbones import TEXTS, make
+from metasearch.cli import main
+from metasearch.encoders.open import open_checkpoint
+
+QUICK = ["--max-steps", 2, *(f"--set=episodes.{key}=2" for key in "kq")]
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+@pytest.fixture(scope="module")
+def tiny_student(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("students") / "tiny"
+    arguments = ["--bottleneck", 16, "--recurrent", 1, "--repeats", 2, "-o", folder]
+    return folder, metasearch("compress", "tiny", *arguments).stdout
+
+
+@pytest.fixture(scope="module")
+def assistant(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("assistants") / "xlm-roberta"
+    make("xlm-roberta").model.save_pretrained(str(folder), create_model_card=False)
+    return folder
+
+
+def cells(line):
+    return [cell.strip() for cell in line.split("|")[1:-1]]
+
+
+def test_compress_prints_sizes_before_and_after_and_the_counting_rule(tiny_student):
+    folder, printed = tiny_student
+    lines = printed.splitlines()
+    table = {row[0]: row[1:] for row in map(cells, lines[2 : lines.index("")])}
+    words = open_checkpoint(str(folder)).model[0].auto_model.config.vocab_size
+    assert table["words"][:2] == [f"{words * 128:,}", f"{words * 16:,}"]
+    assert table["projection"][:2] == ["0", f"{16 * 128:,}"]
+    assert table["whole model"][2:] == [
+        f"{int(count.replace(',', '')) * size / 2**20:,.1f}" for size in (4, 2) for count in table["whole model"][:2]
+    ]
+    assert "other" not in table  # a row of nothing is left out
+    assert lines[-3].startswith("Counting rule of the papers: embedding = words + projection + positions")
+    assert lines[-1] == f"student: {folder}"
+
+
+def test_a_student_can_be_evaluated(tiny_student):
+    rows = json.loads(metasearch("evaluate", "--encoder", tiny_student[0], "--json").stdout)["results"]
+    assert {row["measure"] for row in rows} == {"map@20", "map"}
+    assert all(0 < row["value"] < 1 for row in rows if row["language"] == "mean")
+
+
+def test_a_student_can_be_meta_trained_and_what_was_learned_is_a_student(tiny_student, tmp_path):
+    folder, run = tiny_student[0], tmp_path / "run"
+    metasearch("train", "--mode", "mono-bi-multi", "--encoder", folder, *QUICK, "-o", run)
+    before, after = open_checkpoint(str(folder)), open_checkpoint(str(run / "model"))
+    weights = dict(after.embedder.named_parameters())
+    assert weights.keys() == dict(before.embedder.named_parameters()).keys()
+    moved = {name for name, weight in before.embedder.named_parameters() if not weight.equal(weights[name])}
+    assert any("word_embeddings.table" in name for name in moved)
+    assert any("word_embeddings.projection" in name for name in moved)
+    assert any("encoder.layer.0" in name for name in moved)
+
+
+def test_export_writes_a_stock_model_that_computes_the_same(tiny_student, tmp_path):
+    folder = tiny_student[0]
+    size, model = metasearch("export", folder, "--plain", "-o", tmp_path / "stock").stdout.splitlines()
+    written = sum(path.stat().st_size for path in (tmp_path / "stock").rglob("*") if path.is_file())
+    assert (size, model) == (f"size: {written / 10**6:.2f} MB", f"model: {tmp_path / 'stock'}")
+    config = json.loads((tmp_path / "stock" / "config.json").read_text())
+    assert (config["model_type"], config["num_hidden_layers"]) == ("bert", 2)
+    stock, student = (SentenceTransformer(str(path), device="cpu") for path in (tmp_path / "stock", folder))
+    np.testing.assert_allclose(stock.encode(TEXTS), student.encode(TEXTS), atol=1e-6)
+
+
+def test_exporting_a_stock_encoder_says_that_it_is_one(assistant, tmp_path):
+    result = metasearch("export", assistant, "--plain", "-o", tmp_path / "stock")
+    assert "is a stock model already; written as it is" in result.stderr
+    assert (tmp_path / "stock" / "model.safetensors").stat().st_size > 0
+
+
+def test_the_depth_stays_by_default_and_json_has_the_same_numbers(assistant, tmp_path):
+    arguments = ["compress", assistant, "--bottleneck", 4, "--recurrent", 2, "--json"]
+    printed = json.loads(metasearch(*arguments, "-o", tmp_path / "student").stdout)
+    student = open_checkpoint(str(tmp_path / "student"))
+    assert student.model[0].auto_model.config.repeats == 3
+    assert printed["after"]["whole model"] == student.parameter_count
+    assert printed["after"]["encoder: layers"] * 3 == printed["before"]["encoder: layers"]
+    assert printed["student"] == str(tmp_path / "student")
+    only = json.loads(metasearch(*arguments, "--sizes-only").stdout)
+    assert only == {**printed, "student": None}
+
+
+def test_sizes_of_a_configuration_need_no_weights(tmp_path):
+    XLMRobertaConfig(vocab_size=250002, max_position_embeddings=514, type_vocab_size=1).save_pretrained(tmp_path)
+    for name in (tmp_path, tmp_path / "config.json"):
+        printed = metasearch("compress", name, "--bottleneck", 128, "--recurrent", 3, "--sizes-only").stdout
+        table = {row[0]: row[1:] for row in map(cells, printed.splitlines()[2:-2])}
+        assert table["embedding: words + projection + positions"][:2] == ["192,396,288", "32,493,312"]
+        assert table["encoder: layers"][:2] == ["85,054,464", "21,263,616"]
+        assert table["whole model"][1::2] == ["53,759,232", "205.1", "102.5"]
+
+
+def test_sizes_of_an_encoder_as_it_is(assistant):
+    printed = json.loads(metasearch("compress", assistant, "--sizes-only", "--json").stdout)
+    assert printed["before"] == printed["after"]
+
+
+def test_trimming_keeps_the_words_of_the_texts_and_their_vectors(assistant, tmp_path):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.tsv").write_text("Where is the key?\tΠού είναι το κλειδί;\n", encoding="utf-8")
+    with gzip.open(corpus / "b.txt.gz", "wt", encoding="utf-8") as file:
+        file.write("The key is here.\n")
+    arguments = ["compress", assistant, "--trim", corpus, "--json"]
+    printed = json.loads(metasearch(*arguments, "-o", tmp_path / "small").stdout)
+    assert printed["after"]["words"] < printed["before"]["words"]
+    assert printed["after"]["encoder: layers"] == printed["before"]["encoder: layers"]
+    texts = ["Where is the key?", "Πού είναι το κλειδί;", "The key is here."]
+    small, whole = (open_checkpoint(str(folder)) for folder in (tmp_path / "small", assistant))
+    np.testing.assert_allclose(small.encode(texts, "text"), whole.encode(texts, "text"), atol=1e-6)
+    both = json.loads(metasearch(*arguments, "--bottleneck", 4, "--sizes-only").stdout)
+    assert both["after"]["words"] * 16 == printed["after"]["words"] * 4
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        (["--bottleneck", 16], 2, "bottleneck 16: the word table has 16 columns; choose a number from 1 to 15"),
+        (["--recurrent", 4], 2, "recurrent 4: 6 layers are no multiple of it; choose 1 or 2 or 3 or 6"),
+        (["--repeats", 2], 2, "which layers?"),
+        (["--recurrent", 3, "--initial", "random"], 2, "initial random is for a bottleneck"),
+        ([], 2, "nothing to compress: say --bottleneck, --recurrent, --feed-forward or --trim"),
+        (["--bottleneck", 4, "--sizes-only"], 2, "one of them"),
+        (["--trim", "/nowhere/at/all.txt"], 3, "/nowhere/at/all.txt"),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_refused_and_nothing_is_written(assistant, tmp_path, args, code, says):
+    result = metasearch("compress", assistant, *args, "-o", tmp_path / "student", code=code)
+    assert says in result.stderr
+    assert result.stdout == ""
+    assert not (tmp_path / "student").exists()
+
+
+@pytest.mark.parametrize("command", [["compress", "--bottleneck", 4], ["export", "--plain"]])
+def test_a_folder_with_files_in_it_is_kept(assistant, tmp_path, command):
+    (tmp_path / "mine.txt").write_text("keep")
+    assert (
+        "exists already; choose another folder with -o"
+        in metasearch(command[0], assistant, *command[1:], "-o", tmp_path, code=5).stderr
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(assistant, tmp_path):
+    (tmp_path / "file").write_text("")
+    output = tmp_path / "file" / "student"
+    assert f"{output} cannot be written" in metasearch("export", assistant, "--plain", "-o", output, code=5).stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        (["compress", "tiny", "--bottleneck", 4], 2, "say where the student goes with -o DIR"),
+        (["export", "tiny", "-o", "x"], 2, "--plain"),
+        (["export", "tiny", "--plain"], 2, "say where to write with -o DIR"),
+        (["compress", "tinny", "--bottleneck", 4, "--sizes-only"], 6, "Did you mean 'tiny'?"),
+        (["compress", "/nowhere/at/all", "--sizes-only"], 6, "no such folder"),
+    ],
+)
+def test_what_is_missing_or_unknown_is_named(args, code, says):
+    assert says in metasearch(*args, code=code).stderr
+
+
+def test_a_student_is_not_compressed_again(tiny_student, tmp_path):
+    result = metasearch("compress", tiny_student[0], "--bottleneck", 8, "-o", tmp_path / "again", code=6)
+    assert "compressed already" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "says"),
+    [
+        ("{", 6, "no configuration that can be read"),
+        ('{"model_type": "vit"}', 6, "kind 'vit' cannot be compressed"),
+        ('{"model_type": "bert", "hidden_size": 10}', 6, "no model can be made of this configuration: The hidden size"),
+        ('{"model_type": "bert"}', 2, "--trim needs an encoder with its tokenizer"),
+    ],
+)
+def test_a_configuration_that_is_no_use_is_refused_with_its_reason(tmp_path, text, code, says):
+    path = tmp_path / "config.json"
+    path.write_text(text)
+    trim = ["--trim", path] if "trim" in says else []
+    result = metasearch("compress", path, "--bottleneck", 4, *trim, "--sizes-only", code=code)
+    assert says in result.stderr

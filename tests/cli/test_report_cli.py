@@ -1,0 +1,289 @@
+"""`metasearch report`, on studies and runs as real ones leave them."""
+
+import csv
+import errno
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from helpers.studies import Made, write_run, write_study
+from metasearch.cli import main
+from metasearch.reports import build
+
+FEW = "--resamples=200"
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def read(folder):
+    """Return path → text of the files of a folder."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    arms = {
+        "zero-shot": 0.5,
+        "maml-trans": Made(2.0, learner="maml"),
+        "maml-mono-bi": Made(1.5, learner="maml", mode="mono-bi"),
+        "fine-tune": 0.1,
+    }
+    return write_study(tmp_path_factory.mktemp("study") / "small", arms, questions=6)
+
+
+@pytest.fixture(scope="module")
+def report(study):
+    folder = study.parent / "report"
+    return folder, metasearch("report", study, "-o", folder, FEW)
+
+
+def test_it_prints_the_main_table_and_where_the_page_is(report):
+    folder, result = report
+    table, said = result.stdout.split("\n\nreport: ")
+    assert said == f"{folder / 'report.html'}\n"
+    assert table == (folder / "tables" / "main.md").read_text().rstrip("\n")
+    assert "| maml      | trans   | **" in table
+
+
+def test_every_table_is_written_in_each_format(report):
+    files = read(report[0])
+    keys = [table["key"] for table in json.loads(files["tables.json"])]
+    named = {
+        "main",
+        "main-map",
+        "dev",
+        "folds",
+        "pools",
+        "modes",
+        "comparison",
+        "bias",
+        "learning-curves",
+        "facts",
+        "runs",
+    }
+    assert named <= set(keys)
+    assert len([key for key in keys if key.startswith("matrix-")]) == 4
+    made = {f"tables/{key}.{end}" for key in keys for end in ("md", "tex", "csv")}
+    assert set(files) == made | {"report.html", "report.md", "tables.json"}
+    assert files["report.md"].count("\n## ") == 8
+
+
+def test_the_page_has_its_sections_in_order_and_loads_nothing(report):
+    page = (report[0] / "report.html").read_text(encoding="utf-8")
+    found = re.findall(r'<h2 id="([^"]+)"', page)
+    expected = ["scores", "compared", "transfer", "languages", "language-bias", "learning", "explorer", "run-facts"]
+    assert found == expected
+    assert not re.search(r'(src|href)="(?!#)', page)
+
+
+def test_the_verdict_says_who_wins_and_how_fine_tuning_does(report):
+    said = (report[0] / "report.md").read_text(encoding="utf-8").split("\n## ")[0]
+    assert "\nmaml (trans) has the highest mean map@20 on the test data" in said
+    assert "fine-tune is weaker than zero-shot by" in said
+
+
+def test_values_of_the_csv_are_those_of_the_results(report, study):
+    rows = list(csv.DictReader((report[0] / "tables" / "main.csv").open(encoding="utf-8")))
+    values = []
+    for path in sorted((study / "cells" / "fine-tune").glob("fold-*/results.jsonl")):
+        for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+            of = (row["learner"], row["split"], row["measure"], row["pool"], row["language"])
+            values += [row["value"]] if of == ("fine-tune", "test", "map@20", "multilingual", "ar") else []
+    (line,) = [row for row in rows if row["Learner"] == "fine-tune"]
+    assert len(values) == 3
+    assert float(line["ar"]) == pytest.approx(sum(values) / 3, abs=1e-12)
+
+
+def test_the_same_study_gives_the_same_bytes_and_replaces_the_former_report(report, study, tmp_path):
+    folder = tmp_path / "report"
+    metasearch("report", study, "-o", folder, FEW)
+    assert read(folder) == read(report[0])
+    metasearch("report", study / "cells" / "maml-trans" / "fold-0-seed-0", "-o", folder, FEW)
+    files = read(folder)
+    assert "tables/folds.csv" not in files
+    assert "tables/modes.csv" not in files
+    assert "tables/main.csv" in files
+
+
+def test_a_single_run_is_compared_by_its_questions_and_the_page_says_that_it_is_one_fold(study, tmp_path):
+    run = study / "cells" / "maml-trans" / "fold-1-seed-0"
+    metasearch("report", run, "-o", tmp_path / "report", FEW)
+    said = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert "This is one fold: nothing is said of how it would be with another cut of the data." in said
+    assert "This is one seed: nothing is said of how it would be if training were repeated." in said
+    assert "bootstrap interval over questions" in said
+    assert "nothing is said of the spread" in said
+
+
+def test_an_encoder_alone_has_a_report_without_a_comparison(study, tmp_path):
+    metasearch("report", study / "cells" / "zero-shot" / "fold-0-seed-0", "-o", tmp_path / "report", FEW)
+    said = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert "there is nothing to rank it with" in said
+    assert "Nothing is compared" in said
+
+
+def test_similarity_has_no_matrix_and_no_bias(tmp_path):
+    study = write_study(tmp_path / "sts", {"zero-shot": 0.5, "maml": 2.0}, kind="similarity", task="stsb", questions=30)
+    metasearch("report", study, "-o", tmp_path / "report", FEW, "--measure", "spearman")
+    files = read(tmp_path / "report")
+    assert "tables/main-pearson.tex" in files
+    assert "stsb: spearman, test" in files["tables/main.md"]
+    assert not [name for name in files if "matrix" in name or "bias" in name]
+
+
+def test_translations_are_reported_with_both_directions(tmp_path):
+    run = write_run(tmp_path / "run", Made(1.0, learner="1 student"))
+    rows = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    (first, *_) = [row for row in rows if row["learner"] == "1 student" and row["split"] == "test"]
+    made = [
+        {
+            **first,
+            "mode": None,
+            "learner": learner,
+            "measure": "accuracy",
+            "pool": pool,
+            "language": language,
+            "value": value,
+        }
+        for learner, value in (("student, before", 0.25), ("1 student", 0.75))
+        for pool in ("both", "xx-en", "en-xx")
+        for language in ("de", "el", "mean")
+    ]
+    (run / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
+    for path in (run / "queries").iterdir():
+        path.unlink()
+    metasearch("report", run, "-o", tmp_path / "report", FEW)
+    files = read(tmp_path / "report")
+    assert "| 1 student       | **75.00** | **75.00** | **75.00** |" in files["tables/main.md"]
+    assert "| Learner         |      both |     xx-en |     en-xx |" in files["tables/pools.md"]
+    assert "1 student: the results of each question were not kept in" in files["report.md"]
+
+
+def test_what_a_study_lacks_is_named(tmp_path):
+    study = write_study(tmp_path / "small", questions=4, unfinished=["maml/fold-2-seed-0"])
+    metasearch("report", study, "-o", tmp_path / "report", FEW)
+    said = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert "cell maml/fold-2-seed-0 is not finished" in said.split("\n## ")[0]
+    assert "maml has 2 of 3 folds (not 2)" in said
+
+
+def test_names_are_escaped_everywhere(tmp_path):
+    name = "<script>alert(1)</script>|$x_1$"
+    study = write_study(tmp_path / "small", {"zero-shot": 0.5, "odd": Made(1.0, learner=name)}, folds=(0,), questions=4)
+    metasearch("report", study, "-o", tmp_path / "report", FEW)
+    files = read(tmp_path / "report")
+    assert "<script>alert" not in files["report.html"]
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in files["report.html"]
+    assert (
+        r"\textless{}script\textgreater{}alert(1)\textless{}/script\textgreater{}\textbar{}\$x\_1\$"
+        in files["tables/main.tex"]
+    )
+    assert r"\<script\>alert(1)\</script\>\|\$x\_1\$" in files["tables/main.md"]
+
+
+def test_a_folder_with_something_else_is_left_alone(study, tmp_path):
+    (tmp_path / "thesis.tex").write_text("mine")
+    said = metasearch("report", study, "-o", tmp_path, FEW, code=5).output
+    assert f"{tmp_path} is not empty and holds no report; choose another folder with -o" in said
+    assert read(tmp_path) == {"thesis.tex": "mine"}
+    assert "is a file" in metasearch("report", study, "-o", tmp_path / "thesis.tex", FEW, code=5).output
+    run = study / "cells" / "maml-trans" / "fold-0-seed-0"
+    assert "holds no report" in metasearch("report", study, "-o", run, FEW, code=5).output
+
+
+@pytest.fixture
+def full(monkeypatch):
+    """Return a function after which a disk is full once so many files are written."""
+
+    def fill(after):
+        left, write = [after], build._write
+
+        def until_full(path, text):
+            left[0] -= 1
+            if left[0] < 0:
+                path.write_text(text[:10], encoding="utf-8", errors="replace")
+                raise OSError(errno.ENOSPC, "No space left on device")
+            write(path, text)
+
+        monkeypatch.setattr(build, "_write", until_full)
+
+    return fill
+
+
+def test_a_full_disk_leaves_the_former_report_as_it_was(study, tmp_path, full):
+    folder, run = tmp_path / "report", study / "cells" / "maml-trans" / "fold-0-seed-0"
+    metasearch("report", run, "-o", folder, FEW)
+    before = read(folder)
+    full(after=5)
+    said = metasearch("report", study, "-o", folder, FEW, code=5).output
+    assert f"{folder} cannot be written: No space left on device" in said
+    assert read(folder) == before
+
+
+def test_after_a_full_disk_the_same_command_works(study, tmp_path, full, monkeypatch):
+    folder, run = tmp_path / "report", study / "cells" / "maml-trans" / "fold-0-seed-0"
+    full(after=3)
+    metasearch("report", run, "-o", folder, FEW, code=5)
+    monkeypatch.undo()
+    metasearch("report", run, "-o", folder, FEW)
+
+
+def test_a_report_that_was_killed_while_it_was_written_is_written_anew(study, tmp_path):
+    folder, run = tmp_path / "report", study / "cells" / "maml-trans" / "fold-0-seed-0"
+    (folder / "tables").mkdir(parents=True)
+    (folder / "tables" / "gone.csv.new").write_text("Lear")
+    metasearch("report", run, "-o", folder, FEW)
+    assert not [name for name in read(folder) if name.endswith(".new")]
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (["--baseline", "mamml (trans)"], 2, "Did you mean 'maml (trans)'?"),
+        (["--measure", "map@2"], 2, "no scores of measure 'map@2'. Did you mean 'map@20'?"),
+        (["--task", "lareqa"], 2, "no scores on task 'lareqa'; there are some on demo"),
+        (["--level", "95"], 2, "level 95"),
+        (["--resamples", "10"], 2, "10"),
+    ],
+)
+def test_a_wrong_choice_is_an_error_that_names_the_nearest_one(study, tmp_path, args, code, said):
+    assert said in metasearch("report", study, "-o", tmp_path / "report", *args, code=code).output
+    assert not (tmp_path / "report").exists()
+
+
+def test_a_damaged_file_of_questions_is_named_and_nothing_is_written(tmp_path):
+    study = write_study(tmp_path / "small", folds=(0,), questions=4)
+    (path,) = (study / "cells" / "maml" / "fold-0-seed-0" / "queries").glob("*.maml.test.npz")
+    path.write_bytes(path.read_bytes()[:200])
+    assert str(path) in metasearch("report", study, "-o", tmp_path / "report", FEW, code=3).output
+    assert not (tmp_path / "report").exists()
+
+
+def test_json_has_the_main_table_and_the_files(study, tmp_path):
+    run = study / "cells" / "maml-trans" / "fold-0-seed-0"
+    tree = json.loads(metasearch("report", run, "-o", tmp_path / "report", FEW, "--json").stdout)
+    assert tree["main"]["key"] == "main"
+    assert tree["files"][0] == str(tmp_path / "report" / "report.html")
+    assert len(tree["files"]) == len(read(tmp_path / "report"))
+
+
+def test_a_report_loads_no_torch(study, tmp_path):
+    args = ["report", str(study / "cells" / "maml-trans" / "fold-0-seed-0"), "-o", str(tmp_path / "report"), FEW]
+    code = (
+        "import sys\n"
+        "from metasearch.cli import main\n"
+        f"try: main({args!r})\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "print([name for name in ('torch', 'transformers', 'sklearn') if name in sys.modules])\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "[]"

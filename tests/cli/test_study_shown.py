@@ -1,0 +1,74 @@
+"""What the terminal shows of a study: as many lines as it has at most, each drawn whole."""
+
+import signal
+import time
+
+import pytest
+from rich.console import Console
+from rich.live import Live
+
+from metasearch.cli import _cells
+from metasearch.jobs.crossval.board import Board
+from metasearch.jobs.crossval.plan import Cell
+from metasearch.spec.recipe import ScoreConfig
+
+
+def board(count, **states):
+    """Return a board of cells `c0`, `c1`, ..., those that are named in another state."""
+    config = ScoreConfig(task="demo", encoder="tiny")
+    found = Board.of([Cell(f"c{i}", "score", config, f"c{i}") for i in range(count)], ())
+    for name, state in states.items():
+        found.places[name].state = state
+    return found
+
+
+def drawn(shown, height=24):
+    """Return what a table of a study is on a terminal of so many lines."""
+    console = Console(width=80, height=height, force_terminal=True, color_system=None)
+    with console.capture() as capture:
+        console.print(_cells.table(shown, max(1, height - _cells._MARGIN)))
+    return capture.get().splitlines()
+
+
+@pytest.mark.parametrize("stopping", [False, True])
+@pytest.mark.parametrize("height", [8, 24])
+def test_a_table_is_never_taller_than_the_terminal(height, stopping):
+    shown = board(100, c50="running", c98="failed")
+    shown.stopping = stopping
+    lines = drawn(shown, height)
+    assert len(lines) < height
+    assert [line.split()[:2] for line in lines if "running" in line or "failed" in line][:2] == [
+        ["c50", "running"],
+        ["c98", "failed"],
+    ]
+
+
+def test_what_is_waited_for_is_said(capsys):
+    shown, lines = board(2, c0="running"), _cells.Lines()
+    assert "Ctrl-C" not in drawn(shown)[-1]
+    lines.ticked(shown)
+    assert capsys.readouterr().err == ""
+    shown.stopping = True
+    assert "Ctrl-C again kills what is at work" in drawn(shown)[-1]
+    lines.ticked(shown)
+    lines.ticked(shown)
+    assert capsys.readouterr().err.count("Ctrl-C again kills what is at work") == 1
+
+
+def test_ctrl_c_waits_until_the_table_is_drawn(monkeypatch):
+    ended = []
+
+    def slow(self, *args, **more):
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0)  # where the interpreter looks for signals
+        ended.append(True)
+
+    monkeypatch.setattr(Live, "update", slow)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have its jobs ignore Ctrl-C
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _cells.Shown(Live(console=Console(), auto_refresh=False)).ticked(board(1))
+        assert ended == [True]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)

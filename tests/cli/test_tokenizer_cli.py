@@ -1,0 +1,174 @@
+"""`metasearch tokenizer` as a user runs it, and the texts that it reads."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sentence_transformers import SentenceTransformer
+from transformers import AutoTokenizer
+
+from metasearch.cli import main
+from metasearch.compress.texts import read_texts
+from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
+from metasearch.encoders.builtin import tiny
+from metasearch.errors import DataError
+from metasearch.spec.library import shipped
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, (result.output, result.exception)
+    assert "Traceback" not in result.output
+    return result
+
+
+def lines_of(language):
+    rows = (shipped() / "demo" / f"{language}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [text for row in rows for text in json.loads(row)["sentences"]]
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """A folder with a plain text, a compressed one, and a table of two languages and a label."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "de.txt").write_text("\n".join(lines_of("de")) + "\n\n", encoding="utf-8")
+    (folder / "en.txt.gz").write_bytes(gzip.compress("\n".join(lines_of("en")).encode()))
+    rows = [f"{en}\t{el}\tlabel{i}" for i, (en, el) in enumerate(zip(lines_of("en"), lines_of("el"), strict=False))]
+    (folder / "en-el.tsv").write_text("\n".join(rows), encoding="utf-8")
+    (folder / "notes.md").write_text("not a text")
+    return folder
+
+
+def test_a_folder_of_texts_becomes_a_tokenizer_and_a_table(corpus, tmp_path):
+    result = metasearch("tokenizer", corpus, "--size", 800, "--max-length", 64, "-o", tmp_path / "out")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out", local_files_only=True)
+    expected = train_tokenizer([*lines_of("de"), *table(corpus), *lines_of("en")], 800, max_length=64)
+    assert tokenizer.get_vocab() == expected.get_vocab()
+    assert tokenizer.model_max_length == 64
+    assert result.stdout.endswith(f"\n\ntokenizer of 800 tokens: {tmp_path / 'out'}\n")
+    cells = {row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:-1]] for row in rows_of(result)}
+    german = lines_of("de")
+    tokens = sum(map(len, tokenizer(german, add_special_tokens=False)["input_ids"]))
+    words = sum(len(line.split()) for line in german)
+    characters = sum(len("".join(line.split())) for line in german)
+    shown = cells[str(corpus / "de.txt")]
+    assert shown[:3] == [f"{tokens:,}", f"{tokens / words:.2f}", f"{tokens / characters:.3f}"]
+    assert set(cells) == {"file", *map(str, (corpus / name for name in ("de.txt", "en-el.tsv", "en.txt.gz")))}
+
+
+def table(corpus):
+    rows = (corpus / "en-el.tsv").read_text(encoding="utf-8").splitlines()
+    return [text for row in rows for text in row.split("\t")[:2]]
+
+
+def rows_of(result):
+    return [line for line in result.stdout.splitlines() if line.startswith("| ") and "---" not in line]
+
+
+def test_kind_and_case_are_those_that_were_asked_for(corpus, tmp_path):
+    metasearch("tokenizer", corpus / "de.txt", "--size=600", "--kind=bpe", "--lowercase", "-o", tmp_path / "out")
+    spec = json.loads((tmp_path / "out" / "tokenizer.json").read_text(encoding="utf-8"))
+    assert spec["model"]["type"] == "BPE"
+    assert {"type": "Lowercase"} in spec["normalizer"]["normalizers"]
+
+
+@pytest.mark.parametrize("initial", ["pieces", "random"])
+def test_an_encoder_is_written_with_its_new_vocabulary(corpus, tmp_path, initial):
+    args = ["--encoder", "tiny", "--initial", initial, "--seed", 5, "-o", tmp_path / "out"]
+    result = metasearch("tokenizer", corpus / "de.txt", "--size", 600, *args)
+    assert result.stdout.endswith(f"encoder of 600 tokens: {tmp_path / 'out'}\n")
+    expected = with_vocabulary(tiny.build(seed=5), train_tokenizer(lines_of("de"), 600), initial, 5)
+    opened = SentenceTransformer(str(tmp_path / "out"), device="cpu", local_files_only=True)
+    texts = lines_of("de")[:5]
+    np.testing.assert_allclose(opened.encode(texts), expected.encode(texts, "text"), atol=1e-6)
+
+
+def test_texts_of_a_table_are_its_first_two_columns_and_blank_ones_are_left_out(corpus):
+    assert list(read_texts([corpus / "en-el.tsv"])) == table(corpus)
+    assert list(read_texts([corpus / "de.txt"])) == lines_of("de")
+
+
+def test_files_of_a_folder_are_read_by_name_and_each_once(corpus):
+    whole = [*lines_of("de"), *table(corpus), *lines_of("en")]
+    assert list(read_texts([corpus])) == whole
+    assert list(read_texts([corpus, corpus / "de.txt"])) == whole
+
+
+def test_both_sides_of_a_parallel_corpus_are_read_and_other_files_are_mentioned(corpus, caplog):
+    (corpus / "ted").mkdir()
+    (corpus / "ted" / "TED.en-th.en").write_text("a house\n")
+    (corpus / "ted" / "TED.en-th.th.gz").write_bytes(gzip.compress("บ้าน\n".encode()))
+    for name in ("LICENSE", "x.xml", "ted/TED.en-th.ids", ".hidden"):
+        (corpus / name).write_text("not a text")
+    with caplog.at_level("INFO", "metasearch.compress.texts"):
+        whole = list(read_texts([corpus]))
+    assert whole == [*lines_of("de"), *table(corpus), *lines_of("en"), "a house", "บ้าน"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{corpus}: 4 files are no texts and are passed over: LICENSE, notes.md, ted/TED.en-th.ids, ..."
+    ]
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_a_size_beyond_all_memory_is_refused_with_what_the_texts_have(kind):
+    texts = ["hello world this is it"] * 3
+    with pytest.raises(DataError, match=r"size 2147483647: the texts have pieces for \d+ only"):
+        train_tokenizer(texts, 2**31 - 1, kind)
+
+
+def test_a_mark_at_the_beginning_of_a_file_is_no_text(tmp_path):
+    (tmp_path / "a.txt").write_bytes("\ufeffdas Haus\r\n".encode())
+    assert list(read_texts([tmp_path / "a.txt"])) == ["das Haus"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("bad.txt", b"gut\nschlecht \xff\n", r"bad\.txt:2: not UTF-8: byte 0xff"),
+        ("empty.txt", b"", r"empty\.txt: the file has no text"),
+        ("blank.txt", b"\n \n", r"blank\.txt: the file has no text"),
+        ("none.txt.gz", b"no gzip", r"none\.txt\.gz: damaged gzip file after line 0"),
+        (
+            "cut.txt.gz",
+            gzip.compress(b"das Haus\n" * 999, mtime=0)[:-12],
+            r"cut\.txt\.gz: damaged gzip file after line \d+",
+        ),
+    ],
+)
+def test_a_damaged_file_is_named_with_its_line(tmp_path, name, content, says):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=says):
+        list(read_texts([tmp_path / name]))
+
+
+def test_a_folder_without_texts_and_a_missing_file_are_named(tmp_path):
+    (tmp_path / "notes.md").write_text("x")
+    out = tmp_path / "out"
+    said = metasearch("tokenizer", tmp_path, "-o", out, code=3).stderr
+    assert "no file in it ends in .txt, .tsv" in said
+    assert "such as WikiMatrix.de-en.de" in said
+    assert "no such file or folder" in metasearch("tokenizer", tmp_path / "nowhere", "-o", out, code=3).stderr
+    assert not out.exists()
+
+
+def test_a_folder_that_is_not_empty_is_kept(corpus):
+    result = metasearch("tokenizer", corpus, "-o", corpus, code=5)
+    assert f"{corpus} exists already; choose another folder with -o" in result.stderr
+    assert {path.name for path in corpus.iterdir()} == {"de.txt", "en.txt.gz", "en-el.tsv", "notes.md"}
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        (["--size", "90000"], 3, "size 90000: the texts have pieces for "),
+        (["--size", "100"], 2, "261 special tokens and bytes"),
+        (["--initial", "random"], 2, "name the encoder with --encoder"),
+        (["--encoder", "tiny", "--max-length", "64"], 2, "an encoder keeps its own"),
+        (["--encoder", "tini"], 6, "Did you mean 'tiny'?"),
+        (["--kind", "wordpiece"], 2, "'unigram', 'bpe'"),
+    ],
+)
+def test_a_wrong_option_ends_with_its_code_and_the_reason(corpus, tmp_path, args, code, says):
+    assert says in metasearch("tokenizer", corpus, *args, "-o", tmp_path / "out", code=code).stderr

@@ -1,0 +1,148 @@
+"""What a compressed encoder computes is what a stock model of every kind computes, unrolled and multiplied out."""
+
+import copy
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.backbones import CONFIGS, LAYERS, LENGTHS, TEXTS, make
+from metasearch.compress.export import is_compressed, plain
+from metasearch.compress.student import make_student
+from metasearch.encoders.encoder import Output
+from metasearch.encoders.open import open_checkpoint
+from metasearch.jobs.compress import export
+
+PLANS = {"bottleneck": (5, None, None), "recurrent": (None, 3, None), "both": (4, 2, None), "truncated": (4, 3, 1)}
+
+
+def outputs(encoder, kind="sentence"):
+    with torch.no_grad():
+        return encoder.embedder(encoder.features(TEXTS, "text"), kind)
+
+
+def hidden_states(encoder):
+    with torch.no_grad():
+        return encoder.model[0].auto_model(**encoder.features(TEXTS, "text"), output_hidden_states=True).hidden_states
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("plan", PLANS)
+def test_the_stock_model_computes_the_same(kind, plan):
+    student = make_student(make(kind), *PLANS[plan])
+    stock = plain(student)
+    assert is_compressed(student)
+    assert type(stock.model[0].auto_model).__module__.startswith("transformers.models.")
+    # The rows of the stock model's table are those of the student's module to the bit. The sums within a row may be
+    # taken in another order for a batch of another size, so the two models are the same to the bit given one table.
+    shared = copy.deepcopy(student)
+    shared.model[0].auto_model.set_input_embeddings(stock.model[0].auto_model.get_input_embeddings())
+    assert torch.equal(outputs(shared), outputs(stock))
+    assert all(map(torch.equal, hidden_states(shared), hidden_states(stock)))
+    torch.testing.assert_close(outputs(student), outputs(stock), rtol=0, atol=1e-6)
+    for encoder in (student, stock):
+        encoder.embedder.double()
+    torch.testing.assert_close(outputs(student), outputs(plain(student)), rtol=0, atol=1e-13)
+    assert len(hidden_states(student)) == (4 if plan == "truncated" else LAYERS + 1)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_row_of_the_stock_table_is_what_the_student_gives_for_the_word(kind):
+    embedding = make_student(make(kind), 4, 3).model[0].auto_model.get_input_embeddings()
+    with torch.no_grad():
+        assert torch.equal(embedding.multiplied_out(), embedding(torch.arange(embedding.num_embeddings)[None])[0])
+
+
+@pytest.mark.parametrize("kind", ["xlm-roberta", "electra-narrow"])
+@pytest.mark.parametrize("output", ["pooled", "embedding", "tokens"])
+def test_every_output_of_the_stock_model_is_the_students(kind, output: Output):
+    student = make_student(make(kind), 4, 3)
+    torch.testing.assert_close(outputs(student, output), outputs(plain(student), output), rtol=1e-5, atol=1e-6)
+
+
+def test_the_stock_model_has_weights_of_its_own():
+    student = make_student(make("bert", dense=True), 4, 3)
+    before = outputs(student)
+    stock = plain(student)
+    with torch.no_grad():
+        for parameter in stock.embedder.parameters():
+            parameter.add_(1)
+    assert torch.equal(outputs(student), before)
+    layers = stock.model[0].auto_model.encoder.layer
+    assert (
+        len({parameter.data_ptr() for parameter in layers.parameters()}) == len(list(layers[0].parameters())) * LAYERS
+    )
+
+
+ELSEWHERE = """
+import json, sys
+from sentence_transformers import SentenceTransformer
+
+student, stock, texts = json.loads(sys.argv[1])
+try:
+    SentenceTransformer(student, device="cpu")
+except Exception as error:
+    refused = str(error)
+model = SentenceTransformer(stock, device="cpu")
+vectors = model.encode(texts).tolist()
+without = not [name for name in sys.modules if name.startswith("metasearch")]
+import metasearch.encoders
+again = SentenceTransformer(student, device="cpu").encode(texts).tolist()
+print(json.dumps([refused, without, vectors, again, model.max_seq_length, model.prompts]))
+"""
+
+
+def test_plain_sentence_transformers_loads_an_export_at_once_and_a_student_after_one_import(tmp_path):
+    student = make_student(make("xlm-roberta", dense=True), 4, 3)
+    student.model.save_pretrained(str(tmp_path / "student"), create_model_card=False)
+    assert export(student, tmp_path / "stock")
+    argument = json.dumps([str(tmp_path / "student"), str(tmp_path / "stock"), TEXTS])
+    command = [sys.executable, "-c", ELSEWHERE, argument]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "LOAD REPORT" not in result.stderr
+    refused, without, vectors, again, longest, prompts = json.loads(result.stdout.splitlines()[-1])
+    assert "metasearch-compressed" in refused
+    assert without
+    assert (longest, prompts) == (student.model.max_seq_length, student.model.prompts)
+    expected = student.model.encode(TEXTS)
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    np.testing.assert_allclose(again, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_an_export_has_every_weight_of_its_kind_and_a_pooler_that_is_not_used_is_of_zeros(kind, tmp_path):
+    stock = plain(make_student(make(kind), 4, 3)).model[0].auto_model
+    stock.save_pretrained(tmp_path)
+    _, report = type(stock).from_pretrained(tmp_path, output_loading_info=True)
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+    assert ("pooler.dense.weight" in stock.state_dict()) == (kind not in ("distilbert", "electra", "electra-narrow"))
+    assert all(not weight.any() for name, weight in stock.state_dict().items() if name.startswith("pooler."))
+
+
+def test_a_stock_encoder_without_its_pooler_gets_one_in_the_export_and_stays_as_it_is():
+    encoder = make("bert")
+    encoder.model[0].auto_model.pooler = None
+    stock = plain(encoder)
+    assert encoder.model[0].auto_model.pooler is None
+    assert not stock.model[0].auto_model.pooler.dense.weight.any()
+    assert torch.equal(outputs(stock), outputs(encoder))
+
+
+def test_an_export_holds_no_word_of_metasearch_and_no_weight_is_missing(tmp_path):
+    export(make_student(make("distilbert"), 4, 3), tmp_path / "stock")
+    assert not [path for path in tmp_path.rglob("*.json") if "metasearch" in path.read_text(encoding="utf-8")]
+    config = json.loads((tmp_path / "stock" / "config.json").read_text())
+    assert (config["architectures"], config["n_layers"]) == (["DistilBertModel"], LAYERS)
+
+
+def test_a_stock_encoder_is_exported_as_it_is(tmp_path):
+    encoder = make("mpnet")
+    assert plain(encoder) is encoder
+    assert not export(encoder, tmp_path / "stock")
+    opened = open_checkpoint(str(tmp_path / "stock"), LENGTHS)
+    np.testing.assert_array_equal(opened.encode(TEXTS, "text"), encoder.encode(TEXTS, "text"))

@@ -1,0 +1,236 @@
+"""Narrower feed-forward blocks: the neurons that stay take over what the others did."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sentence_transformers import SentenceTransformer
+from transformers import XLMRobertaConfig
+
+from helpers.backbones import CONFIGS, TEXTS, make
+from metasearch.cli import main
+from metasearch.compress import narrowing
+from metasearch.compress.narrowing import narrow, reconstruct
+from metasearch.compress.student import make_student
+from metasearch.encoders.compressed import layers_of
+from metasearch.encoders.open import open_checkpoint
+from metasearch.errors import ConfigError, DataError, EncoderError
+
+NEURONS = 24
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def drawn(seed, tokens=200, neurons=7, columns=3):
+    """Values of neurons that depend on each other, with the weights that read them, in float64."""
+    random = torch.Generator().manual_seed(seed)
+    mixed = torch.randn(neurons, neurons, generator=random, dtype=torch.float64)
+    values = torch.randn(tokens, neurons, generator=random, dtype=torch.float64) @ mixed
+    return values - values.mean(0), torch.randn(columns, neurons, generator=random, dtype=torch.float64)
+
+
+def least_squares(values, weight, kept):
+    """Solve for W' on the values themselves, the ridge written as further rows of them; returns it and its error."""
+    count, neurons = values.shape
+    ridge = narrowing._RIDGE * values.square().mean(0).mean()
+    rows = torch.cat([values, (ridge * count).sqrt() * torch.eye(neurons, dtype=torch.float64)])
+    found = torch.linalg.lstsq(rows[:, kept], rows @ weight.T).solution
+    return found.T, float((rows[:, kept] @ found - rows @ weight.T).square().sum())
+
+
+def covariance(values):
+    return values.T @ values / len(values)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_he_et_al_2017_equation_1_the_new_weights_are_those_of_least_squares(seed):
+    values, weight = drawn(seed)
+    kept, new = reconstruct(covariance(values), weight, 4)
+    torch.testing.assert_close(new, least_squares(values, weight, kept)[0], rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_chen_et_al_1989_each_neuron_is_the_one_that_explains_most_of_what_is_left(seed):
+    values, weight = drawn(seed)
+    chosen = []
+    for count in range(1, 7):
+        errors = {i: least_squares(values, weight, [*chosen, i])[1] for i in range(7) if i not in chosen}
+        chosen.append(min(errors, key=errors.get))
+        assert reconstruct(covariance(values), weight, count)[0].tolist() == sorted(chosen)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 6))
+def test_one_neuron_more_never_makes_it_worse(seed, count):
+    values, weight = drawn(seed)
+    kept = [reconstruct(covariance(values), weight, number)[0] for number in (count, count + 1)]
+    before, after = (least_squares(values, weight, numbers)[1] for numbers in kept)
+    assert after <= before * (1 + 1e-9)
+
+
+def test_neurons_that_never_change_leave_no_weight_undefined():
+    kept, new = reconstruct(torch.zeros(5, 5, dtype=torch.float64), drawn(0, neurons=5)[1], 2)
+    assert len(kept) == 2
+    assert new.isfinite().all()
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_nothing_is_lost_where_neurons_say_the_same_twice(kind):
+    encoder = make(kind)
+    half = NEURONS // 2
+    for layer in layers_of(encoder.model[0].auto_model).layer:
+        into, _ = narrowing._block(layer)
+        with torch.no_grad():
+            into.weight[half:], into.bias[half:] = into.weight[:half], into.bias[:half]
+    new = narrow(encoder, half, TEXTS)
+    np.testing.assert_allclose(new.encode(TEXTS, "text"), encoder.encode(TEXTS, "text"), atol=5e-3)
+    assert new.parameter_count == encoder.parameter_count - 6 * half * (16 + 1 + 16)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_the_result_is_a_stock_model_that_sentence_transformers_loads(kind, tmp_path):
+    new = narrow(make(kind), 5, TEXTS)
+    new.model.save_pretrained(str(tmp_path), create_model_card=False)
+    again = SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True)
+    short = [text for text in TEXTS if len(text) < 40]
+    np.testing.assert_allclose(again.encode(short), new.encode(short, "text"), atol=1e-6)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["hidden_dim" if kind == "distilbert" else "intermediate_size"] == 5
+
+
+def test_what_the_other_neurons_did_is_made_up_for():
+    encoder = make("bert")
+    whole = encoder.encode(TEXTS, "text", "pooled")
+    kept, cut = narrow(encoder, 12, TEXTS), narrow(encoder, 12, TEXTS)
+    for layer, old in zip(*(layers_of(e.model[0].auto_model).layer for e in (cut, encoder)), strict=True):
+        rows = [int((old.intermediate.dense.weight == row).all(1).nonzero()) for row in layer.intermediate.dense.weight]
+        layer.output.dense.weight.data = old.output.dense.weight.data[:, rows]
+        layer.output.dense.bias.data = old.output.dense.bias.data
+    far, near = (np.abs(e.encode(TEXTS, "text", "pooled") - whole).mean() for e in (cut, kept))
+    assert near < far / 2
+
+
+def test_the_encoder_stays_as_it_is_and_the_same_texts_give_the_same_bits():
+    encoder = make("xlm-roberta")
+    before = encoder.fingerprint
+    first, second = narrow(encoder, 8, TEXTS), narrow(encoder, 8, TEXTS)
+    assert encoder.fingerprint == before
+    assert first.fingerprint == second.fingerprint != before
+
+
+def test_of_many_texts_some_are_drawn_by_the_seed(monkeypatch):
+    monkeypatch.setattr(narrowing, "TEXTS", 3)
+    encoder, texts = make("bert"), [f"{word} key" for word in ["the", "old", "round", "shiny", "door", "small"]]
+    seeds = [narrow(encoder, 8, texts, seed).fingerprint for seed in (0, 0, 1)]
+    assert seeds[0] == seeds[1] != seeds[2]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 1.0, 1e4]))
+def test_mean_and_covariance_are_exact_however_high_the_values_are(seed, height):
+    values = drawn(seed)[0] + height
+    moments = narrowing._Moments()
+    for part in values.float().split(37):
+        moments.add(part)
+    expected = torch.cov(values.float().double().T, correction=0)
+    torch.testing.assert_close(moments.covariance, expected, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(moments.mean, values.float().double().mean(0), rtol=1e-5, atol=1e-5)
+
+
+def test_its_modules_share_one_configuration_as_packing_needs():
+    narrower = narrow(make("bert"), 8, TEXTS)
+    transformer = narrower.model[0].auto_model
+    assert {id(module.config) for module in transformer.modules() if hasattr(module, "config")} == {
+        id(transformer.config)
+    }
+
+
+def test_dropout_has_no_part_in_the_choice():
+    encoder, training = make("bert"), make("bert")
+    for module in training.embedder.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.5
+    training.embedder.train()
+    assert narrow(training, 8, TEXTS).encode(TEXTS, "text") == pytest.approx(
+        narrow(encoder, 8, TEXTS).encode(TEXTS, "text")
+    )
+    assert training.embedder.training
+
+
+def test_padding_says_nothing():
+    encoder, texts = make("bert"), ["the key", "the key is under the mat of the old house"]
+    together = narrowing._moments(encoder, texts)
+    alone = [narrowing._moments(encoder, [text]) for text in texts]
+    for both, *each in zip(together, *alone, strict=True):
+        assert both.tokens == sum(one.tokens for one in each)
+        mean = sum(one.tokens * one.mean for one in each) / both.tokens
+        torch.testing.assert_close(both.mean, mean, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("neurons", [0, NEURONS, 100])
+def test_a_number_of_neurons_that_does_not_fit_is_refused(neurons):
+    says = f"feed-forward {neurons}: a layer has 24 neurons; choose a number from 1 to 23"
+    with pytest.raises(ConfigError, match=says):
+        narrow(make("bert"), neurons, TEXTS)
+
+
+def test_a_compressed_encoder_and_no_texts_are_refused():
+    with pytest.raises(EncoderError, match="compressed already"):
+        narrow(make_student(make("bert"), bottleneck=4), 8, TEXTS)
+    with pytest.raises(DataError, match="no texts"):
+        narrow(make("bert"), 8, [])
+    damaged = make("bert")
+    damaged.model[0].auto_model.encoder.layer[2].intermediate.dense.bias.data[3] = float("nan")
+    with pytest.raises(EncoderError, match="bert: a layer gives values that are not finite"):
+        narrow(damaged, 8, TEXTS)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("narrowing")
+    make("xlm-roberta").model.save_pretrained(str(folder / "encoder"), create_model_card=False)
+    (folder / "texts.txt").write_text("\n".join(filter(None, TEXTS)), encoding="utf-8")
+    return folder / "encoder", folder / "texts.txt"
+
+
+def test_the_command_makes_narrow_layers_and_a_bottleneck_at_once(files, tmp_path):
+    encoder, texts = files
+    arguments = ["compress", encoder, "--feed-forward", 8, "--bottleneck", 4, "--recurrent", 3, "--json"]
+    printed = json.loads(metasearch(*arguments, "--texts", texts, "-o", tmp_path / "student").stdout)
+    student = open_checkpoint(str(tmp_path / "student"))
+    assert student.parameter_count == printed["after"]["whole model"]
+    attention, norms = 4 * (16 * 16 + 16), 2 * 2 * 16
+    assert printed["after"]["encoder: layers"] == 3 * (attention + norms + 2 * 16 * 8 + 8 + 16)
+    assert json.loads(metasearch(*arguments, "--sizes-only").stdout) == {**printed, "student": None}
+
+
+def test_sizes_of_a_configuration_need_no_texts(tmp_path):
+    XLMRobertaConfig(vocab_size=1000).save_pretrained(tmp_path)
+    printed = json.loads(metasearch("compress", tmp_path, "--feed-forward", 512, "--sizes-only", "--json").stdout)
+    fewer = 12 * (3072 - 512) * (2 * 768 + 1)
+    assert printed["after"]["whole model"] == printed["before"]["whole model"] - fewer
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        (["--feed-forward", 8], 2, "feed-forward 8: which neurons? Say with --texts what chooses them"),
+        (["--texts", "TEXTS"], 2, "nothing to compress: say --bottleneck, --recurrent, --feed-forward or --trim"),
+        (["--bottleneck", 4, "--texts", "TEXTS"], 2, "say with --feed-forward how many to keep"),
+        (["--feed-forward", 24, "--texts", "TEXTS"], 2, "a layer has 24 neurons; choose a number from 1 to 23"),
+        (["--feed-forward", 8, "--texts", "/nowhere/at/all.txt"], 3, "/nowhere/at/all.txt"),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_refused_and_nothing_is_written(files, tmp_path, args, code, says):
+    given = [files[1] if arg == "TEXTS" else arg for arg in args]
+    result = metasearch("compress", files[0], *given, "-o", tmp_path / "student", code=code)
+    assert says in result.stderr
+    assert not (tmp_path / "student").exists()

@@ -1,0 +1,130 @@
+"""Numbers of weights, against those of the distillation paper's models to the digit."""
+
+import pytest
+from transformers import BertConfig, DistilBertConfig, XLMRobertaConfig
+
+from helpers.backbones import CONFIGS, make
+from metasearch.compress.sizes import COMPONENTS, config_sizes, encoder_sizes, mebibytes, planned_sizes, with_other
+from metasearch.compress.student import make_student
+from metasearch.errors import ConfigError, EncoderError
+
+XLM_R = XLMRobertaConfig(vocab_size=250002, max_position_embeddings=514, type_vocab_size=1)
+MINILM = BertConfig(vocab_size=250037, hidden_size=384, intermediate_size=1536, max_position_embeddings=512)
+MBERT = BertConfig(vocab_size=119547)
+FAMILIES = {"xlm-r": XLM_R, "minilm": MINILM, "mbert": MBERT}
+
+
+@pytest.mark.parametrize(
+    ("family", "words", "embedding", "block", "layers"),
+    [
+        ("xlm-r", 250002 * 768, 192_396_288, 192_398_592, 85_054_464),
+        ("minilm", 250037 * 384, 96_210_816, 96_212_352, 21_293_568),
+        ("mbert", 119547 * 768, 92_205_312, 92_208_384, 85_054_464),
+    ],
+)
+def test_the_papers_assistants_have_their_published_sizes(family, words, embedding, block, layers):
+    sizes = config_sizes(FAMILIES[family])
+    assert (sizes.counts["words"], sizes.embedding, sizes.embedding_block) == (words, embedding, block)
+    assert (sizes.counts["layers"], sizes.counts["projection"]) == (layers, 0)
+    hidden = FAMILIES[family].hidden_size
+    assert sizes.counts["pooler"] == hidden * hidden + hidden
+
+
+@pytest.mark.parametrize(
+    ("family", "bottleneck", "factors", "embedding", "block"),
+    [
+        ("xlm-r", 128, 32_098_560, 32_493_312, 32_495_616),
+        ("xlm-r", 256, 64_197_120, 64_591_872, 64_594_176),
+        ("minilm", 128, 32_053_888, 32_250_496, 32_252_032),
+        ("minilm", 256, 64_107_776, 64_304_384, 64_305_920),
+    ],
+)
+def test_a_bottleneck_has_its_published_size(family, bottleneck, factors, embedding, block):
+    sizes = planned_sizes(FAMILIES[family], bottleneck, None)
+    words, hidden = FAMILIES[family].vocab_size, FAMILIES[family].hidden_size
+    assert sizes.counts["words"] == words * bottleneck
+    assert sizes.counts["projection"] == bottleneck * hidden
+    assert sizes.counts["words"] + sizes.counts["projection"] == factors
+    assert (sizes.embedding, sizes.embedding_block) == (embedding, block)
+
+
+@pytest.mark.parametrize(
+    ("family", "recurrent", "layers"),
+    [
+        ("xlm-r", 3, 21_263_616),
+        ("xlm-r", 6, 42_527_232),
+        ("xlm-r", 12, 85_054_464),
+        ("minilm", 3, 5_323_392),
+        ("minilm", 6, 10_646_784),
+        ("minilm", 12, 21_293_568),
+    ],
+)
+def test_recurrent_layers_count_once(family, recurrent, layers):
+    assert planned_sizes(FAMILIES[family], None, recurrent).counts["layers"] == layers
+
+
+@pytest.mark.parametrize(
+    ("family", "bottleneck", "recurrent", "total"),
+    [
+        ("xlm-r", 128, 3, 53_759_232),
+        ("xlm-r", 128, 6, 75_022_848),
+        ("xlm-r", 128, 12, 117_550_080),
+        ("xlm-r", 256, 3, 85_857_792),
+        ("xlm-r", None, 3, 213_662_208),
+        ("minilm", 128, 3, 37_575_424),
+        ("minilm", 128, 6, 42_898_816),
+        ("minilm", 128, 12, 53_545_600),
+        ("minilm", None, 3, 101_535_744),
+        ("mbert", 128, 3, 37_060_224),
+    ],
+)
+def test_whole_students_have_their_published_sizes(family, bottleneck, recurrent, total):
+    sizes = planned_sizes(FAMILIES[family], bottleneck, recurrent)
+    assert sizes.total == total
+    assert (sizes.counts["pooler"], sizes.counts["other"]) == (0, 0)
+
+
+def test_memory_is_four_bytes_a_weight_and_half_of_it_in_half_precision():
+    assert mebibytes(53_759_232, 4) == pytest.approx(53_759_232 * 4 / 1024 / 1024) == pytest.approx(205.1, abs=0.05)
+    assert mebibytes(53_759_232, 2) == mebibytes(53_759_232, 4) / 2
+
+
+def test_running_layers_more_often_costs_no_weights():
+    once, thrice = (planned_sizes(XLM_R, 128, 3, repeats) for repeats in (1, 3))
+    assert once == thrice
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_configuration_foretells_the_sizes_of_the_student(kind):
+    assistant = make(kind, dense=True)
+    config = assistant.model[0].auto_model.config
+    student = make_student(assistant, 4, 3)
+    dense = 16 * 5 + 5
+    assert with_other(planned_sizes(config, 4, 3), dense) == encoder_sizes(student)
+    assert with_other(config_sizes(config), dense) == encoder_sizes(assistant)
+    assert config_sizes(student.model[0].auto_model.config).total == encoder_sizes(student).total - dense
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_every_weight_of_every_kind_is_in_a_named_part(kind):
+    student = make_student(make(kind), 4, 3)
+    sizes = encoder_sizes(student)
+    assert sizes.counts["other"] == 0
+    assert sizes.total == student.parameter_count
+    assert tuple(sizes.counts) == COMPONENTS
+    empty = {"distilbert": {"types"}, "mpnet": {"types"}}.get(kind, set())
+    assert {part for part, count in sizes.counts.items() if not count} == {"pooler", "other", *empty}
+
+
+def test_the_projection_of_a_narrow_electra_is_counted_with_the_one_of_its_bottleneck():
+    sizes = encoder_sizes(make_student(make("electra-narrow"), 4, 3))
+    assert sizes.counts["projection"] == 4 * 8 + (8 * 16 + 16)
+
+
+def test_sizes_of_no_student_are_refused_as_the_student_is():
+    with pytest.raises(ConfigError, match="recurrent 5: 12 layers are no multiple of it"):
+        planned_sizes(XLM_R, 128, 5)
+    with pytest.raises(ConfigError, match="choose a number from 1 to 767"):
+        planned_sizes(DistilBertConfig(), 768, None)
+    with pytest.raises(EncoderError, match="compressed already"):
+        planned_sizes(make_student(make("bert"), 4, 3).model[0].auto_model.config, 2, 1)

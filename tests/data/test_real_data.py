@@ -1,0 +1,131 @@
+"""The published data sets as they are, against the tables of the MAML-Align paper (Tables 2 and 3)."""
+
+import pytest
+
+from metasearch.data.benchmark import load_benchmark
+
+LANGUAGES = ("ar", "de", "el", "hi", "ru", "th", "tr")
+SIX_PAIRS = ("ar-ar", "ar-en", "es-es", "es-en", "en-en", "tr-en")
+LAREQA = [
+    # questions of train, dev, test; candidates of test in ar de el hi ru th tr; the first row is the paper's Table 2
+    (0, (696, 220, 274), (184, 208, 192, 184, 183, 146, 187)),
+    (1, (708, 220, 262), (281, 314, 291, 286, 299, 197, 267)),
+    (2, (720, 220, 250), (278, 294, 291, 317, 281, 203, 263)),
+    (3, (786, 199, 205), (254, 230, 235, 231, 219, 142, 230)),
+    (4, (786, 205, 199), (225, 230, 225, 226, 237, 164, 220)),
+]
+ARTICLES = [(28, 10, 10), (28, 10, 10), (28, 10, 10), (30, 9, 9), (30, 9, 9)]
+
+
+@pytest.fixture(scope="module")
+def lareqa(real_data):
+    """Return the five folds of LAReQA."""
+    return [load_benchmark("lareqa", fold=fold, data=str(real_data)) for fold in range(5)]
+
+
+@pytest.fixture(scope="module")
+def stsb(real_data):
+    """Return the five folds of STSB_Multi."""
+    return [load_benchmark("stsb", fold=fold, data=str(real_data)) for fold in range(5)]
+
+
+def parts(benchmark):
+    """Return train, dev and test."""
+    return benchmark.split.train, benchmark.split.dev, benchmark.split.test
+
+
+def candidates(data):
+    """Return the number of candidates in each language."""
+    return tuple(sum(candidate.language == code for candidate in data.candidates) for code in LANGUAGES)
+
+
+@pytest.mark.parametrize(("fold", "questions", "tested"), LAREQA)
+def test_lareqa_has_the_questions_of_table_2_in_every_language(lareqa, fold, questions, tested):
+    for part, count in zip(parts(lareqa[fold]), questions, strict=True):
+        assert {code: len(found) for code, found in part.questions_by_language.items()} == dict.fromkeys(
+            LANGUAGES, count
+        )
+    assert sum(questions) == 1190
+
+
+@pytest.mark.parametrize(("fold", "questions", "tested"), LAREQA)
+def test_lareqa_has_the_test_candidates_of_table_2(lareqa, fold, questions, tested):
+    assert candidates(lareqa[fold].split.test) == tested
+
+
+def test_lareqa_fold_0_has_the_train_and_dev_candidates_of_table_2(lareqa):
+    assert candidates(lareqa[0].split.train) == (783, 812, 788, 808, 774, 528, 732)
+    assert candidates(lareqa[0].split.dev) == (255, 256, 254, 252, 262, 178, 248)
+
+
+def test_lareqa_has_every_sentence_of_xquad_r_in_its_pool(lareqa):
+    assert candidates(lareqa[0].data) == (1222, 1276, 1234, 1244, 1219, 852, 1167)
+
+
+@pytest.mark.parametrize("fold", range(5))
+def test_lareqa_splits_48_articles_and_none_straddles(lareqa, fold):
+    groups = [set(part.groups) for part in parts(lareqa[fold])]
+    assert tuple(map(len, groups)) == ARTICLES[fold]
+    assert len(set.union(*groups)) == sum(ARTICLES[fold]) == 48
+
+
+def test_lareqa_folds_0_to_2_have_the_same_dev_articles(lareqa):
+    assert lareqa[0].split.dev.groups == lareqa[1].split.dev.groups == lareqa[2].split.dev.groups
+
+
+def test_every_lareqa_question_has_one_answer_in_each_of_seven_languages(lareqa):
+    """So seven candidates of the multilingual pool are relevant to it."""
+    answers = lareqa[0].data.answers
+    assert len(answers) == 1190
+    for by_language in answers.values():
+        assert {code: len(found) for code, found in by_language.items()} == dict.fromkeys(LANGUAGES, 1)
+
+
+@pytest.mark.parametrize("fold", range(5))
+def test_the_answers_of_a_lareqa_question_are_in_its_own_part(lareqa, fold):
+    for part in parts(lareqa[fold]):
+        assert set(part.answers) == {question.id for question in part.questions}
+
+
+def test_lareqa_texts_are_one_line_and_longer_than_their_sentence(lareqa):
+    for candidate in lareqa[0].data.candidates:
+        assert "\n" not in candidate.text + candidate.shown
+        assert candidate.shown.strip()
+        assert len(candidate.text) > len(candidate.shown)
+
+
+def test_candidate_ids_are_unique_in_all_of_lareqa(lareqa):
+    ids = [candidate.id for candidate in lareqa[0].data.candidates]
+    assert len(ids) == len(set(ids)) == 1222 + 1276 + 1234 + 1244 + 1219 + 852 + 1167
+
+
+@pytest.mark.parametrize("pair", SIX_PAIRS)
+def test_semeval_has_250_pairs_in_each_language_pair(stsb, pair):
+    """Table 3; of the 500 tr-en pairs the first 250 are scored."""
+    assert sum(found.pair == pair for found in stsb[0].data.pairs) == 250
+
+
+@pytest.mark.parametrize("fold", range(5))
+@pytest.mark.parametrize("pair", SIX_PAIRS)
+def test_semeval_folds_are_150_50_and_50_in_each_language_pair(stsb, pair, fold):
+    assert [sum(found.pair == pair for found in part.pairs) for part in parts(stsb[fold])] == [150, 50, 50]
+
+
+def test_the_columns_of_semeval_are_in_the_languages_that_the_reader_says(stsb):
+    """Arabic letters tell the two columns of ar-en apart, Turkish ones those of tr-en."""
+    signs = {"ar": set("ابتجدرسعلمنهوي"), "tr": set("ığşİĞŞ")}
+    for pair, code in (("ar-en", "ar"), ("tr-en", "tr")):
+        found = [one for one in stsb[0].data.pairs if one.pair == pair]
+        for column in (0, 1):
+            texts = [(one.text1, one.text2)[column] for one in found]
+            share = sum(bool(signs[code] & set(text)) for text in texts) / len(texts)
+            assert share > 0.7 if found[0].languages[column] == code else share == 0
+
+
+def test_stsb_multi_mt_has_5749_1500_and_1379_rows_in_every_language_pair(real_data):
+    found = load_benchmark("stsb-mt", data=str(real_data))
+    expected = (5749, 1500, 1379)
+    assert tuple(len(part.groups) for part in parts(found)) == expected
+    for part, rows in zip(parts(found), expected, strict=True):
+        counted = {pair: sum(one.pair == pair for one in part.pairs) for pair in found.task.pairs}
+        assert counted == dict.fromkeys(found.task.pairs, rows)

@@ -1,0 +1,213 @@
+"""Files of scored pairs: what is read, written and split, and what is refused."""
+
+import gzip
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from metasearch.data.records import ScoredPair
+from metasearch.data.scored import read_scored, scored_rows, split_dev, write_scored
+from metasearch.encoders.builtin import tiny
+from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.errors import ConfigError, DataError
+from metasearch.learners.fine_tune import FineTune
+from metasearch.learners.losses.similarity import cosine_mse
+from metasearch.spec.arrangement import Arrangement, Variant
+from metasearch.spec.recipe import Loss
+
+ROWS = 'A plane takes off.,"A plane, an old one, starts.",4.5\nA man sings.,"He says ""no"".",0\n'
+
+sentences = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).map(str.strip).filter(bool)
+# What readers give: a number of the file, divided by 5.
+golds = st.floats(0, 5).map(lambda score: score / 5)
+
+
+@pytest.fixture
+def file(tmp_path):
+    def written(name, content):
+        path = tmp_path / name
+        data = content if isinstance(content, bytes) else content.encode()
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+
+    return written
+
+
+def test_a_row_is_two_sentences_and_a_score_from_0_to_5(file):
+    first, second = read_scored([file("stsb-en-train.csv", ROWS)])
+    assert (first.text1, first.text2) == ("A plane takes off.", "A plane, an old one, starts.")
+    assert first.score == 4.5 / 5
+    assert (second.text2, second.score) == ('He says "no".', 0 / 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("sts-en.csv.gz", ROWS),
+        ("sts-en.csv", "\ufeff" + ROWS.replace("\n", "\r\n")),
+        ("sts-en.csv", ROWS + "\n\n"),
+        ("sts-en.tsv", 'A plane takes off.\tA plane, an old one, starts.\t4.5\r\nA man sings.\tHe says "no".\t0\n'),
+    ],
+)
+def test_packed_files_tabs_byte_order_marks_and_empty_lines_change_nothing(file, name, content):
+    assert list(scored_rows(file(name, content))) == list(scored_rows(file("plain-en.csv", ROWS)))
+
+
+@pytest.mark.parametrize(
+    ("name", "languages", "pair"),
+    [
+        ("stsb-en-train.csv", ("en", "en"), "en-en"),
+        ("ar-en.csv", ("ar", "en"), "ar-en"),
+        ("sts_de_en.dev.tsv", ("de", "en"), "de-en"),
+    ],
+)
+def test_the_name_tells_the_languages(file, name, languages, pair):
+    found = read_scored([file(name, "a\tb\t1" if name.endswith(".tsv") else "a,b,1")])[0]
+    assert (found.languages, found.pair) == (languages, pair)
+
+
+def test_languages_that_are_given_win_over_the_name(file):
+    assert read_scored([file("stsb-en-train.csv", ROWS)], languages=("el", "tr"))[0].languages == ("el", "tr")
+
+
+@pytest.mark.parametrize("name", ["stsb-train.csv", "en-de-fr.csv"])
+def test_a_name_without_languages_is_refused_with_a_good_one(file, name):
+    with pytest.raises(DataError, match=r"name it such as stsb-en-train\.csv"):
+        read_scored([file(name, ROWS)])
+
+
+def test_rows_of_the_same_number_share_a_group_across_languages_and_in_no_other_series(file):
+    files = [file(f"{name}.csv", ROWS) for name in ("stsb-en-train", "stsb-de-train", "stsb-en-augmented")]
+    groups = [pair.group for pair in read_scored(files)]
+    assert groups[:2] == groups[2:4]
+    assert len(set(groups)) == 2 + 2
+
+
+def test_another_greatest_score_is_divided_out(file):
+    assert read_scored([file("sick-en.csv", "a,b,1\nc,d,4")], gold_max=4)[0].score == 1 / 4
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("x-en.csv", "a,b,1\na,b\n", r"x-en.csv:2: expected sentence, sentence, score; got 2 columns"),
+        ("x-en.csv", "a,b,1\na,,2\n", r"x-en.csv:2: expected a sentence, got nothing"),
+        ("x-en.csv", "a,b,5.1\n", r"x-en.csv:1: expected a score from 0 to 5, got '5.1'"),
+        ("x-en.csv", "sentence1,sentence2,score\n", r"expected a score from 0 to 5, got 'score'"),
+        ("x-en.csv", "a,b,nan\n", r"expected a score from 0 to 5, got 'nan'"),
+        ("x-en.csv", 'a,b,1\na,"b\n', r"x-en.csv:2: not CSV"),
+        ("x-en.csv", "", r"x-en.csv: the file is empty"),
+        ("x-en.csv", b"a,b\xff,1\n", r"x-en.csv:1: not UTF-8: byte 0xff"),
+        ("x-en.json", "{}", r"x-en.json: expected a file of scored pairs in .csv"),
+    ],
+)
+def test_damage_is_named_with_file_and_line(file, name, content, says):
+    with pytest.raises(DataError, match=says):
+        read_scored([file(name, content)])
+
+
+def test_a_missing_file_and_half_a_gzip_file_are_refused(file, tmp_path):
+    with pytest.raises(DataError, match=r"none-en\.csv: cannot be read: No such file"):
+        read_scored([tmp_path / "none-en.csv"])
+    path = file("half-en.csv.gz", ROWS)
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(DataError, match=r"half-en.csv.gz: damaged gzip file"):
+        read_scored([path])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.tuples(sentences, sentences, golds), min_size=1, max_size=8))
+def test_what_is_written_is_read_back_to_the_last_bit(tmp_path, rows):
+    pairs = tuple(
+        ScoredPair("en-en", ("en", "en"), first, second, score, f"written:{number}")
+        for number, (first, second, score) in enumerate(rows, 1)
+    )
+    path = tmp_path / "written-en.csv"
+    write_scored(path, pairs)
+    assert read_scored([path]) == pairs
+
+
+def test_scores_are_written_with_the_digits_that_they_were_read_with(tmp_path):
+    content = "".join(f'"a","b",{round(0.0007 * i, 4)}\n' for i in range(1, 7000))
+    before, after = (tmp_path / f"{name}-en.csv" for name in ("before", "after"))
+    before.write_text(content)
+    write_scored(after, read_scored([before]))
+    assert after.read_text() == content
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"nowhere/x-en\.csv: cannot be written"):
+        write_scored(tmp_path / "nowhere" / "x-en.csv", [])
+
+
+def parallel(count):
+    """Make scored pairs of which each row stands in two languages."""
+    return [
+        ScoredPair(f"{code}-{code}", (code, code), f"{code} {i}", f"{code} {i}", 0.5, f"row:{i}")
+        for code in ("en", "de")
+        for i in range(count)
+    ]
+
+
+@given(st.integers(2, 30), st.floats(0.01, 0.95), st.integers(0, 3))
+def test_no_row_straddles_train_and_dev_and_none_is_lost(count, share, seed):
+    pairs = parallel(count)
+    if max(round(share * count), 1) == count:
+        return
+    train, dev = split_dev(pairs, share, seed)
+    assert not {pair.group for pair in train} & {pair.group for pair in dev}
+    assert sorted(train + dev, key=pairs.index) == pairs
+    assert len(dev) == 2 * max(round(share * count), 1)
+
+
+def test_dev_takes_a_number_of_rows_in_the_order_of_the_file_and_by_the_seed_alone():
+    pairs = parallel(20)
+    train, dev = split_dev(pairs, 5, seed=1)
+    assert (len(train), len(dev)) == (2 * (20 - 5), 2 * 5)
+    assert list(dev) == sorted(dev, key=pairs.index)
+    assert split_dev(pairs, 5, seed=1) == (train, dev)
+    assert split_dev(pairs, 5, seed=2) != (train, dev)
+    assert split_dev(pairs, 0) == (tuple(pairs), ())
+
+
+def test_a_dev_set_that_is_all_or_no_number_of_rows_is_refused():
+    with pytest.raises(DataError, match="3 rows of 3 leave none to train on"):
+        split_dev(parallel(3), 3)
+    for size in (-1, 1.5):
+        with pytest.raises(ConfigError, match="expected a share"):
+            split_dev(parallel(3), size)
+
+
+def test_a_step_of_fine_tuning_on_scored_pairs_lowers_their_squared_error(file):
+    content = "A plane takes off.,An air plane is taking off.,5\nA man sings.,The stock fell by 2 percent.,0\n"
+    pairs = read_scored([file("stsb-en-train.csv", content)])
+    variant = Variant("en", ("en",))
+    episode = Episode(Arrangement((variant,)), (LabelledSet(variant, pairs),))
+    encoder = tiny.build()
+    learner = FineTune(encoder, Loss(), FineTune.Options())
+
+    def error():
+        first, second = (
+            torch.from_numpy(encoder.encode([getattr(p, side) for p in pairs], "text")) for side in ("text1", "text2")
+        )
+        return cosine_mse(first, second, torch.tensor([p.score for p in pairs])).item()
+
+    before = error()
+    optimizer = torch.optim.SGD([p for _, p in learner.named_parameters()], lr=0.01)
+    loss = learner.outer_loss([episode])
+    assert loss.total.item() == pytest.approx(before, rel=1e-5)
+    loss.total.backward()
+    optimizer.step()
+    assert error() < before
+
+
+def test_the_published_benchmark_is_read_in_row_order_across_languages(real_data):
+    files = [real_data / "stsb-multi-mt" / f"stsb-{code}-train.csv" for code in ("en", "de")]
+    pairs = read_scored(files)
+    assert len(pairs) == 2 * 5749
+    assert pairs[0] == ScoredPair(
+        "en-en", ("en", "en"), "A plane is taking off.", "An air plane is taking off.", 5 / 5, "stsb-train:1"
+    )
+    assert pairs[5749].group == pairs[0].group

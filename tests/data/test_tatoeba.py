@@ -1,0 +1,190 @@
+"""Tatoeba as LASER ships it: what is read, what is refused, and the task that is declared of it."""
+
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.formats import task
+from metasearch.data.benchmark import load_benchmark
+from metasearch.data.locate import locate
+from metasearch.data.readers import tatoeba
+from metasearch.data.translation import Translation
+from metasearch.errors import DataError
+from metasearch.spec.library import Library
+
+FOLDS = {"method": "none"}
+TWO = {"deu": (["Hallo.", "Es regnet."], ["Hello.", "It rains."]), "ell": (["Ναι."], ["Yes."])}
+DECLARED = Library().task("tatoeba")
+
+
+def declared(languages="deu ell", **others):
+    """Declare a translation task of these languages."""
+    kind = {"kind": "translation", "measures": ["accuracy"], "monitor": "accuracy", "folds": FOLDS}
+    return task("tatoeba", languages, **{**kind, **others})
+
+
+def fill(folder, contents=None):
+    """Write files of languages: the lines in that language, and those in English."""
+    for language, sides in (contents or TWO).items():
+        for suffix, lines in zip((language, "eng"), sides, strict=True):
+            path = folder / f"tatoeba.{language}-eng.{suffix}"
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return folder
+
+
+def said(folder, of=None):
+    """Return what is said when the files cannot be read."""
+    with pytest.raises(DataError) as caught:
+        tatoeba.read(folder, of or declared())
+    return str(caught.value)
+
+
+def test_two_files_of_a_language_are_translations_line_by_line(tmp_path):
+    assert tatoeba.read(fill(tmp_path), declared()).pairs == (
+        Translation("Hello.", "Hallo.", ("eng", "deu")),
+        Translation("It rains.", "Es regnet.", ("eng", "deu")),
+        Translation("Yes.", "Ναι.", ("eng", "ell")),
+    )
+
+
+def test_a_reader_names_both_files_of_each_language():
+    assert tatoeba.files(declared()) == [
+        "tatoeba.deu-eng.deu",
+        "tatoeba.deu-eng.eng",
+        "tatoeba.ell-eng.ell",
+        "tatoeba.ell-eng.eng",
+    ]
+
+
+@given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1)), min_size=1, max_size=5))
+def test_whatever_lines_are_written_are_read_back(tmp_path_factory, rows):
+    clean = [tuple(" ".join(text.split()) or "-" for text in row) for row in rows]
+    folder = fill(tmp_path_factory.mktemp("tatoeba"), {"deu": tuple(zip(*clean, strict=True))})
+    found = tatoeba.read(folder, declared("deu")).pairs
+    assert [(pair.target, pair.source) for pair in found] == clean
+
+
+def test_a_language_is_one_group_and_can_be_selected(tmp_path):
+    data = tatoeba.read(fill(tmp_path), declared())
+    assert data.groups == ("deu", "ell")
+    assert data.languages == {"deu", "ell", "eng"}
+    assert data.select(["ell"]).pairs == data.pairs[2:] == data.by_language["ell"]
+    assert data.describe() == "3 translations, in 2 languages"
+
+
+def test_the_fingerprint_sees_texts_order_and_languages(tmp_path):
+    contents = [
+        TWO,
+        {**TWO, "ell": (["Ναι!"], ["Yes."])},
+        {**TWO, "ell": (["Ναι."], ["Yes!"])},
+        {**TWO, "deu": (TWO["deu"][0][::-1], TWO["deu"][1][::-1])},
+        {"deu": TWO["deu"], "ron": TWO["ell"]},
+    ]
+    prints = [tatoeba.read(fill(tmp_path, c), declared(" ".join(c))).fingerprint for c in contents]
+    assert len(set(prints)) == len(contents)
+    assert tatoeba.read(fill(tmp_path), declared()).fingerprint == prints[0]
+
+
+def test_a_language_without_files_is_passed_over_and_named_where_the_task_is_partial(tmp_path, caplog):
+    partial = declared("deu ell tha", partial=True)
+    with caplog.at_level(logging.INFO, "metasearch.data.readers.tatoeba"):
+        data = tatoeba.read(fill(tmp_path), partial)
+    assert data.groups == ("deu", "ell")
+    assert [record.getMessage() for record in caplog.records] == [
+        "small: 2 of 3 languages are there; without files: tha"
+    ]
+    assert locate(partial, tmp_path / "small.yaml", tatoeba.files(partial), str(tmp_path)) == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("present", "absent", "says"),
+    [
+        (2, 1, "2 of 3 languages are there; without files: c0"),
+        (1, 2, "1 of 3 languages are there: p0"),
+        (9, 9, f"9 of 18 languages are there; without files: {' '.join(f'c{i}' for i in range(8))} ... (9)"),
+        (9, 103, f"9 of 112 languages are there: {' '.join(f'p{i}' for i in range(8))} ... (9)"),
+        (8, 104, f"8 of 112 languages are there: {' '.join(f'p{i}' for i in range(8))}"),
+    ],
+)
+def test_those_that_are_fewer_are_named_and_no_more_than_eight(tmp_path, caplog, present, absent, says):
+    codes = [f"p{i}" for i in range(present)]
+    fill(tmp_path, dict.fromkeys(codes, TWO["ell"]))
+    with caplog.at_level(logging.INFO, "metasearch.data.readers.tatoeba"):
+        tatoeba.read(tmp_path, declared(" ".join([*codes, *(f"c{i}" for i in range(absent))]), partial=True))
+    assert [record.getMessage() for record in caplog.records] == [f"small: {says}"]
+
+
+def test_a_language_without_files_is_an_error_where_the_task_is_not_partial(tmp_path):
+    whole = declared("deu ell tha")
+    assert "tatoeba.tha-eng.tha: no such file" in said(fill(tmp_path), whole)
+    with pytest.raises(DataError, match=r"missing tatoeba\.tha-eng\.tha, tatoeba\.tha-eng\.eng"):
+        locate(whole, tmp_path / "small.yaml", tatoeba.files(whole), str(tmp_path))
+
+
+def test_no_language_at_all_is_an_error_also_where_the_task_is_partial(tmp_path):
+    partial = declared(partial=True)
+    assert "none of the files of task 'small' is there, such as tatoeba.deu-eng.deu" in said(tmp_path, partial)
+    with pytest.raises(DataError, match="none of the files of task 'small' is there"):
+        locate(partial, tmp_path / "small.yaml", tatoeba.files(partial), str(tmp_path))
+
+
+@pytest.mark.parametrize(("gone", "other"), [("ell", "eng"), ("eng", "ell")])
+@pytest.mark.parametrize("partial", [True, False])
+def test_one_of_two_files_is_not_passed_over(tmp_path, gone, other, partial):
+    (fill(tmp_path) / f"tatoeba.ell-eng.{gone}").unlink()
+    found = said(tmp_path, declared(partial=partial))
+    assert found == f"{tmp_path}/tatoeba.ell-eng.{gone}: no such file; tatoeba.ell-eng.{other} needs it, line by line"
+
+
+def test_different_numbers_of_lines_are_named_with_both_files(tmp_path):
+    assert said(fill(tmp_path, {**TWO, "deu": (["Hallo."], ["Hello.", "It rains."])})) == (
+        f"{tmp_path}/tatoeba.deu-eng.deu: expected 2 lines, as many as in tatoeba.deu-eng.eng; got 1."
+        " Line by line they must be translations of each other"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("tatoeba.deu-eng.deu", b"Hallo.\n \n", "tatoeba.deu-eng.deu:2: expected a sentence, got nothing"),
+        ("tatoeba.deu-eng.eng", b"\nIt rains.\n", "tatoeba.deu-eng.eng:1: expected a sentence, got nothing"),
+        ("tatoeba.ell-eng.ell", b"caf\xe9\n", "tatoeba.ell-eng.ell:1: not UTF-8: byte 0xe9"),
+        ("tatoeba.ell-eng.eng", b"", "tatoeba.ell-eng.eng: the file is empty"),
+    ],
+)
+def test_a_damaged_file_is_named_with_its_line(tmp_path, name, content, says):
+    (fill(tmp_path) / name).write_bytes(content)
+    assert said(tmp_path) == f"{tmp_path}/{says}"
+
+
+def test_a_byte_order_mark_and_windows_line_ends_change_nothing(tmp_path):
+    plain = tatoeba.read(fill(tmp_path), declared()).fingerprint
+    for path in tmp_path.iterdir():
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert tatoeba.read(tmp_path, declared()).fingerprint == plain
+
+
+def test_the_declared_task_has_the_112_languages_of_laser_and_the_groups_of_the_papers():
+    """83 files belong to languages of LASER; which one the papers leave out to count 82 is not known."""
+    sizes = {name: len(codes) for name, codes in DECLARED.groups.items()}
+    assert sizes == {"14": 14, "36": 36, "82 (LASER's)": 83, "112": 112}
+    assert DECLARED.groups["112"] == DECLARED.languages == sorted(DECLARED.languages)
+    assert DECLARED.partial
+
+
+def test_the_groups_do_not_contain_each_other():
+    g14, g36, g82 = (set(DECLARED.groups[name]) for name in ("14", "36", "82 (LASER's)"))
+    assert g14 - g36 == {"pol"}
+    assert g36 - g82 == {"jav"}
+
+
+def test_the_published_files_have_a_thousand_sentences_in_most_languages(real_data):
+    data = load_benchmark("tatoeba", data=str(real_data)).data
+    counts = {language: len(pairs) for language, pairs in data.by_language.items()}
+    assert set(DECLARED.groups["36"]) | set(DECLARED.groups["14"]) == set(counts)
+    assert {code for code, n in counts.items() if n < 1000} == {"jav", "kat", "kaz", "mal", "swh", "tam", "tel", "tha"}
+    assert max(counts.values()) == 1000
+    for pairs in data.by_language.values():
+        assert len({pair.target for pair in pairs}) == len({pair.source for pair in pairs}) == len(pairs)

@@ -1,0 +1,169 @@
+"""What is taken from an encoder: the unit vector, the pooled one, and what its embedding block gives."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from helpers.backbones import CONFIGS, HIDDEN, LENGTHS, TEXTS, make
+from metasearch.compress.student import make_student
+from metasearch.encoders.encoder import Encoder
+
+OUTPUTS = ("sentence", "pooled", "embedding")
+
+
+@pytest.fixture(scope="module", params=sorted(CONFIGS))
+def encoder(request):
+    return make(request.param)
+
+
+@pytest.fixture(scope="module")
+def bert():
+    return make("bert")
+
+
+def outputs(encoder, output, texts=TEXTS):
+    with torch.no_grad():
+        return encoder.embedder(encoder.features(texts, "text"), output)
+
+
+def test_the_unit_vector_is_the_pooled_one_over_its_length(encoder):
+    pooled = outputs(encoder, "pooled")
+    norms = pooled.square().sum(1, keepdim=True).sqrt()
+    assert (norms - 1).abs().min() > 0.1
+    torch.testing.assert_close(outputs(encoder, "sentence"), pooled * (1 / norms), rtol=0, atol=1e-6)
+
+
+def test_the_pooled_vector_is_the_mean_over_the_tokens_of_the_last_layer(encoder):
+    for text, found in zip(TEXTS, outputs(encoder, "pooled"), strict=True):
+        with torch.no_grad():
+            states = encoder.model[0].auto_model(**encoder.features([text], "text")).last_hidden_state[0]
+        torch.testing.assert_close(found, sum(states) / len(states), rtol=1e-4, atol=1e-5)
+
+
+def test_the_pooled_vector_is_behind_every_module_but_the_one_that_normalises():
+    encoder = make("bert", dense=True)
+    dense = encoder.model[2].linear
+    mean = outputs(make("bert"), "pooled")
+    torch.testing.assert_close(outputs(encoder, "pooled"), torch.tanh(mean @ dense.weight.T + dense.bias).detach())
+    assert [encoder.dimension(output) for output in (*OUTPUTS, "tokens")] == [5, 5, HIDDEN, HIDDEN]
+
+
+def test_tokens_are_what_the_first_layer_is_given_at_every_token_text_after_text(encoder):
+    features = encoder.features(TEXTS, "text")
+    with torch.no_grad():
+        given = encoder.model[0].auto_model(**features, output_hidden_states=True).hidden_states[0]
+    rows = [given[i, place] for i, row in enumerate(features["attention_mask"]) for place in row.nonzero()[:, 0]]
+    found = outputs(encoder, "tokens")
+    assert torch.equal(found, torch.stack(rows))
+    assert len(found) == features["attention_mask"].sum() < features["attention_mask"].numel()
+
+
+def test_the_embedding_is_the_mean_of_a_texts_tokens_and_padding_is_no_token(encoder):
+    tokens = outputs(encoder, "tokens").split(encoder.lengths(TEXTS, "text").tolist())
+    expected = torch.stack([sum(rows) / len(rows) for rows in tokens])
+    torch.testing.assert_close(outputs(encoder, "embedding"), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_tables_narrower_than_the_layers_are_widened_as_electra_does_it():
+    encoder = make("electra-narrow")
+    backbone = encoder.model[0].auto_model
+    assert backbone.embeddings.word_embeddings.embedding_dim == 8 < HIDDEN == encoder.dimension("embedding")
+    ids = encoder.features(TEXTS[:1], "text")["input_ids"]
+    with torch.no_grad():
+        narrow = backbone.embeddings(ids)[0]
+    expected = narrow @ backbone.embeddings_project.weight.T + backbone.embeddings_project.bias
+    torch.testing.assert_close(outputs(encoder, "tokens", TEXTS[:1]), expected.detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_the_embedding_block_of_bert_is_words_places_and_kinds_behind_one_layer_norm(bert):
+    block = bert.model[0].auto_model.embeddings
+    ids = bert.features(TEXTS[:1], "text")["input_ids"][0]
+    with torch.no_grad():
+        summed = (
+            block.word_embeddings.weight[ids]
+            + block.position_embeddings.weight[: len(ids)]
+            + block.token_type_embeddings.weight[0]
+        )
+        centred = summed - summed.mean(1, keepdim=True)
+        deviation = (centred.square().mean(1, keepdim=True) + block.LayerNorm.eps).sqrt()
+        expected = centred / deviation * block.LayerNorm.weight + block.LayerNorm.bias
+    torch.testing.assert_close(outputs(bert, "tokens", TEXTS[:1]), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("output", ["embedding", "tokens"])
+def test_no_layer_takes_part_in_the_output_of_the_embedding_block(encoder, output):
+    for parameter in encoder.embedder.parameters():
+        parameter.grad = None
+    encoder.embedder(encoder.features(TEXTS, "text"), output).square().sum().backward()
+    reached = {name for name, p in encoder.embedder.named_parameters() if p.grad is not None and p.grad.any()}
+    assert any("word_embeddings" in name for name in reached)
+    assert not [name for name in reached if ".embeddings" not in name]
+
+
+def test_the_embedding_of_a_student_is_that_of_its_narrow_word_table(bert):
+    student = make_student(bert, bottleneck=4, recurrent=2)
+    assert student.dimension("embedding") == student.dimension("tokens") == HIDDEN
+    wide = Encoder(copy.deepcopy(bert.model), "wide", LENGTHS)
+    words = wide.model[0].auto_model.embeddings.word_embeddings
+    with torch.no_grad():
+        words.weight.copy_(student.model[0].auto_model.get_input_embeddings()(torch.arange(words.num_embeddings)))
+    for output in ("embedding", "tokens"):
+        torch.testing.assert_close(outputs(student, output), outputs(wide, output), rtol=1e-4, atol=1e-5)
+        assert not torch.allclose(outputs(student, output), outputs(bert, output), atol=1e-2)
+
+
+def test_lengths_count_the_tokens_that_are_encoded(encoder):
+    found = encoder.lengths([*TEXTS, TEXTS[0]], "text")
+    mask = encoder.features([*TEXTS, TEXTS[0]], "text")["attention_mask"]
+    assert found.dtype == np.int64
+    assert found.tolist() == mask.sum(1).tolist()
+    assert found[1] == 2  # of an empty text: the special tokens at both ends
+    assert max(found) == LENGTHS.text  # a text of more tokens is cut
+    assert encoder.lengths([], "text").tolist() == []
+
+
+def test_any_number_of_texts_is_counted_and_each_as_it_is_alone(bert):
+    texts = [f"the {'key ' * (i % 9)}{i}" for i in range(4500)]
+    found = bert.lengths(texts, "text")
+    fresh = Encoder(bert.model, "fresh", LENGTHS)
+    assert len(found) == len(texts)
+    for i in (0, 1, 4094, 4095, 4096, 4097, 4499):
+        assert found[i] == fresh.lengths([texts[i]], "text")[0]
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_every_output_of_a_text_is_encoded_in_any_order_and_batch(bert, output):
+    asked = [*TEXTS, *TEXTS[::-1]]
+    found = bert.encode(asked, "text", output)
+    assert found.dtype == np.float32
+    assert found.shape == (len(asked), bert.dimension(output))
+    assert np.array_equal(found[: len(TEXTS)], found[: len(TEXTS) - 1 : -1])
+    np.testing.assert_allclose(found[: len(TEXTS)], outputs(bert, output).numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(bert.encode(asked, "text", output, batch_size=2), found, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_no_texts_have_an_array_of_no_rows_and_the_right_width(bert, output):
+    assert bert.encode([], "text", output).shape == (0, bert.dimension(output))
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_encoding_leaves_dropout_as_it_was_and_runs_without_it(bert, output):
+    calm = bert.encode(TEXTS, "text", output)
+    bert.embedder.train()
+    try:
+        assert np.array_equal(bert.encode(TEXTS, "text", output), calm)
+        assert bert.embedder.training
+        assert all(module.training for module in bert.embedder.modules() if isinstance(module, nn.Dropout))
+    finally:
+        bert.embedder.eval()
+
+
+def test_a_model_that_normalises_already_gives_the_same_outputs(bert):
+    again = Encoder(copy.deepcopy(bert.model), "again", LENGTHS)
+    assert len(again.model) == len(bert.model)
+    for output in (*OUTPUTS, "tokens"):
+        assert torch.equal(outputs(again, output), outputs(bert, output))

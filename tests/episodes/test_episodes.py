@@ -1,0 +1,210 @@
+"""What an episode of a retrieval task is made of (MAML-Align paper, section 4.2, Table 4 and appendix C.3)."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from math import ceil
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.corpus import LANGUAGES, episodes_of, retrieval, variant
+from metasearch.data.records import Candidate
+from metasearch.episodes.triplets import TripletSampler
+from metasearch.errors import DataError
+from metasearch.spec.recipe import Episodes, Loss
+from metasearch.spec.seeding import stream
+
+GREEK = "el_el -> el_ar -> el_{ar,el,hi}"
+HINDI = "hi_hi -> hi_de -> hi_{ar,de,hi}"
+THREE = range(3)
+
+
+def draw(data, text, count, n_neg=3, seed=0):
+    """Draw one set of `count` triplets."""
+    sampler = TripletSampler(data, Episodes(n_neg=n_neg), Loss())
+    sampler.check(variant(text), count, "meta-train")
+    return sampler.draw(variant(text), count, stream(seed, "set"), like=None).examples
+
+
+def test_an_episode_is_the_same_drawn_alone_or_in_any_order():
+    first = episodes_of(retrieval(), GREEK, HINDI)
+    in_order = [first.episode(i) for i in range(6)]
+    backwards = [first.episode(i) for i in reversed(range(6))]
+    alone = [episodes_of(retrieval(), GREEK, HINDI).episode(i) for i in range(6)]
+    assert in_order == backwards[::-1] == alone
+
+
+def test_an_episode_is_the_same_in_another_process_with_another_hash_seed():
+    code = (
+        "from helpers.corpus import episodes_of, retrieval;"
+        f"s = episodes_of(retrieval(), {GREEK!r}, {HINDI!r}, seed=7); print([s.episode(i) for i in range(4)])"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "5", "PYTHONPATH": str(Path(__file__).parents[1])}
+    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    here = episodes_of(retrieval(), GREEK, HINDI, seed=7)
+    assert found.stdout.strip() == str([here.episode(i) for i in range(4)])
+
+
+@pytest.mark.parametrize(("seed", "phase", "index"), [(1, "meta-train", 0), (0, "meta-valid", 0), (0, "meta-train", 1)])
+def test_an_episode_is_another_one_for_another_seed_phase_or_index(seed, phase, index):
+    assert episodes_of(retrieval(), GREEK, seed=seed, phase=phase).episode(index) != episodes_of(
+        retrieval(), GREEK
+    ).episode(0)
+
+
+def test_arrangements_take_turns():
+    sampler = episodes_of(retrieval(), GREEK, HINDI)
+    drawn = [str(sampler.episode(i).arrangement) for i in range(7)]
+    assert drawn == [GREEK, HINDI, GREEK, HINDI, GREEK, HINDI, GREEK]
+
+
+def test_the_meta_batch_of_a_step_is_the_next_so_many_episodes():
+    sampler = episodes_of(retrieval(), GREEK, HINDI)
+    assert sampler.batch(step=3, size=4) == [sampler.episode(i) for i in (12, 13, 14, 15)]
+
+
+@pytest.mark.parametrize("arrangement", ["el_el -> ar_ar", "el_el -> el_ar", "el_ar -> el_{ar,el}", GREEK, HINDI])
+def test_each_set_is_in_the_languages_of_its_variant(arrangement):
+    episode = episodes_of(retrieval(), arrangement).episode(0)
+    assert " -> ".join(str(found.variant) for found in episode.sets) == arrangement
+    for found in episode.sets:
+        assert {t.question.language for t in found.examples} == {found.variant.query}
+        assert {t.positive.language for t in found.examples} == set(found.variant.candidates)
+        assert {t.negative.language for t in found.examples} <= set(found.variant.candidates)
+
+
+@pytest.mark.parametrize(("k", "q", "n_neg"), [(8, 4, 3), (1, 1, 1), (5, 7, 2), (3, 8, 5)])
+def test_the_first_set_has_k_examples_and_each_further_one_q(k, q, n_neg):
+    episode = episodes_of(retrieval(), GREEK, k=k, q=q, n_neg=n_neg).episode(0)
+    assert [len(found.examples) for found in episode.sets] == [k, q, q]
+
+
+def test_y_is_the_query_of_the_first_transfer_and_the_support_of_the_second():
+    episode = episodes_of(retrieval(), GREEK).episode(0)
+    (x, y), (same_y, z) = episode.transfers()
+    assert y is same_y is episode.sets[1]
+    assert (x, z) == (episode.sets[0], episode.sets[2])
+
+
+def test_eight_triplets_of_three_negatives_come_from_three_questions():
+    triplets = draw(retrieval(), "el_ar", count=8, n_neg=3)
+    assert sorted(Counter(t.question.id for t in triplets).values()) == [2, 3, 3]  # 8 = 3 + 3 + 2
+    assert len({(t.question, t.positive, t.negative) for t in triplets}) == 8
+
+
+@pytest.mark.parametrize(("questions", "languages"), [(4, "ar,el"), (5, "ar,el"), (4, "ar,el,hi"), (5, "ar,el,hi")])
+def test_each_question_is_paired_with_its_own_answer_in_every_candidate_language(questions, languages):
+    """In the authors' code 2 of 8, 2 of 10, 4 of 12 and 3 of 15 of these pairs are right."""
+    codes = languages.split(",")
+    triplets = draw(retrieval(), f"el_{{{languages}}}", count=questions * len(codes), n_neg=1)
+    right = [t for t in triplets if t.question.id in t.positive.answers]
+    assert len(right) == questions * len(codes)
+    asked = {t.question.id for t in triplets}
+    assert len(asked) == questions
+    assert Counter((t.question.id, t.positive.language) for t in triplets) == Counter(
+        {(question, code): 1 for question in asked for code in codes}
+    )
+
+
+def test_questions_that_share_an_answer_are_not_each_others_negatives():
+    data = retrieval(4, ("el",), answer_of=[0, 0, 1, 2])
+    negatives = {"q0": set(), "q1": set(), "q2": set(), "q3": set()}
+    for seed in range(60):
+        for t in draw(data, "el_el", count=4, n_neg=1, seed=seed):
+            negatives[t.question.id].add(t.negative.text)
+    zero, one, two = (f"el sentence {i}" for i in range(3))
+    assert negatives == {"q0": {one, two}, "q1": {one, two}, "q2": {zero, two}, "q3": {zero, one}}
+
+
+def test_sentences_that_answer_nothing_are_no_negatives():
+    data = retrieval(3, ("el",), fillers=50)
+    drawn = {t.negative.text for seed in range(30) for t in draw(data, "el_el", 3, n_neg=1, seed=seed)}
+    assert drawn == {f"el sentence {i}" for i in range(3)}
+
+
+@pytest.mark.parametrize("text", ["el_{ar,el}", "el_{ar,el,hi}"])
+def test_negatives_are_spread_evenly_over_the_candidate_languages(text):
+    drawn = Counter(t.negative.language for seed in range(100) for t in draw(retrieval(), text, 12, seed=seed))
+    codes = variant(text).candidates
+    assert drawn.keys() == set(codes)
+    assert all(drawn[code] == pytest.approx(1200 / len(codes), rel=0.15) for code in codes)
+
+
+def test_a_question_with_two_answer_sentences_gets_either_as_its_positive():
+    data = retrieval(5, ("el",))
+    second = Candidate("el-s0b", "el", "el sentence 0, said otherwise", "a0", ("q0",))
+    data = replace(data, candidates=(*data.candidates, second))
+    triplets = [t for seed in range(40) for t in draw(data, "el_el", 5, n_neg=1, seed=seed) if t.question.id == "q0"]
+    assert {t.positive.id for t in triplets} == {"el-s0", "el-s0b"}
+    assert not {t.negative.id for t in triplets} & {"el-s0", "el-s0b"}
+
+
+def test_too_few_negatives_beside_several_answers_is_a_data_error():
+    """Three sentences, of which two answer q0: one is left for its two negatives."""
+    data = retrieval(2, ("el",), fillers=0)
+    second = Candidate("el-s0b", "el", "el sentence 0, said otherwise", "a0", ("q0",))
+    data = replace(data, candidates=(*data.candidates, second))
+    with pytest.raises(DataError, match=r"n_neg"):
+        episodes_of(data, "el_el -> el_el", k=4, q=4, n_neg=2).episode(0)
+
+
+@pytest.mark.parametrize(
+    ("arrangement", "sizes", "phase", "says"),
+    [
+        ("el_el -> el_ar", {"k": 40}, "meta-train", r"meta-train, episodes\.k=40: .* need 14 questions .* are 12"),
+        ("el_el -> el_ar", {"q": 40}, "meta-valid", r"meta-valid, episodes\.q=40: .* need 14 questions .* are 12"),
+        ("sw_sw -> el_ar", {}, "meta-train", r"meta-train, episodes\.k=8: .* of sw_sw .* there are 0"),
+        ("el_el -> el_{ar,sw}", {}, "meta-valid", r"meta-valid, episodes\.q=4: .* answers in ar, sw; there are 0"),
+        (
+            "el_el -> el_ar",
+            {"n_neg": 12},
+            "meta-train",
+            r"meta-train, .* 12 negatives in el .* are 11.*episodes\.n_neg",
+        ),
+    ],
+)
+def test_data_that_is_too_small_is_named_with_its_phase_and_key(arrangement, sizes, phase, says):
+    with pytest.raises(DataError, match=says):
+        episodes_of(retrieval(), arrangement, phase=phase, **sizes)
+
+
+def test_the_most_that_the_data_has_can_be_drawn():
+    episode = episodes_of(retrieval(), "el_el -> el_ar", k=12 * 11, q=12 * 11, n_neg=11).episode(0)
+    for found in episode.sets:  # every question with each of the 11 answers to the others
+        assert len({(t.question.id, t.negative.id) for t in found.examples}) == 12 * 11
+
+
+@st.composite
+def drawn_sets(draw_from):
+    """Make a corpus in which questions may share answers, and draw a set from it."""
+    answer_of = draw_from(st.lists(st.integers(0, 7), min_size=6, max_size=12))
+    n_neg = draw_from(st.integers(1, max(1, len(set(answer_of)) - 1)))
+    candidates = draw_from(st.lists(st.sampled_from(LANGUAGES), min_size=1, max_size=3, unique=True))
+    count = draw_from(st.integers(1, len(answer_of) * n_neg * len(candidates)))
+    data = retrieval(len(answer_of), LANGUAGES, answer_of)
+    return candidates, n_neg, count, data, draw_from(st.integers(0, 99))
+
+
+@settings(max_examples=60, deadline=None)
+@given(drawn_sets())
+def test_every_set_of_every_corpus_keeps_its_promises(drawn):
+    candidates, n_neg, count, data, seed = drawn
+    if len(data.candidates) == 3 * len(LANGUAGES):  # one sentence answers everything: there is no negative
+        with pytest.raises(DataError):
+            draw(data, f"el_{{{','.join(candidates)}}}", count, n_neg, seed)
+        return
+    triplets = draw(data, f"el_{{{','.join(candidates)}}}", count, n_neg, seed)
+    assert len(triplets) == count
+    assert all(t.question.id in t.positive.answers for t in triplets)
+    assert not any(t.question.id in t.negative.answers for t in triplets)
+    assert len({(t.question, t.positive, t.negative) for t in triplets}) == count
+    assert len({t.question for t in triplets}) <= ceil(count / (n_neg * len(candidates)))
+    shares = Counter(t.positive.language for t in triplets)
+    assert max(shares[code] for code in candidates) - min(shares[code] for code in candidates) <= 1
+    questions = Counter(t.question for t in triplets).values()
+    assert max(questions) - min(questions) <= len(candidates)

@@ -1,0 +1,77 @@
+"""What an episode of a similarity task is made of (MAML-Align paper, section 4.2)."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.corpus import episodes_of, similarity
+from metasearch.errors import ConfigError, DataError
+
+ENGLISH = "en_en -> ar_en -> en_{ar,en,es}"
+
+
+def shares(found):
+    """Count a set's pairs by their language pair."""
+    return Counter(pair.pair for pair in found.examples)
+
+
+def test_a_set_in_several_languages_takes_them_in_turn():
+    x, y, z = episodes_of(similarity(), ENGLISH, k=8, q=7).episode(0).sets
+    assert shares(x) == {"en-en": 8}
+    assert shares(y) == {"ar-en": 7}
+    assert shares(z) == {"ar-en": 3, "en-en": 2, "es-en": 2}  # 7 = 3 + 2 + 2, in the order written
+    assert [pair.pair for pair in z.examples][:4] == ["ar-en", "en-en", "es-en", "ar-en"]
+
+
+def test_a_set_smaller_than_its_languages_takes_the_first_ones():
+    z = episodes_of(similarity(), ENGLISH, q=2).episode(0).sets[2]
+    assert shares(z) == {"ar-en": 1, "en-en": 1}
+
+
+@pytest.mark.parametrize("written", ["ar_en -> ar_en", "en_ar -> en_ar"])
+def test_the_order_of_two_languages_does_not_matter(written):
+    episode = episodes_of(similarity(rows=4), written, k=4, q=4).episode(0)
+    for found in episode.sets:
+        assert {pair.group for pair in found.examples} == {f"row {i}" for i in range(4)}
+        assert {pair.languages for pair in found.examples} == {("ar", "en"), ("en", "ar")}
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=st.integers(2, 12), seed=st.integers(0, 99), data=st.data())
+def test_no_pair_is_drawn_twice_in_a_set(rows, seed, data):
+    size = data.draw(st.integers(1, rows))
+    for found in episodes_of(similarity(rows), ENGLISH, seed=seed, k=size, q=size).episode(0).sets:
+        assert len(set(found.examples)) == len(found.examples) == size
+
+
+def test_an_episode_is_a_function_of_seed_phase_and_index():
+    first = episodes_of(similarity(), ENGLISH, seed=3)
+    again = episodes_of(similarity(), ENGLISH, seed=3)
+    assert [first.episode(i) for i in (2, 0, 1)] == [again.episode(i) for i in (2, 0, 1)]
+    others = [
+        episodes_of(similarity(), ENGLISH, seed=4),
+        episodes_of(similarity(), ENGLISH, seed=3, phase="meta-valid"),
+    ]
+    assert first.episode(0) not in [first.episode(1), *(other.episode(0) for other in others)]
+
+
+@pytest.mark.parametrize(
+    ("arrangement", "sizes", "says"),
+    [
+        ("en_en -> ar_en", {"k": 11}, r"meta-train, episodes\.k=11: .* need 11 pairs en-en; there are 10"),
+        ("en_en -> ar_en", {"q": 11}, r"meta-train, episodes\.q=11: .* need 11 pairs ar-en; there are 10"),
+        ("en_en -> tr_en", {}, r"meta-train, episodes\.q=4: .* need 4 pairs tr-en; there are 0"),
+        ("en_en -> en_{ar,es,tr}", {}, r"meta-train, episodes\.q=4: .* need 1 pairs en-tr; there are 0"),
+    ],
+)
+def test_data_that_is_too_small_is_named_with_its_phase_and_key(arrangement, sizes, says):
+    with pytest.raises(DataError, match=says):
+        episodes_of(similarity(), arrangement, **sizes)
+
+
+@pytest.mark.parametrize(("key", "value"), [("queries", "similar"), ("negatives", "hard"), ("negatives", "easy")])
+def test_settings_that_mean_nothing_for_pairs_are_refused(key, value):
+    with pytest.raises(ConfigError, match=rf"episodes\.{key}: '{value}' works for retrieval tasks only"):
+        episodes_of(similarity(), ENGLISH, **{key: value})

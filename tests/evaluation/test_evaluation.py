@@ -1,0 +1,183 @@
+"""Scores of an encoder in every pool and language (LAReQA, section 4; MAML-Align paper, section 5)."""
+
+from dataclasses import replace
+from math import acos
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.corpus import LANGUAGES, FakeEncoder, at_angle, retrieval, similarity
+from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
+from metasearch.errors import DataError, NonFiniteError
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation.retrieval import POOLS
+from metasearch.spec.measure import Measure
+
+MAP, MAP1, MAP20 = Measure("map"), Measure("map", 1), Measure("map", 20)
+PEARSON, SPEARMAN = Measure("pearson"), Measure("spearman")
+
+
+def scoring(data, rows):
+    """Make an encoder by which a question's score with candidate j is `rows[language, id][j]`."""
+    one_hot = {c.text: np.eye(len(data.candidates))[j] for j, c in enumerate(data.candidates)}
+    return FakeEncoder({q.text: rows[q.language, q.id] for q in data.questions} | one_hot)
+
+
+def random_scoring(data, seed=0):
+    rng = np.random.default_rng(seed)
+    return scoring(data, {(q.language, q.id): rng.random(len(data.candidates)) for q in data.questions})
+
+
+# Candidates: ar-s0 ar-s1 el-s0 el-s1.
+TWO = retrieval(2, ("ar", "el"), fillers=0)
+ROWS = {
+    ("ar", "q0"): [0.9, 0.8, 0.2, 0.1],  # its answers rank 1, 3; within ar 1, within el 1
+    ("ar", "q1"): [0.9, 0.8, 0.2, 0.1],  # its answers rank 2, 4; within ar 2, within el 2
+    ("el", "q0"): [0.1, 0.4, 0.3, 0.2],  # its answers rank 2, 4; within ar 2, within el 1
+    ("el", "q1"): [0.1, 0.4, 0.2, 0.3],  # its answers rank 1, 2; within ar 1, within el 1
+}
+
+
+def cells(evaluation):
+    return {(s.pool, s.language, s.candidates): s.value for s in evaluation.scores}
+
+
+def test_in_the_multilingual_pool_all_translations_of_the_answer_are_relevant():
+    found = evaluate(scoring(TWO, ROWS), TWO, [MAP])
+    assert cells(found) == {
+        ("multilingual", "ar", "all"): pytest.approx(((1 / 1 + 2 / 3) / 2 + (1 / 2 + 2 / 4) / 2) / 2),
+        ("multilingual", "el", "all"): pytest.approx(((1 / 2 + 2 / 4) / 2 + (1 / 1 + 2 / 2) / 2) / 2),
+    }
+    assert found.kept.columns["map", "multilingual", "el", "all"] == pytest.approx([(1 / 2 + 2 / 4) / 2, 1.0])
+
+
+def test_in_a_pool_of_one_language_one_answer_is_relevant():
+    assert cells(evaluate(scoring(TWO, ROWS), TWO, [MAP], ("monolingual", "bilingual"))) == {
+        ("monolingual", "ar", "ar"): (1 / 1 + 1 / 2) / 2,
+        ("bilingual", "ar", "el"): (1 / 1 + 1 / 2) / 2,
+        ("bilingual", "el", "ar"): (1 / 2 + 1 / 1) / 2,
+        ("monolingual", "el", "el"): (1 / 1 + 1 / 1) / 2,
+    }
+
+
+def test_a_measure_looks_only_as_deep_as_its_name_says():
+    found = evaluate(scoring(TWO, ROWS), TWO, [MAP, MAP1, MAP20])
+    assert found.kept.columns["map@1", "multilingual", "ar", "all"].tolist() == [1.0, 0.0]
+    assert [s.measure for s in found.scores if s.language == "ar"] == ["map", "map@1", "map@20"]
+    assert found.mean("map@20") == found.mean("map")  # four candidates are fewer than 20
+
+
+def test_seven_languages_make_a_matrix_of_seven_by_seven_with_a_monolingual_diagonal():
+    data = retrieval(3)
+    found = evaluate(random_scoring(data), data, [MAP], POOLS)
+    assert {(s.language, s.candidates) for s in found.scores if s.pool != "multilingual"} == {
+        (asked, pool) for asked in LANGUAGES for pool in LANGUAGES
+    }
+    assert {(s.language, s.candidates) for s in found.scores if s.pool == "monolingual"} == {
+        (code, code) for code in LANGUAGES
+    }
+    assert len(found.scores) == 7 * 7 + 7
+    assert {s.count for s in found.scores} == {3}
+
+
+def test_the_mean_over_languages_is_unweighted():
+    asked = tuple(q for q in TWO.questions if (q.language, q.id) != ("el", "q0"))  # two in ar, one in el
+    data = replace(TWO, questions=asked)
+    found = evaluate(scoring(data, ROWS), data, [MAP])
+    ar, el = ((1 / 1 + 2 / 3) / 2 + (1 / 2 + 2 / 4) / 2) / 2, 1.0
+    assert found.mean("map") == pytest.approx((ar + el) / 2)
+    assert [s.count for s in found.scores] == [2, 1]
+
+
+def test_each_text_is_encoded_once_for_all_pools_and_measures():
+    data = retrieval(4)
+    encoder = random_scoring(data)
+    evaluate(encoder, data, [MAP, MAP20], POOLS)
+    texts = {("question", q.text) for q in data.questions} | {("candidate", c.text) for c in data.candidates}
+    assert encoder.times_encoded == dict.fromkeys(texts, 1)
+
+
+def test_a_question_that_nothing_answers_is_found_before_anything_is_encoded():
+    data = replace(TWO, candidates=tuple(c for c in TWO.candidates if "q1" not in c.answers))
+    encoder = scoring(data, {key: row[:2] for key, row in ROWS.items()})
+    with pytest.raises(DataError, match="question 'q1'"):
+        evaluate(encoder, data, [MAP])
+    assert not encoder.times_encoded
+
+
+@pytest.mark.parametrize("pool", ["multilingual", "bilingual"])
+def test_a_question_without_a_relevant_candidate_is_named(pool):
+    kept = [c for c in TWO.candidates if c.id != "ar-s1" and (c.id != "el-s1" or pool == "bilingual")]
+    data = replace(TWO, candidates=tuple(kept))
+    rows = {key: row[: len(kept)] for key, row in ROWS.items()}
+    asked = "ar" if pool == "multilingual" else "el"
+    with pytest.raises(DataError, match=rf"question 'q1' \({asked}\) has no relevant candidate in the pool"):
+        evaluate(scoring(data, rows), data, [MAP], (pool,))
+
+
+@pytest.mark.parametrize(("data", "what"), [(RetrievalData((), ()), "questions"), (SimilarityData(()), "pairs")])
+def test_nothing_to_evaluate_on_is_a_data_error(data, what):
+    with pytest.raises(DataError, match=f"there are no {what} to evaluate on"):
+        evaluate(FakeEncoder({}), data, [MAP])
+
+
+def test_vectors_that_are_not_finite_are_an_error():
+    rows = ROWS | {("el", "q1"): [0.1, np.nan, 0.2, 0.3]}
+    with pytest.raises(NonFiniteError):
+        evaluate(scoring(TWO, rows), TWO, [MAP])
+
+
+def test_rankings_break_ties_by_the_order_of_the_data():
+    data = RetrievalData(
+        (Question("q", "el", "?", "a"),),
+        tuple(Candidate(f"c{i}", "el", f"text {i}", "a", ("q",) if i == 2 else ()) for i in range(4)),
+    )
+    vectors = {"?": [1.0]} | {f"text {i}": [0.5] for i in range(4)}
+    assert evaluate(FakeEncoder(vectors), data, [MAP]).mean("map") == pytest.approx(1 / 3)
+
+
+def pairs(name, cosines, gold):
+    """Make pairs of one language pair, and the vectors that give them these cosines."""
+    first, second = name.split("-")
+    made = [
+        ScoredPair(name, (first, second), f"{name} left {i}", f"{name} right {i}", score, f"{i}")
+        for i, score in enumerate(gold)
+    ]
+    vectors = {pair.text1: at_angle(0) for pair in made}
+    return tuple(made), vectors | {pair.text2: at_angle(acos(c)) for pair, c in zip(made, cosines, strict=True)}
+
+
+ENGLISH, ENGLISH_VECTORS = pairs("en-en", [0.1, 0.2, 0.9], [0.0, 0.5, 1.0])
+ARABIC, ARABIC_VECTORS = pairs("ar-en", [0.9, 0.1], [0.2, 0.6])
+
+
+def test_similarity_is_correlated_within_each_language_pair():
+    data = SimilarityData((ENGLISH[0], *ARABIC, *ENGLISH[1:]))
+    found = evaluate(FakeEncoder(ENGLISH_VECTORS | ARABIC_VECTORS), data, [PEARSON, SPEARMAN])
+    # Cosines deviate by (-0.3, -0.2, 0.5) from 0.4, gold by (-0.5, 0, 0.5) from 0.5.
+    r = (0.3 * 0.5 + 0.5 * 0.5) / np.sqrt((0.09 + 0.04 + 0.25) * (0.25 + 0.25))
+    assert [(s.measure, s.pool, s.language, s.candidates, s.count) for s in found.scores] == [
+        ("pearson", "pairs", "en-en", "", 3),
+        ("spearman", "pairs", "en-en", "", 3),
+        ("pearson", "pairs", "ar-en", "", 2),
+        ("spearman", "pairs", "ar-en", "", 2),
+    ]
+    assert [s.value for s in found.scores] == pytest.approx([r, 1.0, -1.0, -1.0], abs=1e-6)
+    assert found.mean("pearson") == pytest.approx((r - 1) / 2, abs=1e-6)  # three pairs weigh as much as two
+
+
+@given(st.lists(st.integers(1, 314), min_size=20, max_size=20, unique=True))
+def test_correlations_stay_within_minus_one_and_one(angles):
+    data = similarity(10, ("en-en", "ar-en"))
+    texts = {pair.text1: at_angle(0) for pair in data.pairs}
+    texts |= {pair.text2: at_angle(angle / 100) for pair, angle in zip(data.pairs, angles, strict=True)}
+    found = evaluate(FakeEncoder(texts), data, [PEARSON, SPEARMAN])
+    assert all(-1 - 1e-12 <= s.value <= 1 + 1e-12 for s in found.scores)
+
+
+def test_constant_similarities_are_a_data_error():
+    vectors = dict.fromkeys(ENGLISH_VECTORS, at_angle(1))
+    with pytest.raises(DataError, match="constant"):
+        evaluate(FakeEncoder(vectors), SimilarityData(ENGLISH), [PEARSON])

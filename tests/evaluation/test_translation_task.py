@@ -1,0 +1,343 @@
+"""Tasks of which all is test: translation retrieval in both directions, its groups, and STS 2017."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sentence_transformers.sentence_transformer.evaluation import TranslationEvaluator
+
+from helpers.corpus import FakeEncoder, at_angle
+from helpers.declarations import TASK, line_of, problems
+from metasearch.cli import main
+from metasearch.data.benchmark import load_benchmark
+from metasearch.data.folds import split
+from metasearch.data.translation import Translation
+from metasearch.data.translations import TranslationData
+from metasearch.errors import ConfigError, DataError, NonFiniteError
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation.metrics import accuracy
+from metasearch.runs.markdown import by_direction, by_language
+from metasearch.spec.measure import Measure
+from metasearch.spec.task import Folds, Task
+
+ACCURACY = Measure("accuracy")
+SMALL = """\
+task: small
+description: for a test
+kind: translation
+source: {paper: none, url: https://example.org, licence: CC0}
+reader: tatoeba
+partial: true
+languages: [deu, ell, tha]
+groups: {both of them: [deu, ell], "2": [ell, tha], none there: [tha]}
+encoder: tiny
+folds: {method: none}
+measures: [accuracy]
+monitor: accuracy
+"""
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+# The metric.
+
+
+def test_a_hit_is_a_query_whose_nearest_candidate_is_its_own():
+    queries = np.array([at_angle(a) for a in (0.0, 1.0, 2.0)])
+    candidates = np.array([at_angle(a) for a in (0.1, 1.6, 1.9)])
+    # Distances in angle: 0 → 0.1, 1.6, 1.9; 1 → 0.9, 0.6, 0.9; 2 → 1.9, 0.4, 0.1.
+    assert accuracy.hits(queries, candidates).tolist() == [True, True, True]
+    # The other way: 0.1 → 0.1, 0.9, 1.9; 1.6 → 1.6, 0.6, 0.4; 1.9 → 1.9, 0.9, 0.1.
+    assert accuracy.hits(candidates, queries).tolist() == [True, False, True]
+    assert accuracy.accuracy(candidates, queries) == pytest.approx(2 / 3)
+
+
+def test_length_counts_for_nothing():
+    queries = np.array([[1.0, 0.0], [0.0, 1.0]])
+    assert accuracy.hits(queries, np.array([[1.0, 0.1], [5.0, 4.0]])).tolist() == [True, True]
+    assert accuracy.hits(100 * queries, np.array([[0.01, 0.001], [5.0, 4.0]])).tolist() == [True, True]
+
+
+def test_of_equal_candidates_the_first_is_taken():
+    candidates = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
+    assert accuracy.nearest_neighbours(np.array([[1.0, 0.0]] * 3), candidates).tolist() == [1, 1, 1]
+    # An encoder that gives all texts one vector is right once.
+    for size in (2, 7, 65, 129):
+        same = np.tile(np.random.default_rng(size).standard_normal(33), (size, 1)).astype(np.float32)
+        assert accuracy.accuracy(same, same) == pytest.approx(1 / size)
+
+
+def test_a_vector_of_zeros_is_like_nothing_and_is_no_error():
+    assert accuracy.nearest_neighbours(np.eye(2), np.array([[0.0, 0.0], [0.5, 0.5]])).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("cells", [1, 30, 31, 200])
+def test_blocks_of_rows_change_nothing(monkeypatch, cells):
+    rng = np.random.default_rng(0)
+    queries, candidates = rng.standard_normal((2, 30, 5))
+    whole = np.argmax(queries @ (candidates / np.linalg.norm(candidates, axis=1, keepdims=True)).T, axis=1)
+    monkeypatch.setattr(accuracy, "_CELLS", cells)
+    assert accuracy.nearest_neighbours(queries, candidates).tolist() == whole.tolist()
+
+
+@settings(deadline=None)
+@given(st.integers(1, 40), st.integers(2, 8), st.integers(0, 1000))
+def test_it_is_the_accuracy_of_sentence_transformers_in_both_directions(size, dimension, seed):
+    rng = np.random.default_rng(seed)
+    first = rng.standard_normal((size, dimension))
+    second = first + rng.standard_normal((size, dimension)) * 0.7
+    texts = {f"a{i}": row for i, row in enumerate(first)} | {f"b{i}": row for i, row in enumerate(second)}
+    theirs = TranslationEvaluator([f"a{i}" for i in range(size)], [f"b{i}" for i in range(size)], write_csv=False)
+    theirs.embed_inputs = lambda model, sentences: [torch.tensor(texts[text]) for text in sentences]
+    theirs.store_metrics_in_model_card_data = lambda *args: None
+    found = theirs(None)
+    assert accuracy.accuracy(first, second) == pytest.approx(found["src2trg_accuracy"])
+    assert accuracy.accuracy(second, first) == pytest.approx(found["trg2src_accuracy"])
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_vector_that_is_not_finite_is_an_error(side):
+    sides = [np.eye(3), np.eye(3)]
+    sides[side][1, 1] = np.nan
+    with pytest.raises(NonFiniteError, match="not finite"):
+        accuracy.accuracy(*sides)
+
+
+@pytest.mark.parametrize(("n", "m", "says"), [(2, 3, "got 2 and 3"), (0, 0, "nothing to search among")])
+def test_sides_that_do_not_match_are_an_error(n, m, says):
+    with pytest.raises(DataError, match=says):
+        accuracy.accuracy(np.ones((n, 2)), np.ones((m, 2)))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("acuracy", "unknown translation measure 'acuracy'. Did you mean 'accuracy'?"),
+        ("accuracy@1", "measure 'accuracy@1': only rankings have a cut-off; write 'accuracy'"),
+        ("map", "unknown translation measure 'map'. Known: accuracy."),
+    ],
+)
+def test_a_wrong_measure_is_answered_with_the_right_one(text, says):
+    assert str(Measure.parse("accuracy", "translation")) == "accuracy"
+    with pytest.raises(ConfigError) as caught:
+        Measure.parse(text, "translation")
+    assert says in str(caught.value)
+
+
+# The evaluation.
+
+ANGLES = {
+    # English texts stand at 0, 1, 2; German ones find all of them; Greek ones as in the first test.
+    **{"e0": 0.0, "e1": 1.0, "e2": 2.0},
+    **{"d0": 0.0, "d1": 1.0, "d2": 2.0},
+    **{"g0": 0.1, "g1": 1.6, "g2": 1.9},
+}
+DATA = TranslationData(
+    tuple(
+        Translation(f"e{i}", f"{letter}{i}", ("eng", code))
+        for letter, code in (("d", "deu"), ("g", "ell"))
+        for i in range(3)
+    ),
+    {"both": ("deu", "ell"), "some": ("ell", "tha", "tur"), "none": ("tha",)},
+)
+
+
+def encoder():
+    return FakeEncoder({text: at_angle(angle) for text, angle in ANGLES.items()})
+
+
+def test_each_language_is_searched_in_both_directions_among_its_own():
+    found = evaluate(encoder(), DATA, [ACCURACY])
+    assert [(s.pool, s.language, s.candidates, s.value, s.count) for s in found.scores] == [
+        ("both", "deu", "", 1.0, 3),
+        ("xx-en", "deu", "eng", 1.0, 3),
+        ("en-xx", "deu", "deu", 1.0, 3),
+        ("both", "ell", "", pytest.approx((2 / 3 + 3 / 3) / 2), 3),
+        ("xx-en", "ell", "eng", pytest.approx(2 / 3), 3),
+        ("en-xx", "ell", "ell", 1.0, 3),
+    ]
+    assert found.kept.columns["accuracy", "xx-en", "ell", "eng"].tolist() == [1, 0, 1]
+    assert found.kept.columns["accuracy", "both", "ell", ""].tolist() == [1, 0.5, 1]
+
+
+def test_the_mean_is_that_of_both_directions_and_languages():
+    found = evaluate(encoder(), DATA, [ACCURACY])
+    assert found.mean("accuracy") == pytest.approx((1 + 5 / 6) / 2)
+    assert found.mean("accuracy", "xx-en") == pytest.approx((1 + 2 / 3) / 2)
+
+
+def test_a_group_is_the_mean_of_its_languages_that_are_there_and_says_how_many_are():
+    rows = [row for row in evaluate(encoder(), DATA, [ACCURACY]).rows() if "found" in row]
+    assert [(r["language"], r["pool"], r["value"], r["found"], r["listed"], r["count"]) for r in rows] == [
+        ("group both", "both", pytest.approx((1 + 5 / 6) / 2), 2, 2, 6),
+        ("group both", "xx-en", pytest.approx((1 + 2 / 3) / 2), 2, 2, 6),
+        ("group both", "en-xx", 1.0, 2, 2, 6),
+        ("group some", "both", pytest.approx(5 / 6), 1, 3, 3),
+        ("group some", "xx-en", pytest.approx(2 / 3), 1, 3, 3),
+        ("group some", "en-xx", 1.0, 1, 3, 3),
+    ]
+
+
+def test_a_text_that_several_languages_share_is_encoded_once():
+    asked = encoder()
+    evaluate(asked, DATA, [ACCURACY])
+    assert asked.times_encoded == {("text", text): 1 for text in ANGLES}
+
+
+def test_nothing_to_evaluate_on_and_vectors_that_are_not_finite_are_errors():
+    with pytest.raises(DataError, match="there are no translations to evaluate on"):
+        evaluate(encoder(), DATA.select([]), [ACCURACY])
+    broken = FakeEncoder({**encoder().vectors, "g1": [np.nan, 0.0]})
+    with pytest.raises(NonFiniteError, match=r"^language ell: .*not finite"):
+        evaluate(broken, DATA, [ACCURACY])
+
+
+def test_tables_set_directions_side_by_side_and_groups_below():
+    rows = [{**row, "learner": "small", "split": "test"} for row in evaluate(encoder(), DATA, [ACCURACY]).rows()]
+    assert by_direction(rows, "test").split("\n") == [
+        "| accuracy of small (test) | xx → en | en → xx |   mean |",
+        "| ------------------------ | ------: | ------: | -----: |",
+        "| deu                      |  100.00 |  100.00 | 100.00 |",
+        "| ell                      |   66.67 |  100.00 |  83.33 |",
+        "| mean                     |   83.33 |  100.00 |  91.67 |",
+        "",
+        "| mean over the group | languages | xx → en | en → xx |  mean |",
+        "| ------------------- | --------: | ------: | ------: | ----: |",
+        "| both                |    2 of 2 |   83.33 |  100.00 | 91.67 |",
+        "| some                |    1 of 3 |   66.67 |  100.00 | 83.33 |",
+    ]
+    assert by_direction(rows, "dev") == ""
+    assert by_language(rows, "test").split("\n")[2] == "| small           | 100.00 | 83.33 | 91.67 |"
+
+
+# Tasks of which all is test.
+
+
+def test_without_folds_all_is_test_and_there_is_one_fold():
+    found = split(DATA, Folds(method="none"), 0)
+    assert (found.train.groups, found.dev.groups, found.test) == ((), (), DATA)
+    with pytest.raises(ConfigError, match=r"^fold 1 is out of range; all of the task is test, fold 0$"):
+        split(DATA, Folds(method="none"), 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("{method: none}", "{method: kfold}", "folds: a translation task is all test; write folds: {method: none}"),
+        ("kind: translation", "kind: retrieval", "partial: only a translation task has partial"),
+        ("[ell, tha]", "[ell, tah]", "groups.2: tah is not a language of the task"),
+        ("[ell, tha]", "[ell, ell]", "groups.2: a language stands twice"),
+        ("[ell, tha]", "[]", "groups.2: list should have at least 1 item"),
+        (
+            "monitor: accuracy\n",
+            "monitor: accuracy\narrangements: {mono -> mono: [deu_deu -> ell_ell]}\n",
+            "arrangements: with folds: {method: none} all is test and nothing is trained on",
+        ),
+    ],
+)
+def test_a_declaration_that_contradicts_itself_is_refused_with_its_line(write, old, new, problem):
+    path = write(SMALL.replace(old, new))
+    (found,) = problems(path, Task)
+    assert problem in found
+    assert found.startswith(f"{path}:")
+
+
+def test_groups_need_a_translation_task(write):
+    text = TASK.replace("encoder: tiny", "groups: {two: [no, de]}\nencoder: tiny")
+    path = write(text, "fjord")
+    assert problems(path, Task) == [f"{line_of(path, 'groups')}: groups: only a translation task has groups"]
+
+
+def test_a_task_with_folds_must_declare_its_arrangements(write):
+    path = write(TASK[: TASK.index("arrangements")], "fjord")
+    assert problems(path, Task) == [f"{path}: arrangements: this key is missing"]
+
+
+@pytest.fixture
+def small(write, tmp_path):
+    """Return the flags of a small task whose files lie in a folder."""
+    write(SMALL)
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for code, lines in (("deu", ["Haus", "Baum", "Katze"]), ("ell", ["σπίτι", "δέντρο"])):
+        (folder / f"tatoeba.{code}-eng.{code}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (folder / f"tatoeba.{code}-eng.eng").write_text("\n".join(["house", "tree", "cat"][: len(lines)]) + "\n")
+    return ["--include", str(tmp_path), "--data", str(folder)]
+
+
+def test_evaluate_prints_languages_and_groups_and_writes_the_same_rows(small, tmp_path):
+    out = tmp_path / "scores.jsonl"
+    result = metasearch("evaluate", "--task", "small", *small, "-o", out)
+    shown = [[cell.strip() for cell in line.split("|")[1:-1]] for line in result.stdout.splitlines() if "|" in line]
+    assert [line[0] for line in shown] == [
+        "accuracy of tiny (test)",
+        *("-" * 23, "deu", "ell", "mean"),
+        *("mean over the group", "-" * 19, "both of them", "2"),
+    ]
+    assert [line[1] for line in shown[-2:]] == ["2 of 2", "1 of 2"]
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert json.loads(metasearch("evaluate", "--task", "small", *small, "--json").stdout)["results"] == rows
+    of = {(row["language"], row["pool"]): 100 * row["value"] for row in rows}
+    for line in shown[2:5]:
+        expected = [of[line[0], pool] for pool in ("xx-en", "en-xx", "both")]
+        assert [float(cell) for cell in line[1:]] == pytest.approx(expected, abs=0.005)
+    assert "small: 2 of 3 languages are there; without files: tha" in result.stderr
+
+
+def test_validate_scores_a_task_that_cannot_be_trained_on(small):
+    lines = metasearch("validate", "small", *small).stdout.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["ok  declaration", "ok  data", "ok  folds", "ok  scores"]
+    assert lines[2] == "ok  folds: none; all of it is test, 5 translations, in 2 languages"
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["train", "--mode", "trans", "--task", "small"], "task 'small' is for evaluation only: all of it is test"),
+        (["evaluate", "--task", "small", "--split", "dev"], "task 'small' has no dev part: all of it is test"),
+        (["evaluate", "--task", "small", "--split", "train"], "task 'small' has no train part"),
+        (["evaluate", "--task", "small", "--pool", "bilingual"], "--pool is for retrieval; task 'small' searches each"),
+        (["evaluate", "--task", "small", "--fold", "1"], "fold 1 is out of range; all of the task is test, fold 0"),
+    ],
+)
+def test_what_such_a_task_does_not_have_is_refused_with_code_2(small, args, says):
+    result = metasearch(*args, *small, code=2)
+    assert says in result.stderr
+    assert result.stdout == ""
+
+
+def test_showing_an_episode_of_such_a_task_says_why_there_is_none(small):
+    result = metasearch("show", "small", "--mode", "trans", *small, code=2)
+    assert "is for evaluation only" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("reader", "kind", "says"),
+    [
+        ("csv", "translation", "reader: 'csv' reads no translations; use 'tatoeba'"),
+        ("tatoeba", "retrieval", "kind: 'retrieval', but reader 'tatoeba' gives translation data"),
+    ],
+)
+def test_a_reader_and_a_kind_that_do_not_belong_together_are_refused(small, write, reader, kind, says):
+    text = SMALL.replace("reader: tatoeba", f"reader: {reader}").replace("translation", kind)
+    if kind == "retrieval":
+        text = text.replace("accuracy", "map").replace("partial: true\n", "").replace(", tha]", "]")
+        text = "\n".join(line for line in text.splitlines() if not line.startswith("groups"))
+    write(text)
+    assert says in metasearch("evaluate", "--task", "small", *small, code=2).stderr
+
+
+def test_sts_2017_has_all_250_pairs_of_each_track_as_test(real_data):
+    found = load_benchmark("sts17", data=str(real_data))
+    counts = {pair: sum(one.pair == pair for one in found.split.test.pairs) for pair in found.task.pairs}
+    assert counts == dict.fromkeys(("ar-ar", "es-es", "en-en", "ar-en", "tr-en", "es-en"), 250)
+    assert (found.task.measures, found.task.monitor) == (["spearman", "pearson"], "spearman")
+    assert found.split.train.pairs == found.split.dev.pairs == ()

@@ -1,0 +1,150 @@
+"""One contract of two engines: every learner has the same outer gradient on both, on every family of encoders.
+
+In float64 to 1e-10, of all parameters together and of each; in float32 to 1e-5, of all together. In float64 with two
+inner steps it is every learner on every family. What else there is to choose, one inner step on a meta-batch of two and
+five in float32, goes round: each learner has one family of it, and each family a learner.
+"""
+
+from itertools import product
+
+import pytest
+import torch
+
+from helpers.engines import AWKWARD, FAMILIES, QUERY, SUPPORT, Case, encoder_of, error, errors, on_both, outer
+from metasearch.fast import Fast
+from metasearch.spec import registry
+
+EXACT = {torch.float64: 1e-10, torch.float32: 1e-5}
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
+THREE = (SUPPORT, QUERY, QUERY)
+STEPPING = [
+    Case("maml"),
+    Case("meta-sgd"),
+    Case("maml-align", sizes=THREE),
+    Case("maml-align", sizes=THREE, options=(("shared", False),)),
+]
+REPTILE = Case("reptile")
+PLAIN = [
+    Case("fine-tune"),
+    Case("fine-tune", "scored", (SUPPORT,)),
+    Case("distill", "translations", (4,), (("output", "pooled"), ("contrast", "soft"))),
+    Case("distill", "translations", (4,), (("output", "sentence"), ("target", "own"))),
+    Case("distill", "translations", (4,), (("output", "embedding"),)),
+    Case("distill", "translations", (4,), (("output", "tokens"), ("target", "own"))),
+    Case("ema", "translations", (4,), (("output", "pooled"),)),
+    Case("ema", "translations", (4,), (("output", "sentence"),)),
+    Case("entailment", "entailments", (4,), (("output", "pooled"),)),
+    Case("entailment", "entailments", (4,), (("output", "sentence"),)),
+]
+
+STEPS = [(2, torch.float64), (1, torch.float64), (5, torch.float32)]
+ON_EVERY_FAMILY = pytest.mark.parametrize("family", FAMILIES)
+ON_EVERY_DEVICE = pytest.mark.parametrize("device", DEVICES)
+
+
+def round_about(cases, ways):
+    """Return the first way for each case on each family, and each other way for a case on one family, in turn."""
+    places = [(case, family, ways[0]) for case in cases for family in FAMILIES]
+    for shift, way in enumerate(ways[1:], 1):
+        turns = max(len(cases), len(FAMILIES))
+        places += [(cases[i % len(cases)], FAMILIES[(i + shift) % len(FAMILIES)], way) for i in range(turns)]
+    return [pytest.param(*place, id=f"{place[0]}-{place[1]}-{place[2]}") for place in places]
+
+
+STEPPED, SECOND = [*STEPPING, REPTILE], STEPPING[:3]  # second order of a teacher of its own: `test_maml_align_oracle`
+
+
+@pytest.mark.parametrize("cases", [STEPPED, SECOND, PLAIN], ids=["first order", "second order", "no inner steps"])
+def test_every_case_and_every_family_has_its_turn_of_every_way(cases):
+    for kind in STEPS, list(EXACT):
+        found = [place.values for place in round_about(cases, kind)]
+        assert {(case, family) for case, family, way in found if way == kind[0]} == set(product(cases, FAMILIES))
+        for other in kind[1:]:
+            assert {case for case, _, way in found if way == other} == set(cases)
+            assert {family for _, family, way in found if way == other} == set(FAMILIES)
+
+
+def assert_same(fast, plain, dtype):
+    """Assert that losses, terms and gradients agree, and that the same parameters have one."""
+    exact = EXACT[dtype]
+    assert fast.loss.item() == pytest.approx(plain.loss.item(), rel=exact)
+    assert fast.terms == pytest.approx(plain.terms, rel=exact, abs=exact)
+    assert not fast.loss.requires_grad
+    assert error(fast, plain) < exact
+    if dtype == torch.float64:
+        assert max(errors(fast, plain).values()) < exact
+
+
+@ON_EVERY_DEVICE
+@pytest.mark.parametrize(("case", "family", "way"), round_about(STEPPED, STEPS))
+def test_first_order(case, family, way, device):
+    steps, dtype = way
+    learner = case.learn(encoder_of(family, dtype, device=device), inner_steps=steps)
+    plain, fast = on_both(learner, case.episodes(2 if steps == 1 else 1))
+    assert_same(fast, plain, dtype)
+
+
+@ON_EVERY_DEVICE
+@pytest.mark.parametrize(("case", "family", "way"), round_about(SECOND, STEPS))
+def test_second_order_by_graph_and_by_recompute(case, family, way, device):
+    steps, dtype = way
+    learner = case.learn(encoder_of(family, dtype, device=device), inner_steps=steps, first_order=False)
+    episodes = case.episodes(1)
+    plain, graph = on_both(learner, episodes, second_order="graph")
+    assert_same(graph, plain, dtype)
+    if dtype == torch.float64:  # five by recomputing are below, in float64
+        assert_same(outer(learner.use(Fast(learner.encoder, "recompute")), episodes), plain, dtype)
+
+
+@pytest.mark.parametrize("family", ["mpnet", "student"])
+def test_five_steps_by_recompute(family):
+    learner = STEPPING[0].learn(encoder_of(family), inner_steps=5, first_order=False)
+    plain, fast = on_both(learner, STEPPING[0].episodes(1), second_order="recompute")
+    assert_same(fast, plain, torch.float64)
+
+
+@pytest.mark.parametrize("case", STEPPING, ids=str)
+def test_on_several_workers(case):
+    """Four episodes on two threads, in second order."""
+    learner = case.learn(encoder_of("bert"), inner_steps=1, first_order=False)
+    plain, fast = on_both(learner, case.episodes(4), workers=2)
+    assert_same(fast, plain, torch.float64)
+
+
+@ON_EVERY_DEVICE
+@pytest.mark.parametrize(("case", "family", "dtype"), round_about(PLAIN, list(EXACT)))
+def test_without_inner_steps(case, family, dtype, device):
+    learner = case.learn(encoder_of(family, dtype, device=device))
+    plain, fast = on_both(learner, case.episodes())
+    assert_same(fast, plain, dtype)
+
+
+@ON_EVERY_FAMILY
+def test_another_number_of_steps_or_another_order_is_another_gradient(family):
+    """So the contract tells them apart."""
+    case = STEPPING[0]
+
+    def gradient(steps, first_order):
+        learner = case.learn(encoder_of(family), inner_steps=steps, first_order=first_order)
+        return outer(learner.use(Fast(learner.encoder)), case.episodes(1))
+
+    first = gradient(1, True)
+    assert error(gradient(3, True), first) > 1e-2
+    assert error(gradient(1, False), first) > 1e-2
+
+
+def test_every_learner_is_here():
+    assert {case.learner for case in (*STEPPING, REPTILE, *PLAIN)} == set(registry.names("learners"))
+
+
+@pytest.mark.parametrize("case", [STEPPING[0], STEPPING[2]], ids=str)
+def test_every_awkward_text_is_in_an_episode_and_some_stand_there_twice(case):
+    (episode,) = case.episodes(1)
+    sides = [(t.question.text, t.positive.text, t.negative.text) for found in episode.sets for t in found.examples]
+    texts = [text for side in sides for text in side]
+    assert set(AWKWARD) < set(texts)
+    assert len(set(texts)) < len(texts)
+    lengths = encoder_of("bert").lengths(texts, "candidate")
+    assert max(lengths) == encoder_of("bert").limit("candidate")
+    assert min(lengths) < 10

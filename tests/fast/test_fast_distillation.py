@@ -1,0 +1,114 @@
+"""Distillation on the fast engine: it trains what the reference trains, and resumes to the same bits."""
+
+import pytest
+import torch
+
+from metasearch.data.translation import Translation
+from metasearch.encoders.builtin import tiny
+from metasearch.episodes.batches import Batches
+from metasearch.fast import Fast
+from metasearch.jobs.distill.kept_vectors import TargetStore
+from metasearch.learners.distill import Distill
+from metasearch.learners.ema import EMA
+from metasearch.runs.listener import Silent
+from metasearch.spec.recipe import Loss, MaxLength, Outer, Pace
+from metasearch.spec.seeding import stream
+from metasearch.training.checkpoint import CheckpointStore
+from metasearch.training.schedule import Phase, Schedule
+from metasearch.training.trainer import Trainer
+
+STEPS = 6
+ENGLISH = ["the", "key", "is", "under", "mat", "where", "does", "a", "cat", "sleep", "old", "house"]
+GERMAN = ["der", "Schlüssel", "liegt", "unter", "Matte", "wo", "schläft", "eine", "Katze", "alt", "Haus"]
+
+
+def sentence(words, number):
+    return " ".join(stream(0, "sentence", words[0], number).choice(words, 8 + number % 20))
+
+
+PAIRS = [Translation(sentence(ENGLISH, i), sentence(GERMAN, i), ("en", "de")) for i in range(48)]
+ADAMW = Outer(lr=1e-3, eps=1e-6, clip=1.0, warmup=0.2, decay="linear")
+OUTER = {
+    "adamw": ADAMW,
+    "adamw with weight decay": ADAMW.model_copy(update={"weight_decay": 0.01, "exempt_bias_and_norm": True}),
+    "lars": Outer(optimizer="lars", lr=2.0, weight_decay=1e-6, exempt_bias_and_norm=True),
+}
+OPTIONS = {"distill": {"contrast": "soft"}, "ema": {"tau": 0.9}}
+CASES = [("distill", "adamw"), ("distill", "adamw with weight decay"), ("ema", "adamw"), ("ema", "lars")]
+
+
+class Stopped(Exception):
+    """Stands for a process that dies."""
+
+
+class Stop(Silent):
+    def __init__(self, at):
+        self.at = at
+
+    def on_step(self, step, total, phase, terms):
+        if step == self.at:
+            raise Stopped
+
+
+def trainer(folder, name, outer, workers=2, dropout=False, stop=None, store=None):
+    """Return a trainer on the fast engine with so many workers; on the reference with none."""
+    student = tiny.build(MaxLength(text=32), seed=0)
+    if name == "distill":
+        texts = [text for pair in PAIRS for text in (pair.source, pair.target)]
+        targets = TargetStore(folder / "targets").targets(
+            tiny.build(MaxLength(text=32), seed=1), texts, "text", "pooled"
+        )
+        learner = Distill(student, Loss(), Distill.Options(**OPTIONS[name]), targets)
+    else:
+        learner = EMA(student, Loss(), EMA.Options(**OPTIONS[name]))
+    if workers:
+        learner.use(Fast(student, workers=workers))
+    batches = Batches(PAIRS, student.lengths([pair.source for pair in PAIRS], "text"), 16, seed=0)
+    schedule = Schedule((Phase("train", batches, STEPS),), total=STEPS, batch=1)
+    made = Trainer(
+        learner,
+        schedule,
+        OUTER[outer],
+        Pace(eval_every=2, patience=0),
+        dev=lambda: float(made.step),
+        listener=Stop(stop),
+        store=store,
+        dropout=dropout,
+    )
+    return made
+
+
+@pytest.mark.parametrize(("name", "outer"), CASES)
+def test_the_weights_after_some_steps_are_those_of_the_reference(tmp_path, name, outer):
+    fast, plain = trainer(tmp_path, name, outer), trainer(tmp_path, name, outer, workers=0)
+    begin = {key: weight.detach().clone() for key, weight in plain.parameters.items()}
+    fast.fit()
+    plain.fit()
+    for key, weight in plain.parameters.items():
+        # Keys' biases have no gradient but rounding, which AdamW makes steps of.
+        if not key.endswith("key.bias"):
+            torch.testing.assert_close(fast.parameters[key], weight, rtol=1e-5, atol=1e-5, msg=key)
+    assert fast.learner.fast.workers == 2
+    assert max((begin[key] - weight).abs().max() for key, weight in plain.parameters.items()) > 1e-3
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+@pytest.mark.parametrize(("name", "outer"), CASES)
+def test_a_run_that_died_resumes_to_the_bits_of_one_that_did_not(tmp_path, name, outer, dropout):
+    given = {"outer": outer, "dropout": dropout}
+    store = CheckpointStore(tmp_path)
+    whole, dying = (
+        trainer(tmp_path, name, **given),
+        trainer(tmp_path, name, **given, stop=5, store=store),
+    )
+    whole.fit()
+    with pytest.raises(Stopped):
+        dying.fit()
+    kept = store.load()
+    assert kept.state["step"] == 4
+    assert any(key.endswith("word_embeddings.weight/rows") for key in kept.optimizer) == (outer != "lars")
+    resumed = trainer(tmp_path, name, **given, store=store)
+    assert resumed.fit(resume=True).steps == STEPS
+    for found, expected in ((resumed.parameters, whole.parameters), (resumed.learner.state(), whole.learner.state())):
+        assert found.keys() == expected.keys()
+        assert [key for key, value in expected.items() if not torch.equal(found[key], value)] == []

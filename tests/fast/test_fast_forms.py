@@ -1,0 +1,250 @@
+"""Encoders that are built in some special way have the same gradients, and it is said where a faster form is out."""
+
+import copy
+import tempfile
+
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
+from tokenizers.processors import TemplateProcessing
+from torch import nn
+from transformers import AlbertConfig, AlbertModel
+
+from helpers.backbones import HIDDEN, LENGTHS
+from helpers.engines import AWKWARD, Case, encoder_of, error, errors, on_both, outer
+from metasearch.encoders.builtin import tiny
+from metasearch.encoders.encoder import Encoder
+from metasearch.fast import Fast
+
+EXACT = 1e-10
+MAML = Case("maml")
+
+
+@pytest.fixture
+def bert():
+    """Return a BERT of one layer in float64 that a test may change."""
+    return altered(encoder_of("bert"))
+
+
+@pytest.fixture
+def deep():
+    """Return a BERT of two layers in float64 that a test may change."""
+    return altered(encoder_of("bert", layers=2))
+
+
+def altered(encoder, modules=None):
+    """Return a copy of an encoder, with other modules behind its transformer where some are given."""
+    model = copy.deepcopy(encoder.model)
+    if modules is not None:
+        model = SentenceTransformer(modules=[model[0], *modules], device="cpu", prompts=model.prompts)
+    made = Encoder(model, encoder.name, encoder.max_length)
+    made.embedder.double()
+    return made
+
+
+def words_of(encoder):
+    return encoder.model[0].auto_model.get_input_embeddings()
+
+
+def assert_same(encoder, case=MAML, first_order=False, count=1):
+    """Assert that both engines have the same gradient, of two inner steps; return the learner and the fast gradient."""
+    learner = case.learn(encoder, inner_steps=2, first_order=first_order)
+    plain, found = on_both(learner, case.episodes(count))
+    assert found.loss.item() == pytest.approx(plain.loss.item(), rel=EXACT)
+    assert error(found, plain) < EXACT
+    assert max(errors(found, plain).values()) < EXACT
+    return learner, found
+
+
+def sparse(found):
+    return {name.rpartition(".embeddings.")[2] for name, g in found.given.items() if g is not None and g.is_sparse}
+
+
+@pytest.mark.parametrize("family", ["xlm-roberta", "bert", "distilbert", "student", "tiny"])
+def test_families_that_can_be_packed_and_sliced_say_nothing(family):
+    assert Fast(encoder_of(family)).notes == ()
+
+
+def test_mpnet_is_sliced_but_not_packed():
+    learner, found = assert_same(encoder_of("mpnet"))
+    (note,) = learner.fast.notes
+    assert "mpnet" in note
+    assert "padded" in note
+    assert sparse(found) == {"word_embeddings.weight"}
+
+
+@pytest.mark.parametrize("first_order", [True, False])
+def test_a_frozen_word_table_has_no_gradient(bert, first_order):
+    words_of(bert).requires_grad_(False)
+    learner, found = assert_same(bert, first_order=first_order)
+    assert learner.fast.notes == ()
+    assert not sparse(found)
+    assert not [name for name in found.given if "word_embeddings" in name]
+
+
+def test_a_frozen_embedding_block_and_a_frozen_layer(deep):
+    deep.model[0].auto_model.embeddings.requires_grad_(False)
+    deep.model[0].auto_model.encoder.layer[0].requires_grad_(False)
+    assert_same(deep)
+
+
+def test_a_frozen_layer_above_a_trained_word_table(deep):
+    deep.model[0].auto_model.encoder.layer[1].requires_grad_(False)
+    _, found = assert_same(deep)
+    assert sparse(found) == {"word_embeddings.weight"}
+
+
+def test_a_word_table_that_is_tied_to_a_used_weight_stays_whole(bert):
+    words = words_of(bert)
+    dense = Dense(HIDDEN, words.num_embeddings, bias=False)
+    tied = altered(bert, [bert.model[1], dense])
+    tied.model[2].linear.weight = words_of(tied).weight
+    learner, found = assert_same(tied)
+    (note,) = learner.fast.notes
+    assert "tied to model.2.linear.weight" in note
+    assert "all its rows" in note
+    assert not sparse(found)
+    # Words that stand in no text have a gradient through the other use.
+    rows = next(g for name, g in found.given.items() if "word_embeddings" in name).norm(dim=1)
+    assert (rows > 0).sum() > 1000
+
+
+def test_a_padding_token_of_a_high_number_leaves_the_table_whole(bert):
+    words_of(bert).padding_idx = 1500
+    learner, found = assert_same(bert)
+    (note,) = learner.fast.notes
+    assert "1500" in note
+    assert not sparse(found)
+
+
+@pytest.mark.parametrize("padding", [1, 7, 278])
+def test_a_padding_token_keeps_its_number_in_the_slice_and_gets_no_gradient(bert, padding):
+    words_of(bert).padding_idx = padding
+    learner, found = assert_same(bert)
+    assert learner.fast.notes == ()
+    table = found.dense["model.0.model.embeddings.word_embeddings.weight"]
+    assert not table[padding].any()
+    assert table[0].any() == (padding != 0)
+
+
+def test_a_table_without_a_padding_token(bert):
+    words_of(bert).padding_idx = None
+    _, found = assert_same(bert)
+    assert found.dense["model.0.model.embeddings.word_embeddings.weight"][0].any()
+
+
+def test_a_backbone_of_an_unknown_kind_is_padded_and_its_table_whole():
+    config = AlbertConfig(
+        vocab_size=6000, embedding_size=8, hidden_size=HIDDEN, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=24, max_position_embeddings=40,
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder:
+        torch.manual_seed(0)
+        AlbertModel(config).save_pretrained(folder)
+        tiny.build().model.tokenizer.save_pretrained(folder)
+        transformer = Transformer(folder, max_seq_length=25)
+    model = SentenceTransformer(modules=[transformer, Pooling(HIDDEN)], device="cpu")
+    for weight in model.parameters():
+        nn.init.normal_(weight, std=0.3)
+    encoder = Encoder(model, "albert", LENGTHS)
+    encoder.embedder.double()
+    learner, found = assert_same(encoder)
+    first, second = learner.fast.notes
+    assert "'albert'" in first
+    assert "padded" in first
+    assert "'albert'" in second
+    assert "all its rows" in second
+    assert not sparse(found)
+
+
+class Decay(nn.Module):
+    """Weighs tokens by their place, with a learned base: a module that needs texts side by side."""
+
+    def __init__(self):
+        super().__init__()
+        self.base = nn.Parameter(torch.tensor([0.9]))
+
+    def forward(self, features):
+        tokens = features["token_embeddings"]
+        weights = self.base ** torch.arange(tokens.shape[1], device=tokens.device)
+        return {**features, "token_embeddings": tokens * weights[:, None]}
+
+
+def test_a_module_that_is_not_known_gets_padded_texts(bert):
+    decaying = altered(bert, [Decay(), Pooling(HIDDEN)])
+    learner, found = assert_same(decaying)
+    (note,) = learner.fast.notes
+    assert "Decay" in note
+    assert found.dense["model.1.base"].any()
+
+
+@pytest.mark.parametrize("mode", ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"])
+def test_every_way_of_pooling_is_packed(bert, mode):
+    pooled = altered(bert, [Pooling(HIDDEN, pooling_mode=mode)])
+    learner, _ = assert_same(pooled)
+    assert learner.fast.notes == ()
+
+
+def test_a_dense_layer_behind_the_pooling_is_packed(bert):
+    learner, found = assert_same(altered(bert, [bert.model[1], Dense(HIDDEN, 5)]))
+    assert learner.fast.notes == ()
+    assert found.dense["model.2.linear.weight"].shape == (5, HIDDEN)
+
+
+@pytest.mark.parametrize("kind", ["roberta", "electra", "electra-narrow"])
+def test_other_families_of_the_compressed_students_are_packed_too(kind):
+    learner, found = assert_same(encoder_of(kind))
+    assert learner.fast.notes == ()
+    assert sparse(found) == {"word_embeddings.weight"}
+
+
+@pytest.mark.parametrize("first_order", [True, False])
+def test_a_meta_batch_of_one_and_one_example_a_set(bert, first_order):
+    assert_same(bert, Case("maml", sizes=(1, 1)), first_order)
+    assert_same(bert, Case("maml-align", sizes=(1, 1, 1)), first_order)
+
+
+def test_a_text_may_have_no_token_at_all(bert):
+    """An empty one, where the tokenizer adds none of its own; its vector is zero, which has no second derivative."""
+    bert.model.prompts = {}
+    bert.model.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single="$A", special_tokens=[])
+    assert min(bert.lengths(AWKWARD, "candidate")) == 0
+    assert_same(bert, first_order=True)
+
+
+@pytest.mark.parametrize("learner", ["maml", "reptile"])
+def test_episodes_of_three_sets_of_scored_pairs(bert, learner):
+    assert_same(bert, Case(learner, "scored", (3, 2, 2)))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"student_inner_steps": 0},
+        {"student_inner_steps": 3},
+        {"kd_reduction": "mean", "task_reduction": "sum"},
+        {"kd_reduction": "per-task", "detach_teacher": True},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("first_order", [True, False])
+def test_variants_of_maml_align(options, first_order):
+    assert_same(
+        encoder_of("bert"), Case("maml-align", sizes=(3, 2, 2), options=tuple(options.items())), first_order, count=2
+    )
+
+
+@pytest.mark.parametrize("case", [Case("fine-tune"), Case("entailment", "entailments", (4,))], ids=str)
+def test_gradients_are_added_to_those_that_are_there(bert, case):
+    """As autograd does; two meta-batches of other words, one after the other."""
+    one, other = case.episodes()
+    learner = case.learn(bert)
+    plain, fast = [], []
+    for kept in (plain, fast):
+        outer(learner, [one])
+        learner.outer_gradient([other])
+        kept += [p.grad.to_dense() for _, p in learner.named_parameters() if p.grad is not None]
+        learner.use(Fast(bert))
+    for mine, wanted in zip(fast, plain, strict=True):
+        torch.testing.assert_close(mine, wanted, rtol=1e-9, atol=1e-12)

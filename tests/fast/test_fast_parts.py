@@ -1,0 +1,137 @@
+"""Texts that are encoded in parts on several threads: how they are cut, and that the gradient stays what it was."""
+
+import numpy as np
+import pytest
+import torch
+
+from metasearch.encoders.builtin import tiny
+from metasearch.fast import Fast, Parts
+from metasearch.fast.parts import cut
+from metasearch.spec.recipe import MaxLength
+from metasearch.spec.seeding import stream
+
+EXACT = 1e-10
+WORDS = ["the", "key", "is", "under", "mat", "where", "does", "a", "cat", "sleep", "old", "house", "sea"]
+TEXTS = [" ".join(stream(0, "text", i).choice(WORDS, 4 + i % 37)) for i in range(90)]
+ORDERS = {"as they come": TEXTS, "longest first": sorted(TEXTS, key=len, reverse=True)}
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    """Return an encoder in float64."""
+    made = tiny.build(MaxLength(text=64))
+    made.embedder.double()
+    return made
+
+
+def trained(encoder):
+    return [weight for weight in encoder.embedder.parameters() if weight.requires_grad]
+
+
+def loss_of(outputs):
+    """Compare every text with every other, so that no part has a loss of its own."""
+    weight = torch.linspace(-1, 2, outputs.numel(), dtype=outputs.dtype).view_as(outputs)
+    return (outputs @ outputs.T).square().mean() + (weight * outputs).sum()
+
+
+def gradient(encoder, workers, texts=TEXTS, output="pooled", beside=()):
+    """Return the parts' batch and both gradients."""
+    parts = Parts(Fast(encoder, workers=workers), texts, output)
+    scale = sum((parameter.square().sum() for parameter in beside), torch.ones(()))
+    found = parts.gradient(parts.batch.weights(trained(encoder)), lambda outputs: loss_of(outputs) * scale, beside)
+    return parts.batch, *found
+
+
+def off(found, expected):
+    """Return the relative error of a whole gradient; a weight that has none must have none."""
+    assert [g is None for g in found] == [g is None for g in expected]
+    pairs = [(a, b) for a, b in zip(found, expected, strict=True) if b is not None]
+    return (sum((a - b).square().sum() for a, b in pairs) / sum(b.square().sum() for _, b in pairs)).sqrt().item()
+
+
+@pytest.mark.parametrize("output", ["pooled", "sentence", "embedding"])
+@pytest.mark.parametrize("texts", ORDERS.values(), ids=ORDERS)
+@pytest.mark.parametrize("workers", [2, 3])
+def test_the_gradient_in_parts_is_that_in_one(encoder, output, texts, workers):
+    batch, found, _ = gradient(encoder, workers, texts, output)
+    whole, expected, _ = gradient(encoder, 1, texts, output)
+    assert (len(batch.texts), len(whole.texts)) == (workers, 1)
+    assert batch.rows.equal(whole.rows)
+    assert off(found, expected) < EXACT
+
+
+def test_texts_that_are_worth_one_part_keep_their_order(encoder):
+    """Threads are there, tokens are few."""
+    few = ORDERS["longest first"][-20:]
+    batch, found, _ = gradient(encoder, 2, few)
+    assert len(batch.texts) == 1
+    assert off(found, gradient(encoder, 1, few)[1]) < EXACT
+
+
+def test_it_is_the_same_bits_every_time(encoder):
+    (_, first, _), (_, second, _) = (gradient(encoder, 3) for _ in range(2))
+    assert all(a is None if b is None else torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_what_a_loss_depends_on_beside_has_its_gradient(encoder):
+    """Of (1 + |w|²) L it is 2 w L."""
+    w = torch.nn.Parameter(torch.tensor([0.5, -1.0], dtype=torch.float64))
+    _, _, (found,) = gradient(encoder, 2, beside=[w])
+    outputs = torch.from_numpy(np.stack([output_of(encoder, text) for text in TEXTS]))
+    torch.testing.assert_close(found, 2 * w.detach() * loss_of(outputs), rtol=EXACT, atol=0)
+
+
+def output_of(encoder, text):
+    """Return the pooled vector of one text alone."""
+    with torch.no_grad():
+        return encoder.embedder(encoder.features([text], "text"), "pooled")[0].numpy()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_outputs_are_in_the_order_of_the_texts_without_gradient_and_dropout(encoder, workers):
+    encoder.embedder.train()
+    try:
+        parts = Parts(Fast(encoder, workers=workers), TEXTS, "pooled")
+        found = parts.outputs(parts.batch.weights(trained(encoder)))
+        assert encoder.embedder.training
+    finally:
+        encoder.embedder.eval()
+    assert not found.requires_grad
+    expected = np.stack([output_of(encoder, text) for text in TEXTS])
+    np.testing.assert_allclose(found.numpy(), expected, rtol=EXACT, atol=EXACT)
+
+
+def test_tokens_stay_in_one_part_as_their_order_is_that_of_the_texts(encoder):
+    batch, found, _ = gradient(encoder, 3, TEXTS[:9], "tokens")
+    assert len(batch.texts) == 1
+    assert off(found, gradient(encoder, 1, TEXTS[:9], "tokens")[1]) == 0
+
+
+def test_with_dropout_there_is_one_part_as_random_numbers_come_in_a_row(encoder):
+    encoder.embedder.train()
+    try:
+        assert len(Parts(Fast(encoder, workers=3), TEXTS, "pooled").batch.texts) == 1
+    finally:
+        encoder.embedder.eval()
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_parts_hold_every_text_once_and_about_as_many_tokens_each_with_equal_lengths_together(encoder, count):
+    lengths = encoder.lengths(TEXTS, "text")
+    parts = cut(encoder, TEXTS, count, worth=1)
+    assert sorted(i for part in parts for i in part) == list(range(len(TEXTS)))
+    row = np.concatenate([lengths[part] for part in parts])
+    assert (np.diff(row) >= 0).all()
+    assert all(abs(lengths[part].sum() - lengths.sum() / count) <= lengths.max() for part in parts)
+
+
+def test_few_tokens_are_not_worth_many_threads(encoder):
+    total = int(encoder.lengths(TEXTS, "text").sum())
+    counts = [len(cut(encoder, TEXTS, 4, worth)) for worth in (total // 4, total // 4 + 1, total // 2, total // 2 + 1)]
+    assert counts == [4, 3, 2, 1]
+
+
+def test_a_text_that_outweighs_a_part_leaves_no_empty_one(encoder):
+    texts = ["word " * 60, "a", "b"]
+    assert cut(encoder, texts, 3, worth=1) == [[1, 2], [0]]
+    assert cut(encoder, texts[:1], 3, worth=1) == [[0]]

@@ -1,0 +1,211 @@
+"""Tasks on threads: results in order, errors raised, the same bits with any number of threads."""
+
+from threading import Event, current_thread
+
+import pytest
+import torch
+
+from helpers.engines import Case, encoder_of, outer
+from metasearch.fast import Fast
+from metasearch.fast.workers import Workers
+
+SOON = 60
+"""Seconds after which a test that waits for another thread gives up."""
+
+
+class Stand:
+    """Stands in for a network; no two tasks may have the same one at the same time."""
+
+    def __init__(self):
+        self.busy = False
+        self.training = None
+
+    def train(self, mode):
+        self.training = mode
+
+
+def numbers(workers, tasks, most):
+    return list(workers.each(tasks, lambda network, task: 10 * task, most))
+
+
+@pytest.fixture
+def workers():
+    return Workers(Stand)
+
+
+@pytest.fixture
+def two_threads():
+    """Give operations two threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 9])
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
+def test_there_is_a_result_for_each_task(workers, most, count):
+    assert numbers(workers, range(count), most) == [10 * i for i in range(count)]
+
+
+def test_results_come_in_order_whichever_is_ready_first(workers):
+    """The first task ends when the second has ended."""
+    second, ended = Event(), []
+
+    def work(network, task):
+        if task == 0:
+            assert second.wait(SOON)
+        ended.append(task)
+        if task == 1:
+            second.set()
+        return task
+
+    assert list(workers.each([0, 1, 2], work, 2)) == [0, 1, 2]
+    assert ended.index(1) < ended.index(0)
+
+
+def test_tasks_run_at_the_same_time_on_networks_of_their_own(workers):
+    """Each of the first two waits until the other has begun."""
+    begun = [Event(), Event()]
+
+    def work(network, task):
+        assert not network.busy
+        network.busy = True
+        if task < 2:
+            begun[task].set()
+            assert begun[1 - task].wait(SOON)
+        network.busy = False
+        return network
+
+    found = list(workers.each(range(6), work, 2))
+    assert found[0] is not found[1]
+    assert len(set(found)) == 2
+
+
+def test_one_worker_is_the_callers_own_thread(workers):
+    seen = []
+    list(workers.each([1, 2], lambda network, task: seen.append((network, current_thread())), 1))
+    assert seen == [(seen[0][0], current_thread())] * 2
+
+
+@pytest.mark.parametrize("most", [2, 3])
+def test_no_task_begins_long_before_its_result_is_taken(workers, most):
+    """Of those given out, as many as there are threads and one more may wait."""
+    given = []
+
+    class Tasks(list):
+        def __iter__(self):
+            for task in super().__iter__():
+                given.append(task)
+                yield task
+
+    for taken, _ in enumerate(workers.each(Tasks(range(20)), lambda network, task: task, most)):
+        assert len(given) <= taken + most + 2
+    assert len(given) == 20
+
+
+@pytest.mark.parametrize("broken", [0, 1, 5])
+@pytest.mark.parametrize("most", [1, 2])
+def test_an_error_is_raised_in_its_turn_and_the_workers_go_on(workers, most, broken):
+    def work(network, task):
+        if task == broken:
+            raise ValueError(f"task {task}")
+        return task
+
+    results = workers.each(range(6), work, most)
+    assert [next(results) for _ in range(broken)] == list(range(broken))
+    with pytest.raises(ValueError, match=f"task {broken}"):
+        next(results)
+    assert numbers(workers, range(6), most) == [10 * i for i in range(6)]
+
+
+def test_nothing_runs_any_more_when_an_error_is_raised(workers):
+    """So that no network is in the hands of two."""
+    begun, running = Event(), []
+
+    def work(network, task):
+        if task == 0:
+            assert begun.wait(SOON)
+            raise ValueError
+        running.append(task)
+        begun.set()
+        Event().wait(0.2)
+        running.remove(task)
+
+    with pytest.raises(ValueError):
+        list(workers.each(range(4), work, 2))
+    assert not running
+
+
+def test_training_is_turned_on_and_off_in_all_networks(workers):
+    numbers(workers, range(3), 3)
+    workers.train(True)
+    found = []
+    list(workers.each(range(9), lambda network, task: found.append(network.training), 3))
+    assert set(found) == {True}
+
+
+def test_threads_of_operations_are_shared_out_and_the_caller_keeps_its_own(two_threads):
+    encoder = encoder_of("bert")
+    fast = Fast(encoder)
+    assert fast.workers == 2
+    assert Fast(encoder, workers=3).workers == 3
+    assert list(fast.each([0, 1, 2], lambda network, task: torch.get_num_threads())) == [1, 1, 1]
+    assert torch.get_num_threads() == 2
+    # One task has them all.
+    assert list(fast.each([0], lambda network, task: torch.get_num_threads())) == [2]
+
+
+@pytest.mark.parametrize(
+    ("case", "options"),
+    [
+        (Case("maml"), {}),
+        (Case("maml"), {"first_order": False}),
+        (Case("maml-align", sizes=(3, 2, 2)), {}),
+        (Case("reptile"), {}),
+        (Case("fine-tune"), {}),
+        (Case("distill", "translations", (40,)), {}),
+    ],
+    ids=str,
+)
+def test_gradients_are_the_same_bits_with_any_number_of_workers(case, options):
+    """With one thread for operations. A batch of translations is cut into as many parts as there are workers, so it is
+    the same bits each time with the same number of them.
+    """
+    encoder, episodes = encoder_of("bert", torch.float32), case.episodes(5)
+    learner = case.learn(encoder, inner_steps=2, **options)
+    found = {}
+    for workers in (1, 2, 3):
+        learner.use(Fast(encoder, workers=workers))
+        found[workers] = outer(learner, episodes)
+        again = outer(learner, episodes)
+        assert all(torch.equal(again.dense[name], value) for name, value in found[workers].dense.items())
+    if case.learner != "distill":
+        for workers in (2, 3):
+            assert torch.equal(found[workers].loss, found[1].loss)
+            assert found[workers].dense.keys() == found[1].dense.keys()
+            assert all(torch.equal(found[workers].dense[name], value) for name, value in found[1].dense.items())
+
+
+def test_with_dropout_there_is_one_worker_and_a_seed_decides():
+    encoder, case = encoder_of("bert", torch.float32), Case("maml")
+    learner = case.learn(encoder, inner_steps=2).use(Fast(encoder, workers=2))
+    episodes = case.episodes(3)
+    calm = outer(learner, episodes).loss
+
+    def with_dropout(seed):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return outer(learner, episodes)
+
+    learner.train(True)
+    try:
+        assert learner.fast.workers == 1
+        one, again, other = with_dropout(1), with_dropout(1), with_dropout(2)
+    finally:
+        learner.train(False)
+    assert all(torch.equal(again.dense[name], value) for name, value in one.dense.items())
+    assert not torch.equal(one.loss, other.loss)
+    assert learner.fast.workers == 2
+    assert torch.equal(outer(learner, episodes).loss, calm)
+    assert not torch.equal(one.loss, calm)

@@ -1,0 +1,243 @@
+"""Packed texts, groups of padded ones, slices of the word table: the same vectors, whatever stands beside a text."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.backbones import CONFIGS, TEXTS
+from helpers.engines import Case, encoder_of, outer
+from metasearch.fast import Fast
+from metasearch.fast.form import form_of
+from metasearch.fast.layout import groups_of, lay_out
+from metasearch.fast.network import Network
+from metasearch.fast.packing import FAMILIES, attend, packed
+
+OUTPUTS = ["sentence", "pooled", "embedding", "tokens"]
+PADDED = ["mpnet"]
+PACKED = [kind for kind in CONFIGS if kind not in PADDED]
+EXACT = {"rtol": 1e-11, "atol": 1e-12}
+
+
+def weights_of(encoder):
+    return [weight.detach() for weight in encoder.embedder.parameters()]
+
+
+def own(encoder, texts, output="sentence", role="text"):
+    with torch.no_grad():
+        return encoder.embedder(encoder.features(texts, role), output)
+
+
+def laid_out(encoder, groups, output="sentence"):
+    """Return an output of each group of texts as the fast engine has it."""
+    form = form_of(encoder)
+    texts, rows = lay_out(encoder, form, groups, ordered=output == "tokens")
+    weights = weights_of(encoder)
+    weights[form.table] = weights[form.table][rows]
+    with torch.no_grad():
+        return [Network(encoder, form).run(weights, each, output) for each in texts]
+
+
+def of_role(texts, role="text"):
+    return [(role, text) for text in texts]
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("kind", [*CONFIGS, "student", "tiny"])
+def test_vectors_are_the_encoders_own(kind, output):
+    encoder = encoder_of(kind)
+    (found,) = laid_out(encoder, [of_role(TEXTS)], output)
+    torch.testing.assert_close(found, own(encoder, TEXTS, output), **EXACT)
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_packed_texts_are_one_row_without_padding(kind):
+    encoder = encoder_of(kind)
+    (texts,), _ = lay_out(encoder, form_of(encoder), [of_role(TEXTS)])
+    (part,) = texts.parts
+    assert part["input_ids"].shape == (1, sum(encoder.lengths(TEXTS, "text")))
+    assert texts.tokens == sum(encoder.lengths(TEXTS, "text"))
+    assert sum(count * length for count, length in part["spans"]) == texts.tokens
+    assert "attention_mask" not in part
+
+
+def test_a_family_that_cannot_be_packed_is_padded_in_groups_of_similar_length():
+    encoder = encoder_of("mpnet")
+    lengths = sorted(encoder.lengths(TEXTS * 30, "text"))
+    (texts,), _ = lay_out(encoder, form_of(encoder), [of_role(TEXTS * 30)])
+    assert len(texts.parts) > 1
+    assert sum(lengths) < texts.tokens < len(lengths) * max(lengths)
+
+
+def test_every_family_that_says_so_is_packed():
+    """XLM-R and CamemBERT are RoBERTa with another tokenizer; all others are run here."""
+    assert set(FAMILIES) - {encoder_of(kind).model[0].auto_model.config.model_type for kind in PACKED} == {"camembert"}
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.sampled_from(["question", "candidate", "text"]), st.integers(0, 12)), min_size=1, max_size=9),
+    st.data(),
+)
+def test_any_texts_in_any_order_and_any_groups(asked, data):
+    """A text is a role and a length; each stands in one of up to three groups, whose tokens share a slice."""
+    encoder = encoder_of("xlm-roberta")
+    texts = [(role, " ".join(["key"] * length)) for role, length in asked]
+    place = data.draw(st.lists(st.integers(0, 2), min_size=len(texts), max_size=len(texts)))
+    groups = [[text for text, group in zip(texts, place, strict=True) if group == g] for g in sorted(set(place))]
+    for found, group in zip(laid_out(encoder, groups), groups, strict=True):
+        expected = torch.cat([own(encoder, [text], role=role) for role, text in group])
+        torch.testing.assert_close(found, expected, **EXACT)
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=9))
+def test_any_texts_in_padded_groups(lengths):
+    encoder = encoder_of("mpnet")
+    texts = [" ".join(["key"] * length) for length in lengths]
+    (found,) = laid_out(encoder, [of_role(texts)])
+    torch.testing.assert_close(found, own(encoder, texts), **EXACT)
+
+
+def test_prompts_stand_before_questions_and_candidates():
+    encoder = encoder_of("bert")
+    ((as_question, as_candidate, as_text),) = laid_out(
+        encoder, [[("question", "a key"), ("candidate", "a key"), ("text", "a key")]]
+    )
+    torch.testing.assert_close(as_question, own(encoder, ["query: a key"])[0], **EXACT)
+    torch.testing.assert_close(as_candidate, own(encoder, ["passage: a key"])[0], **EXACT)
+    torch.testing.assert_close(as_text, own(encoder, ["a key"])[0], **EXACT)
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["in runs", "at once"])
+def test_attention_is_within_each_text(at_once):
+    """A softmax over the tokens of a text, written out text by text; two of the texts are of equal length."""
+    lengths, scaling = [2, 3, 3, 1], 0.7
+    generator = torch.Generator().manual_seed(0)
+    query, key, value = (torch.randn(1, 2, sum(lengths), 5, dtype=torch.float64, generator=generator) for _ in range(3))
+    rows = [np.zeros((1, length), np.int32) for length in lengths]
+    features = packed(rows, ["input_ids"], "bert", 0, at_once)
+    keys = ("spans", "inside", "place")
+    found, weights = attend(
+        torch.nn.Identity(), query, key, value, None, scaling=scaling,
+        **{name: features[name] for name in keys if name in features},
+    )  # fmt: skip
+    expected = []
+    for q, k, v in zip(*(tensor[0].split(lengths, dim=1) for tensor in (query, key, value)), strict=True):
+        scores = scaling * torch.einsum("hqd,hkd->hqk", q, k)
+        shares = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
+        expected.append(torch.einsum("hqk,hkd->qhd", shares, v))
+    assert weights is None
+    torch.testing.assert_close(found, torch.cat(expected)[None], **EXACT)
+
+
+def test_all_texts_at_once_have_the_vectors_of_texts_in_runs():
+    """The layout of a device on which each call costs much."""
+    encoder = encoder_of("bert")
+    form, rows = form_of(encoder), encoder.tokens(TEXTS, "text")
+    network, found = Network(encoder, form), []
+    for at_once in (False, True):
+        (texts,), _ = lay_out(encoder, form, [of_role(TEXTS)], ordered=True)
+        part = packed(rows, encoder.columns, form.kind, form.padding, at_once)
+        with torch.no_grad():
+            found.append(network.run(weights_of(encoder), replace(texts, parts=(part,))))
+    torch.testing.assert_close(found[1], found[0], **EXACT)
+    torch.testing.assert_close(found[0], own(encoder, TEXTS), **EXACT)
+
+
+def test_token_types_are_packed_with_their_tokens():
+    encoder = encoder_of("bert")
+    backbone, form = encoder.model[0].auto_model, form_of(encoder)
+    rows = [
+        np.array([[2, 300, 3, 400, 500, 3], [1] * 6, [0, 0, 0, 1, 1, 1]], np.int32),
+        np.array([[2, 300, 3], [1] * 3, [0, 0, 1]], np.int32),
+    ]
+    columns = ("input_ids", "attention_mask", "token_type_ids")
+    (texts,), _ = lay_out(encoder, form, [of_role(["a", "b"])], ordered=True)
+    part = packed(rows, columns, form.kind, form.padding)
+    with torch.no_grad():
+        found = Network(encoder, form).run(weights_of(encoder), replace(texts, parts=(part,)), "pooled")
+        for vector, row in zip(found, rows, strict=True):
+            features = {name: torch.tensor(row[None, i], dtype=torch.long) for i, name in enumerate(columns)}
+            torch.testing.assert_close(vector, backbone(**features).last_hidden_state[0].mean(0), **EXACT)
+            without = backbone(**features | {"token_type_ids": None}).last_hidden_state[0].mean(0)
+            assert (vector - without).norm() > 0.1
+
+
+@pytest.mark.parametrize("kind", ["bert", "mpnet", "xlm-roberta"])
+def test_a_slice_is_the_words_of_all_groups_and_those_up_to_the_one_for_padding(kind):
+    encoder = encoder_of(kind)
+    form = form_of(encoder)
+    _, rows = lay_out(encoder, form, [of_role(TEXTS[:3]), of_role(TEXTS[2:], "question")])
+    known = [*encoder.tokens(TEXTS[:3], "text"), *encoder.tokens(TEXTS[2:], "question")]
+    words = {int(word) for row in known for word in row[0]} | set(range(form.padding + 1))
+    if kind == "mpnet":
+        words.add(encoder.model.tokenizer.pad_token_id)
+    assert rows.tolist() == sorted(words)
+
+
+def test_the_gradient_of_the_word_table_has_no_other_rows():
+    encoder, case = encoder_of("bert"), Case("fine-tune")
+    (episode,) = case.episodes(1)
+    found = outer(case.learn(encoder).use(Fast(encoder)), [episode])
+    table = found.given["model.0.model.embeddings.word_embeddings.weight"]
+    sides = [
+        (role, getattr(example, side).text)
+        for part in episode.sets
+        for example in part.examples
+        for role, side in (("question", "question"), ("candidate", "positive"), ("candidate", "negative"))
+    ]
+    words = {int(word) for role, text in sides for word in encoder.tokens([text], role)[0][0]}
+    assert table.is_sparse
+    assert table.is_coalesced()
+    assert table.sparse_dim() == 1
+    assert table.indices()[0].tolist() == sorted(words | {0})
+    assert all(g is None or not g.is_sparse for n, g in found.given.items() if "word_embeddings" not in n)
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=9), st.integers(0, 60))
+def test_groups_cost_least_of_all_cuts(lengths, call):
+    """A group costs its texts times the longest of them, and a call; every way to cut the sorted texts is tried."""
+    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+
+    def cost(groups):
+        return sum(len(group) * max(lengths[i] for i in group) + call for group in groups)
+
+    found = groups_of(order, lengths, call)
+    assert [i for group in found for i in group] == order
+    cuts = (c for size in range(len(order)) for c in combinations(range(1, len(order)), size))
+    best = min(cost([order[a:b] for a, b in zip((0, *cut), (*cut, len(order)), strict=True)]) for cut in cuts)
+    assert cost(found) == best
+
+
+def test_two_groups_worked_out():
+    """Lengths 2, 2, 9 and a call of 10: one group is 3·9 + 10 = 37, two are 2·2 + 10 + 9 + 10 = 33."""
+    assert groups_of([0, 1, 2], [2, 2, 9], call=10) == [[0, 1], [2]]
+    assert groups_of([0, 1, 2], [2, 2, 9], call=15) == [[0, 1, 2]]
+    assert groups_of([], [], call=10) == []
+
+
+@pytest.mark.parametrize("kind", ["bert", "student", "mpnet"])
+def test_the_encoder_stays_as_it_is(kind, tmp_path):
+    """Its weights, its way to attend, its configuration, and what it saves."""
+    encoder, case = encoder_of(kind, torch.float32), Case("maml")
+    backbone = encoder.model[0].auto_model
+
+    def seen(name):
+        encoder.save(tmp_path / name)
+        saved = {
+            str(path.relative_to(tmp_path / name)): path.read_bytes()
+            for path in sorted((tmp_path / name).rglob("*"))
+            if path.is_file()
+        }
+        return saved, encoder.fingerprint, backbone.config._attn_implementation, backbone.config.to_dict()
+
+    own(encoder, TEXTS)  # a tokenizer keeps the length at which it last cut a text
+    before = seen("before")
+    outer(case.learn(encoder, inner_steps=2).use(Fast(encoder)), case.episodes())
+    assert seen("after") == before
+    assert own(encoder, TEXTS).isfinite().all()

@@ -1,0 +1,62 @@
+"""Runs `metasearch crossval` with its cells in this process, as the processes of cells would run them."""
+
+import json
+import os
+
+from click.testing import CliRunner
+
+from metasearch.cli import main
+from metasearch.errors import MetasearchError
+from metasearch.jobs.crossval import pool
+from metasearch.jobs.crossval.cell import Reports, do
+from metasearch.jobs.crossval.plan import plan
+
+STEPS = 8
+FLAGS = [
+    "--task=demo-sts", "--encoder=tiny", "--mode=mono-bi", "--learner=fine-tune", "--folds=0,",
+    f"--max-steps={STEPS}", "--threads=1", "--device=cpu", "--encoder=tiny",
+]  # fmt: skip
+ZERO, TUNED = "zero-shot/fold-0-seed-0", "fine-tune-mono-bi/fold-0-seed-0"
+
+
+class Inline:
+    """Stands for the process of a cell; runs it here, at once."""
+
+    begun: list[str]
+
+    def __init__(self, study, name, threads, inbox):
+        self.begun.append(name)
+        stored = study.stored()
+        cell = next(cell for cell in plan(stored.config, study.path) if cell.name == name)
+        with open(os.devnull, "wb") as sink:
+            code = 0
+            try:
+                do(study, cell, stored, Reports(sink.fileno()))
+            except MetasearchError as error:
+                inbox.put((name, {"error": str(error)}))
+                code = error.exit_code
+        inbox.put((name, {"ended": code}))
+
+    def stop(self):
+        """Do nothing: it has ended."""
+
+
+def inline(monkeypatch):
+    """Run cells in this process; return the names of those that were begun."""
+    monkeypatch.setattr(pool, "Worker", Inline)
+    monkeypatch.setattr(Inline, "begun", [], raising=False)
+    return Inline.begun
+
+
+def run(*args, code=0):
+    """Run `metasearch crossval`; check its exit code and that no traceback is shown."""
+    result = CliRunner().invoke(main, ["crossval", *map(str, args)])
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def scores(folder):
+    """Return what a study's scores depend on, without the versions."""
+    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [{key: value for key, value in row.items() if key != "versions"} for row in rows]

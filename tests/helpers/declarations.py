@@ -1,0 +1,44 @@
+"""A small recipe and a small task as YAML, and what is reported when one of them is spoilt."""
+
+from pathlib import Path
+
+import pytest
+
+from metasearch.errors import ConfigError
+from metasearch.spec import yaml
+from metasearch.spec.recipe import Recipe
+
+RECIPE = """\
+recipe: small
+description: for a test
+learner: maml
+episodes: {k: 2, q: 3}
+outer:
+  lr: 1e-3
+"""
+TASK = """\
+task: fjord
+description: for a test
+kind: retrieval
+source: {paper: none, url: https://example.org, licence: CC0}
+reader: jsonl
+languages: [no, de]
+encoder: tiny
+measures: [map]
+monitor: map
+arrangements:
+  mono -> bi: [no_no -> no_de]
+"""
+
+
+def problems(path: Path, model=Recipe, overrides=None) -> list[str]:
+    """Read a file that has problems and return them, one a line."""
+    with pytest.raises(ConfigError) as caught:
+        yaml.read(path, model, overrides)
+    return str(caught.value).splitlines()
+
+
+def line_of(path: Path, text: str) -> str:
+    """Return where a text stands first, as `file:line`."""
+    found = [number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line]
+    return f"{path}:{found[0]}"

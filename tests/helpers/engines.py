@@ -1,0 +1,196 @@
+"""Both engines on real architectures: small encoders, meta-batches of awkward texts, and whole outer gradients."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import cycle, islice
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from helpers.backbones import make
+from metasearch.compress.student import make_student
+from metasearch.data.entailment import EntailmentPair
+from metasearch.data.records import Candidate, Question, ScoredPair
+from metasearch.data.translation import Translation
+from metasearch.encoders.builtin import tiny
+from metasearch.encoders.encoder import Encoder
+from metasearch.episodes.episode import Episode, LabelledSet, Triplet
+from metasearch.fast import Fast
+from metasearch.learners.base import Learner
+from metasearch.learners.targets import Wanted
+from metasearch.spec import registry
+from metasearch.spec.arrangement import Arrangement
+from metasearch.spec.recipe import Loss
+from metasearch.spec.seeding import stream
+
+FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "student", "tiny")
+INNER_LR = 0.05
+SUPPORT, QUERY = 3, 2
+
+LONG = "the old key under the mat by the door of the old house " * 4  # more tokens than the limit
+AWKWARD = ("", "x", LONG, "[PAD]", "κλειδί [PAD] กุญแจ", "أين المفتاح؟ 🗝️")
+TEXTS = (
+    *("Where is the key?", AWKWARD[0], "the key is under the bridge near the river", AWKWARD[1], AWKWARD[2]),
+    *(AWKWARD[3], "das alte Haus am Meer", AWKWARD[4], "a mat", AWKWARD[5], "ο σκύλος κοιμάται", "the key is old"),
+)
+"""What the examples of an episode are made of, from a place of its own on and round again."""
+
+
+@cache
+def encoder_of(family: str, dtype: torch.dtype = torch.float64, layers: int = 1, device: str = "cpu") -> Encoder:
+    """Return a small encoder of a family, which nothing may change; every weight is drawn but in the built-in one."""
+    if family == "tiny":
+        made = tiny.build(make("bert", layers=1).max_length)
+    elif family == "student":
+        made = make_student(make("xlm-roberta", layers=2 * layers), bottleneck=6, recurrent=layers)
+    else:
+        made = make(family, layers=layers)
+    if family != "tiny":
+        _spread(made.embedder)
+    made.embedder.to(device, dtype)
+    return made
+
+
+@torch.no_grad()
+def _spread(network: nn.Module) -> None:
+    """Take 1 from the biases, which are drawn around it: it would make all texts alike, and inner steps without use."""
+    for name, weight in network.named_parameters():
+        if name.endswith("bias"):
+            weight -= 1
+
+
+def triplets(texts: Iterator[str], size: int) -> list[Triplet]:
+    """Return triplets of which two in a row share their question, and each negative is the next one's positive."""
+    asked = [Question(f"{i}", "el", next(texts), "article") for i in range((size + 1) // 2)]
+    answers = [Candidate(f"{i}", "el", next(texts), "article") for i in range(size + 1)]
+    return [Triplet(asked[i // 2], answers[i], answers[i + 1]) for i in range(size)]
+
+
+def scored(texts: Iterator[str], size: int) -> list[ScoredPair]:
+    """Return scored pairs of which two in a row share a text."""
+    found = [next(texts) for _ in range(size + 1)]
+    return [
+        ScoredPair("el-el", ("el", "el"), found[i], found[i + 1], (i + 1) / (size + 1), f"{i}") for i in range(size)
+    ]
+
+
+def translations(texts: Iterator[str], size: int) -> list[Translation]:
+    """Return translations of which two in a row share their source."""
+    sources = [next(texts) for _ in range((size + 1) // 2)]
+    return [Translation(sources[i // 2], next(texts), ("en", "de")) for i in range(size)]
+
+
+def entailments(texts: Iterator[str], size: int) -> list[EntailmentPair]:
+    """Return entailment pairs of all labels, of which two in a row share a text."""
+    found, labels = [next(texts) for _ in range(size + 1)], ("entailment", "neutral", "contradiction")
+    return [EntailmentPair(found[i], found[i + 1], labels[i % 3]) for i in range(size)]
+
+
+KINDS = {"triplets": triplets, "scored": scored, "translations": translations, "entailments": entailments}
+
+
+def episode(number: int, kind: str = "triplets", sizes: Sequence[int] = (SUPPORT, QUERY)) -> Episode:
+    """Return an episode of `len(sizes)` sets of these sizes; texts stand in several of its sets, and in others' too."""
+    variant = Arrangement.parse("el_el -> el_el").variants[0]
+    texts = islice(cycle(TEXTS), 5 * number, None)
+    sets = [LabelledSet(variant, tuple(KINDS[kind](texts, size))) for size in sizes]
+    return Episode(Arrangement((variant,) * len(sizes)), tuple(sets))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A learner, the options that the contract gives it, and the episodes that it learns from."""
+
+    learner: str
+    kind: str = "triplets"
+    sizes: tuple[int, ...] = (SUPPORT, QUERY)
+    options: tuple[tuple[str, object], ...] = ()
+
+    def __str__(self) -> str:
+        """What the case is called in reports."""
+        return " ".join([self.learner, *(f"{name}={value}" for name, value in self.options)])
+
+    def episodes(self, count: int = 2) -> list[Episode]:
+        """Return a meta-batch."""
+        return [episode(i, self.kind, self.sizes) for i in range(count)]
+
+    def learn(self, encoder: Encoder, **options: object) -> Learner:
+        """Return the learner on the reference engine; it has inner steps of its own where it takes any."""
+        cls = registry.load("learners", self.learner).LEARNER
+        fields = cls.Options.model_fields
+        given = dict(self.options) | {name: value for name, value in options.items() if name in fields}
+        if "inner_lr" in fields:
+            given.setdefault("inner_lr", INNER_LR)
+        chosen = cls.Options(**given)
+        if wanted := cls.wanted(chosen):
+            return cls(encoder, Loss(), chosen, Given(encoder, wanted))
+        return cls(encoder, Loss(), chosen)
+
+
+class Given:
+    """Targets drawn for each text, or for each of its tokens."""
+
+    def __init__(self, encoder: Encoder, wanted: Wanted) -> None:
+        self._encoder, self._output = encoder, wanted.output
+
+    def vectors(self, texts: Sequence[str]) -> np.ndarray:
+        lengths = self._encoder.lengths(texts, "text") if self._output == "tokens" else [1] * len(texts)
+        width = self._encoder.dimension(self._output)
+        rows = [stream(0, "target", t).normal(size=(n, width)) for t, n in zip(texts, lengths, strict=True)]
+        return np.concatenate(rows).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Outer:
+    """What an outer gradient is: the loss, its terms, and `.grad` of each parameter as it was left."""
+
+    loss: Tensor
+    terms: dict[str, float]
+    given: dict[str, Tensor | None]
+
+    @property
+    def dense(self) -> dict[str, Tensor]:
+        """The gradients that there are, as dense tensors."""
+        return {
+            name: found.to_dense() if found.is_sparse else found
+            for name, found in self.given.items()
+            if found is not None
+        }
+
+
+def outer(learner: Learner, episodes: Sequence[Episode]) -> Outer:
+    """Return the outer gradient on the engine that the learner has."""
+    parameters = dict(learner.named_parameters())
+    for parameter in parameters.values():
+        parameter.grad = None
+    found = learner.outer_gradient(episodes)
+    return Outer(found.total, found.terms, {name: parameter.grad for name, parameter in parameters.items()})
+
+
+def on_both(learner: Learner, episodes: Sequence[Episode], **fast: object) -> tuple[Outer, Outer]:
+    """Return the outer gradient on the reference, and on the fast engine."""
+    learner.fast = None
+    plain = outer(learner, episodes)
+    return plain, outer(learner.use(Fast(learner.encoder, **fast)), episodes)
+
+
+def error(found: Outer, expected: Outer) -> float:
+    """Return ‖found − expected‖ / ‖expected‖ of the gradients of all parameters together, in float64."""
+    mine, wanted = found.dense, expected.dense
+    assert mine.keys() == wanted.keys()
+    off = torch.stack([(mine[name] - value).double().norm() for name, value in wanted.items()]).norm()
+    return (off / torch.stack([value.double().norm() for value in wanted.values()]).norm()).item()
+
+
+def errors(found: Outer, expected: Outer) -> dict[str, float]:
+    """Return ‖found − expected‖ of each parameter, relative to the larger of its own norm and 1e-4 of the whole one.
+
+    The key biases of attention have no gradient but rounding, so their own norm alone says nothing.
+    """
+    whole = torch.stack([value.norm() for value in expected.dense.values()]).norm()
+    return {
+        name: ((found.dense[name] - value).norm() / torch.maximum(value.norm(), 1e-4 * whole)).item()
+        for name, value in expected.dense.items()
+    }

@@ -1,0 +1,95 @@
+"""A small float64 encoder with the traps that real ones set, and small episodes for it.
+
+Its network holds a parameter that no loss reaches (a pooler), one that two layers share, and a frozen one. It is
+smooth, so that gradients can be compared to many digits.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from metasearch.data.records import Candidate, Question, ScoredPair
+from metasearch.episodes.episode import Episode, LabelledSet, Triplet
+from metasearch.spec.arrangement import Arrangement
+
+VOCABULARY, TOKENS, HIDDEN = 13, 4, 5
+UNUSED = ("pooler.weight", "pooler.bias")
+
+
+class SmallNet(nn.Module):
+    """Token ids `(B, TOKENS)` → unit vectors `(B, HIDDEN)`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(VOCABULARY, HIDDEN)
+        self.scale = nn.Parameter(torch.full((HIDDEN,), 0.9), requires_grad=False)
+        self.first = nn.Linear(HIDDEN, HIDDEN)
+        self.second = nn.Linear(HIDDEN, HIDDEN)
+        self.second.weight = self.first.weight
+        self.pooler = nn.Linear(HIDDEN, HIDDEN)
+
+    def forward(self, features: dict[str, Tensor]) -> Tensor:
+        hidden = self.tokens(features["input_ids"]).mean(dim=1) * self.scale
+        hidden = torch.tanh(self.first(hidden))
+        return F.normalize(hidden + torch.tanh(self.second(hidden)), dim=-1)
+
+
+class SmallEncoder:
+    """What learners use of `metasearch.encoders.encoder.Encoder`, around `SmallNet`."""
+
+    def __init__(self, seed: int = 0) -> None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.embedder = SmallNet().double()
+        self.rows_encoded = 0
+        self.embedder.register_forward_hook(self._count)
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def features(self, texts: Sequence[str], role: str) -> dict[str, Tensor]:
+        """Give each text of a role its own token ids, the same in every process."""
+        digests = (hashlib.sha256(f"{role}: {text}".encode()).digest() for text in texts)
+        return {"input_ids": torch.tensor([[byte % VOCABULARY for byte in digest[:TOKENS]] for digest in digests])}
+
+    def encode(self, texts: Sequence[str], role: str) -> np.ndarray:
+        with torch.no_grad():
+            return self.embedder(self.features(texts, role)).float().numpy()
+
+    def _count(self, module: nn.Module, inputs: tuple, output: Tensor) -> None:
+        self.rows_encoded += len(output)
+
+
+def triplet_set(name: str, size: int, variant: str = "el_el") -> LabelledSet:
+    """Make triplets of which two in a row share their question, and each negative is the next one's positive."""
+    found = Arrangement.parse(f"{variant} -> {variant}").variants[0]
+    questions = [Question(f"{name}-{i}", found.query, f"{name} question {i}", "article") for i in range(size)]
+    language = found.candidates[0]
+    answers = [Candidate(f"{name}-{i}", language, f"{name} answer {i}", "article") for i in range(size + 1)]
+    return LabelledSet(found, tuple(Triplet(questions[i // 2], answers[i], answers[i + 1]) for i in range(size)))
+
+
+def pair_set(name: str, size: int, variant: str = "el_el") -> LabelledSet:
+    """Make scored pairs of which two in a row share a text, with scores spread from 0 to 1."""
+    found = Arrangement.parse(f"{variant} -> {variant}").variants[0]
+    languages = (found.query, found.candidates[0])
+    pairs = [
+        ScoredPair("-".join(languages), languages, f"{name} {i}", f"{name} {i + 1}", i / (size - 1), f"{name}-{i}")
+        for i in range(size)
+    ]
+    return LabelledSet(found, tuple(pairs))
+
+
+def episode(name: str, kind: str = "triplets", sizes: Sequence[int] = (4, 3)) -> Episode:
+    """Make an episode of `len(sizes)` sets of these sizes; other names give other texts."""
+    make = {"triplets": triplet_set, "pairs": pair_set}[kind]
+    variants = ["el_el", "el_ar", "el_{ar,el,hi}"][: len(sizes)]
+    sets = [make(f"{name} {i}", size, v) for i, (size, v) in enumerate(zip(sizes, variants, strict=True))]
+    if len(sizes) == 1:
+        return Episode(Arrangement((sets[0].variant,)), tuple(sets))
+    return Episode(Arrangement.parse(" -> ".join(variants)), tuple(sets))

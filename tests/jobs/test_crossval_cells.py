@@ -1,0 +1,143 @@
+"""Cells of a study: those that fail, those that are computed once for all seeds, and how Ctrl-C ends them.
+
+They run in this process, as the processes of cells would.
+"""
+
+import signal
+
+import pytest
+
+from helpers.crossval import FLAGS, TUNED, ZERO, inline, run, scores
+from helpers.parallel import write_corpus
+from metasearch.errors import Interrupted
+from metasearch.jobs.crossval import pool
+from metasearch.jobs.crossval.board import Unwatched
+from metasearch.jobs.crossval.folder import StudyFolder
+from metasearch.jobs.crossval.runner import crossval
+from metasearch.jobs.crossval.worker import how_ended
+from metasearch.spec.study import StudyConfig
+from metasearch.study.read import read_study
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    return inline(monkeypatch)
+
+
+def test_a_study_that_came_to_nothing_may_be_configured_anew(tmp_path, begun):
+    run(*FLAGS, "--encoder", "tinny", "-o", tmp_path / "study", code=7)
+    assert not StudyFolder(tmp_path / "study").reached
+    run(*FLAGS, "--learner", "zero-shot", "-o", tmp_path / "study")
+    assert StudyFolder(tmp_path / "study").stored().config.encoder == "tiny"
+    assert StudyFolder(tmp_path / "study").reached
+
+
+def test_a_cell_that_fails_is_named_the_others_go_on_and_the_same_command_tries_it_again(tmp_path, begun):
+    flags = [*FLAGS, "--max-steps=2", "--learner=maml,fine-tune", "--set=maml:outer.lr=1e30", "-o", tmp_path / "study"]
+    bad, good = "maml-mono-bi/fold-0-seed-0", "fine-tune-mono-bi/fold-0-seed-0"
+    result = run(*flags, code=7)
+    assert "1 of the study's cells failed" in result.stderr
+    assert f"{bad}: exit code 4: the meta-" in result.stderr
+    assert f"log: {tmp_path / 'study' / 'cells' / bad}.log" in result.stderr
+    assert "fine-tune" in result.stdout
+    assert f"cell {bad} is not finished" in result.stdout
+    assert begun == [ZERO, bad, good]
+    run(*flags, code=7)
+    assert begun == [ZERO, bad, good, bad]
+
+
+def test_what_needs_a_failed_cell_is_skipped_and_said_so(tmp_path, begun):
+    study = tmp_path / "study"
+    result = run(*FLAGS, f"--encoder={empty(tmp_path)}", "-o", study, code=7)
+    assert f"{TUNED}: it needs {ZERO}, which failed" in result.stderr
+    assert begun == [ZERO]
+
+
+def empty(folder):
+    """Return a folder that is no encoder."""
+    (folder / "encoder").mkdir()
+    return folder / "encoder"
+
+
+def test_zero_shot_of_an_encoder_that_depends_on_no_seed_is_computed_once(tmp_path, begun, monkeypatch):
+    from metasearch.jobs import compose as composition
+    from metasearch.jobs import scoring
+
+    evaluated = []
+    load, evaluate = composition.load_encoder, scoring.evaluate
+    monkeypatch.setattr(composition, "load_encoder", lambda *args, **more: load(*args[:3], 0, *args[4:], **more))
+    monkeypatch.setattr(scoring, "evaluate", lambda *args: evaluated.append(args) or evaluate(*args))
+    run(*FLAGS, "--learner=zero-shot", "--seeds=4,5", "-o", tmp_path / "study")
+    assert begun == ["zero-shot/fold-0-seed-4", "zero-shot/fold-0-seed-5"]
+    assert len(evaluated) == 2  # dev and test, with the first seed
+    by_seed = {seed: [row["value"] for row in scores(tmp_path / "study") if row["seed"] == seed] for seed in (4, 5)}
+    assert by_seed[4] == by_seed[5] != []
+
+
+def test_zero_shot_of_an_encoder_that_is_made_from_a_seed_is_computed_with_each(tmp_path, begun):
+    run(*FLAGS, "--learner=zero-shot", "--seeds=4,5", "-o", tmp_path / "study")
+    by_seed = {seed: [row["value"] for row in scores(tmp_path / "study") if row["seed"] == seed] for seed in (4, 5)}
+    assert by_seed[4] != by_seed[5]
+
+
+class Busy:
+    """Stands for the process of a cell that is at work until it is stopped, or, if `deaf`, until it is killed."""
+
+    deaf = False
+    heard: list[tuple[str, str]]
+
+    def __init__(self, study, name, threads, inbox):
+        self.name, self.code = name, None
+
+    def stop(self):
+        self.heard.append((self.name, "stop"))
+        self.code = None if self.deaf else Interrupted.exit_code
+
+    def kill(self):
+        self.heard.append((self.name, "kill"))
+        self.code = -signal.SIGKILL
+
+
+class Impatient(Unwatched):
+    """Presses Ctrl-C so many times, each while the table is drawn."""
+
+    def __init__(self, times):
+        self.left = times
+
+    def ticked(self, board):
+        if self.left:
+            self.left -= 1
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("times", "heard", "said"),
+    [
+        (1, ["stop"], "stopped; what was reached is saved"),
+        (2, ["stop", "kill"], "killed; the last checkpoints are there"),
+    ],
+)
+def test_ctrl_c_stops_all_processes_and_again_kills_them(tmp_path, monkeypatch, times, heard, said):
+    monkeypatch.setattr(pool, "Worker", Busy)
+    monkeypatch.setattr(Busy, "heard", [], raising=False)
+    monkeypatch.setattr(Busy, "deaf", times == 2)
+    config = StudyConfig(task="demo-sts", encoder="tiny", folds=(0, 1, 2))
+    with pytest.raises(Interrupted, match=f"{said}. Go on with the same command, or: metasearch crossval --resume"):
+        crossval(config, tmp_path / "study", jobs=2, watcher=Impatient(times))
+    at_work = ["zero-shot/fold-0-seed-0", "zero-shot/fold-1-seed-0"]
+    assert Busy.heard == [(name, what) for what in heard for name in at_work]
+
+
+def test_an_exit_code_is_said_in_words():
+    assert [how_ended(code) for code in (4, -9)] == ["exit code 4", "killed by SIGKILL"]
+
+
+def test_a_distillation_is_an_arm_like_any_other(tmp_path, begun):
+    corpus = write_corpus(tmp_path / "corpus")
+    sizes = [f"--set=ema-small:stages.align.{value}" for value in ("corpus.dev=5", "budget.batch=8")]
+    flags = ["--task=demo-sts", "--encoder=tiny", "--distill=ema-small", "--student=tiny", f"--corpus={corpus}"]
+    run(*flags, *sizes, "--max-steps=2", "--folds=2", "--threads=1", "-o", tmp_path / "study")
+    assert begun[2:] == ["ema-small/seed-0", "ema-small/fold-0-seed-0", "ema-small/fold-1-seed-0"]
+    study = read_study([tmp_path / "study"])
+    assert ([arm.label for arm in study.arms], study.folds) == (["zero-shot", "ema-small"], (0, 1))
+    assert (tmp_path / "study" / "cells" / "ema-small" / "seed-0" / "model").is_dir()

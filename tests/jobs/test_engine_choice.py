@@ -1,0 +1,218 @@
+"""`--engine`: what is chosen reaches the learner and is written down, and what was begun on one engine stays on it."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from helpers.parallel import flags, save_assistant, write_corpus
+from metasearch.cli import main
+from metasearch.data.benchmark import load_benchmark
+from metasearch.errors import ConfigError
+from metasearch.fast import Fast
+from metasearch.jobs import compose, train
+from metasearch.jobs.crossval import measure
+from metasearch.jobs.crossval.folder import Stored, StudyFolder
+from metasearch.jobs.crossval.plan import plan
+from metasearch.runs.folder import RunFolder
+from metasearch.spec import yaml
+from metasearch.spec.distill_run import DistillConfig
+from metasearch.spec.library import load_recipe
+from metasearch.spec.recipe import Outer, Recipe, RunConfig, ScoreConfig, as_begun
+from metasearch.spec.stages import Distillation
+from metasearch.spec.study import StudyConfig, Trained
+
+RECIPE = Recipe(recipe="maml", description="", learner="maml", outer=Outer(lr=1e-3))
+RUN = RunConfig(task="demo-sts", mode="mono-bi", encoder="tiny", recipe=RECIPE)
+STAGE = {"trains": "student", "data": "parallel", "learner": "ema", "outer": {"lr": 1e-3}, "description": ""}
+STAGES = DistillConfig(
+    recipe=Distillation.model_validate({"recipe": "small", "description": "", "stages": {"one": STAGE}}),
+    student="tiny",
+    corpus=("corpus",),
+)
+STUDY = StudyConfig(
+    task="demo", encoder="tiny", trained=(Trained(arm="maml-trans", mode="trans", recipe=RECIPE),), distilled=(STAGES,),
+    folds=(0,),
+)  # fmt: skip
+
+
+class Stop(Exception):
+    """Ends a command where it has been seen what it asks for."""
+
+
+def stop_with(asked):
+    """Return a function that keeps its arguments and stops."""
+
+    def stop(*args, **kwargs):
+        asked.append((args, kwargs))
+        raise Stop
+
+    return stop
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def without_engine(path):
+    """Take the engine out of a file, as if it were from before there was a choice."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if not line.strip().startswith("engine:")]
+    assert len(kept) < len(lines)
+    path.write_text("\n".join(kept), encoding="utf-8")
+
+
+@pytest.fixture
+def no_fast(monkeypatch):
+    """Let nothing run on the fast engine."""
+
+    def refuse(encoder):
+        raise AssertionError("the fast engine")
+
+    monkeypatch.setattr(compose, "Fast", refuse)
+
+
+def test_a_learner_runs_on_the_fast_engine_unless_the_reference_is_asked_for():
+    encoder, recipe = compose.load_encoder("tiny", device="cpu"), load_recipe("maml-tiny")
+    found = compose.make_learner(recipe, encoder).fast
+    assert isinstance(found, Fast)
+    assert found.encoder is encoder
+    assert compose.make_learner(recipe, encoder, "reference").fast is None
+
+
+def test_an_unknown_engine_is_answered_with_the_nearest_one():
+    with pytest.raises(ConfigError, match=r"unknown engine 'refrence'\. Did you mean 'reference'\?"):
+        compose.make_learner(load_recipe("maml-tiny"), compose.load_encoder("tiny", device="cpu"), "refrence")
+
+
+@pytest.mark.parametrize(("said", "engine"), [([], "fast"), (["--engine=fast"], "fast"), (["--engine=reference"],) * 2])
+def test_train_asks_for_the_engine_that_is_said_and_by_default_for_the_fast_one(monkeypatch, said, engine):
+    engine = engine if isinstance(engine, str) else "reference"
+    asked = []
+    monkeypatch.setattr(train, "train", stop_with(asked))
+    metasearch("train", "--mode", "trans", *said, code=1)
+    assert asked[0][0][0].engine == engine
+
+
+def test_the_demo_asks_for_it_too(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(train, "train", stop_with(asked))
+    metasearch("demo", "--engine=reference", "-o", tmp_path / "demo", code=1)
+    assert asked[0][0][0].engine == "reference"
+
+
+def test_every_cell_that_trains_has_the_engine_of_the_study(tmp_path):
+    for engine in ("fast", "reference"):
+        cells = plan(STUDY.model_copy(update={"engine": engine}), tmp_path)
+        assert [cell.config.engine for cell in cells if cell.kind in ("train", "distill")] == [engine, engine]
+
+
+def test_a_study_that_says_no_engine_is_planned_on_the_fast_one(tmp_path):
+    assert {cell.config.engine for cell in plan(STUDY, tmp_path) if cell.kind != "score"} == {"fast"}
+
+
+def test_a_step_is_measured_on_the_engine_of_the_run(monkeypatch):
+    asked = []
+    monkeypatch.setattr(compose, "make_learner", stop_with(asked))
+    with pytest.raises(Stop):
+        measure.measure(RUN.model_copy(update={"engine": "reference"}))
+    assert asked[0][0][2] == "reference"
+
+
+@pytest.mark.parametrize("config", [RUN, STAGES])
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+def test_a_configuration_is_read_back_with_its_engine(tmp_path, config, engine):
+    RunFolder.create(tmp_path / "run", config.model_copy(update={"engine": engine}), "")
+    assert RunFolder.open(tmp_path / "run", type(config))[1].engine == engine
+
+
+@pytest.mark.parametrize("config", [RUN, STAGES])
+def test_a_configuration_from_before_there_was_a_choice_means_the_reference(tmp_path, config):
+    RunFolder.create(tmp_path / "run", config, "")
+    without_engine(tmp_path / "run" / "config.yaml")
+    assert RunFolder.open(tmp_path / "run", type(config))[1].engine == "reference"
+
+
+def test_what_trains_nothing_has_no_engine():
+    config = ScoreConfig(task="demo", encoder="tiny")
+    assert as_begun(config) == config
+
+
+def test_a_study_from_before_there_was_a_choice_means_the_reference_in_every_cell(tmp_path):
+    study = StudyFolder(tmp_path)
+    begun = STUDY.model_copy(update={"engine": "fast"})
+    study.store(Stored(data_fingerprint="x", versions={}, cells=[], made=[], config=begun))
+    assert study.stored().config == begun
+    without_engine(tmp_path / "study.yaml")
+    found = study.stored().config
+    assert (found.engine, found.distilled[0].engine) == ("reference", "reference")
+    assert {cell.config.engine for cell in plan(found, tmp_path) if cell.kind != "score"} == {"reference"}
+
+
+def test_an_old_run_goes_on_to_the_bits_of_the_reference(tmp_path, no_fast):
+    sizes = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
+    where = ["--task=demo-sts", "--mode=mono-bi", "--encoder=tiny", "--device=cpu"]
+    asked = ["train", *where, *(f"--set={value}" for value in sizes)]
+    whole, old = tmp_path / "whole", tmp_path / "old"
+    metasearch(*asked, "--engine=reference", "-o", whole)
+    old.mkdir()
+    (old / "config.yaml").write_bytes((whole / "config.yaml").read_bytes())
+    without_engine(old / "config.yaml")
+    metasearch("train", "--resume", old)
+    assert [json.loads((folder / "facts.json").read_text())["engine"] for folder in (whole, old)] == ["reference"] * 2
+    model = "model/model.safetensors"
+    assert (old / model).read_bytes() == (whole / model).read_bytes()
+
+
+@pytest.mark.parametrize("command", ["train", "distill", "crossval"])
+def test_what_is_resumed_keeps_its_engine(tmp_path, command):
+    error = metasearch(command, "--resume", tmp_path, "--engine=fast", code=2).output
+    assert "leave out --engine" in error
+
+
+@pytest.fixture(scope="module")
+def distilled(tmp_path_factory):
+    """A distillation of one stage on each engine, with something to say of the fast one, and what was said."""
+    place = tmp_path_factory.mktemp("distilled")
+    write_corpus(place / "corpus")
+    save_assistant(place / "assistant")
+    said = {}
+
+    def noted(encoder):
+        found = Fast(encoder)
+        found.notes = ("a note",)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compose, "Fast", noted)
+        for engine in ("fast", "reference"):
+            chosen = flags(place, "--stages=3", "--device=cpu", f"--engine={engine}", steps=2)
+            said[engine] = metasearch("distill", *chosen, "-o", place / engine).stderr
+    return place, said
+
+
+def test_a_stage_runs_on_the_engine_that_is_said_and_it_is_written_down(distilled):
+    place, _ = distilled
+    for engine in ("fast", "reference"):
+        assert json.loads((place / engine / "facts.json").read_text())["engine"] == engine
+        assert yaml.tree(place / engine / "config.yaml")["config"]["engine"] == engine
+
+
+def test_a_stage_says_what_the_fast_engine_does_in_a_slower_way_and_the_reference_nothing(distilled):
+    _, said = distilled
+    assert said["fast"].count("fast engine: a note\n") == 1
+    assert "fast engine" not in said["reference"]
+
+
+def test_a_run_says_so_too_when_it_begins(monkeypatch):
+    said = []
+    monkeypatch.setattr(compose.log, "info", lambda text, *values: said.append(text % values))
+    monkeypatch.setattr(compose, "Trainer", stop_with([]))
+    benchmark, recipe = load_benchmark("demo", "trans"), load_recipe("maml-tiny")
+    learner = compose.make_learner(recipe, compose.load_encoder("tiny", benchmark.task.max_length, "cpu"))
+    learner.fast.notes = ("one", "two")
+    with pytest.raises(Stop):
+        compose.fit(learner, benchmark, recipe)
+    assert [text for text in said if text.startswith("fast engine")] == ["fast engine: one", "fast engine: two"]

@@ -1,0 +1,138 @@
+"""The cells of a study: which there are, in which order, and which wait for which."""
+
+import pytest
+from pydantic import ValidationError
+
+from metasearch.jobs.crossval.board import Board
+from metasearch.jobs.crossval.estimate import Measured, estimate, evaluations, seconds_of
+from metasearch.jobs.crossval.plan import Cell, plan
+from metasearch.spec.distill_run import DistillConfig
+from metasearch.spec.recipe import Outer, Recipe, RunConfig, ScoreConfig
+from metasearch.spec.stages import Distillation
+from metasearch.spec.study import StudyConfig, Trained
+
+RECIPE = Recipe(recipe="maml", description="", learner="maml", outer=Outer(lr=1e-3))
+STAGES = {
+    "one": {
+        "trains": "student", "against": "teacher", "data": "parallel", "learner": "distill", "outer": {"lr": 1e-3},
+        "description": "",
+    }
+}  # fmt: skip
+
+
+def study(**more):
+    """Return a study of one arm in one mode."""
+    trained = (Trained(arm="maml-trans", mode="trans", recipe=RECIPE),)
+    return StudyConfig(
+        **{"task": "demo", "encoder": "tiny", "trained": trained, "folds": (0, 1), "seeds": (4, 5), **more}
+    )
+
+
+def distillation():
+    recipe = Distillation.model_validate({"recipe": "small", "description": "", "stages": STAGES})
+    return DistillConfig(recipe=recipe, teacher="tiny", student="tiny", corpus=("corpus",))
+
+
+def named(cells):
+    return {cell.name: cell for cell in cells}
+
+
+def test_there_is_a_cell_for_every_arm_fold_and_seed_zero_shot_first(tmp_path):
+    assert [cell.name for cell in plan(study(), tmp_path)] == [
+        f"{arm}/fold-{fold}-seed-{seed}" for arm in ("zero-shot", "maml-trans") for seed in (4, 5) for fold in (0, 1)
+    ]
+
+
+def test_what_is_trained_waits_for_zero_shot_of_its_fold_and_seed_and_takes_its_scores_over(tmp_path):
+    cell = named(plan(study(), tmp_path))["maml-trans/fold-1-seed-5"]
+    assert (cell.kind, cell.needs, cell.origin) == (
+        "train", ("zero-shot/fold-1-seed-5",), "zero-shot/fold-1-seed-5",
+    )  # fmt: skip
+
+
+def test_zero_shot_with_further_seeds_waits_for_that_with_the_first(tmp_path):
+    cells = named(plan(study(), tmp_path))
+    assert cells["zero-shot/fold-1-seed-4"].needs == ()
+    assert cells["zero-shot/fold-1-seed-5"].needs == ("zero-shot/fold-1-seed-4",)
+
+
+def test_a_distillation_is_done_once_a_seed_and_its_model_is_scored_on_each_fold(tmp_path):
+    cells = plan(study(trained=(), distilled=(distillation(),)), tmp_path)
+    made = [cell for cell in cells if not cell.listed]
+    assert [(cell.name, cell.config.seed, cell.needs) for cell in made] == [
+        ("small/seed-4", 4, ()),
+        ("small/seed-5", 5, ()),
+    ]
+    scored = named(cells)["small/fold-1-seed-5"]
+    model = str(tmp_path.resolve() / "cells" / "small" / "seed-5" / "model")
+    assert scored.config == ScoreConfig(task="demo", encoder=model, label="small", fold=1, seed=5)
+    assert (scored.needs, scored.origin) == (("small/seed-5",), None)
+
+
+def test_what_the_cells_share_comes_from_the_study(tmp_path):
+    shared = {"task": "demo", "encoder": "tiny", "fold_seed": 7, "device": "cpu", "data": "/data"}
+    config = study(**shared, max_steps=3, precision="bf16", engine="reference", include=("/more",))
+    for cell in plan(config, tmp_path):
+        assert {key: getattr(cell.config, key) for key in shared} == shared
+        assert cell.config.include == ["/more"]
+    run = named(plan(config, tmp_path))["maml-trans/fold-0-seed-4"].config
+    assert isinstance(run, RunConfig)
+    assert (run.max_steps, run.precision, run.engine, run.mode, run.recipe) == (3, "bf16", "reference", "trans", RECIPE)
+
+
+def test_two_arms_cannot_have_one_name():
+    arm = Trained(arm="zero-shot", mode="trans", recipe=RECIPE)
+    with pytest.raises(ValidationError, match="two arms are called 'zero-shot'"):
+        study(trained=(arm,))
+
+
+def board(*done):
+    """Return a board of a → b → c and d."""
+    needs = {"a": (), "b": ("a",), "c": ("b",), "d": ()}
+    config = ScoreConfig(task="demo", encoder="tiny")
+    return Board.of([Cell(name, "score", config, name, of) for name, of in needs.items()], done)
+
+
+def test_the_next_cell_is_the_first_that_has_all_it_needs():
+    assert board().next().cell.name == "a"
+    assert board("a").next().cell.name == "b"
+    assert board("a", "b", "c", "d").next() is None
+    running = board()
+    running.places["a"].state = "running"
+    assert running.next().cell.name == "d"
+
+
+def test_what_needs_a_cell_that_failed_is_skipped_and_so_is_what_needs_that():
+    found = board()
+    found.places["a"].state = "failed"
+    assert found.next().cell.name == "d"
+    assert [(place.cell.name, place.error) for place in found.within("skipped")] == [
+        ("b", "it needs a, which failed"),
+        ("c", "it needs b, which is skipped"),
+    ]
+
+
+@pytest.mark.parametrize(("steps", "every", "expected"), [(10, 5, 2), (11, 5, 3), (4, 5, 1), (10, 0, 1)])
+def test_a_dev_score_is_taken_every_so_many_steps_and_behind_the_last(steps, every, expected):
+    budget = RECIPE.budget.model_copy(update={"eval_every": every})
+    recipe = RECIPE.model_copy(update={"budget": budget})
+    assert evaluations(RunConfig(task="demo", mode="trans", encoder="tiny", recipe=recipe), steps) == expected
+
+
+def test_a_run_costs_its_steps_its_dev_scores_and_the_test(tmp_path):
+    cells = named(plan(study(), tmp_path))
+    cost = Measured(load=7, step=2, steps=50, dev=3, test=5, memory=100)
+    # Evaluated after steps 25 and 50 and once more at the end; zero-shot's scores are taken over.
+    assert seconds_of(cells["maml-trans/fold-0-seed-4"], cost) == 7 + 50 * 2 + (2 + 1) * 3 + 5
+    assert seconds_of(cells["zero-shot/fold-0-seed-4"], cost) == 7 + 3 + 5
+
+
+def test_the_study_takes_all_cells_shared_by_the_processes_but_no_less_than_the_longest(tmp_path):
+    cells = plan(study(folds=(0,), seeds=(4,)), tmp_path)
+    zero = Measured(load=1, step=0, steps=0, dev=1, test=1, memory=10)
+    train = Measured(load=1, step=1, steps=25, dev=1, test=1, memory=30)
+    costs = {"zero-shot": zero, "maml-trans": train}
+    assert estimate(cells, costs, 1).total == 3 + (1 + 25 + 2 + 1)
+    assert estimate(cells, costs, 2).total == 29
+    assert [estimate(cells, costs, jobs).memory for jobs in (1, 2, 3)] == [30, 40, 40]
+    assert estimate(cells, {"zero-shot": zero}, 1).unknown == ("maml-trans/fold-0-seed-4",)

@@ -1,0 +1,157 @@
+"""Names become a study; what a study has already may grow, but does not change."""
+
+import pytest
+
+from metasearch.cli.crossval import configure
+from metasearch.errors import ConfigError
+from metasearch.jobs.crossval.merge import merged
+from metasearch.jobs.crossval.resolve import folds_of
+from metasearch.spec.library import Library
+
+DEMO = Library().task("demo")
+
+
+def asked(**more):
+    """Return the configuration of a study, as the command line makes it."""
+    flags = {
+        "task": "demo", "learner": "maml", "recipe": None, "mode": "trans", "folds": None, "seeds": None,
+        "assignments": (), "encoder": "tiny", "distill": None, "include": (), "data": None, "teacher": None,
+        "assistant": None, "student": None, "corpus": (), "scored": (), "entailment": (),
+    }  # fmt: skip
+    return configure(**{**flags, **more})
+
+
+def arms(**more):
+    return [arm.arm for arm in asked(**more).trained]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (None, (0, 1, 2, 3, 4)),
+        ("5", (0, 1, 2, 3, 4)),
+        ("3", (0, 1, 2)),
+        ("0,2", (0, 2)),
+        ("3,", (3,)),
+        ("2,0,2", (0, 2)),
+    ],
+)
+def test_a_number_means_the_first_folds_and_a_list_names_them(written, expected):
+    assert folds_of(written, DEMO) == expected
+
+
+@pytest.mark.parametrize("written", ["6", "0", "0,5"])
+def test_folds_that_the_task_does_not_have_are_refused_with_those_it_has(written):
+    with pytest.raises(ConfigError, match="task 'demo' has 5 folds, 0 to 4"):
+        folds_of(written, DEMO)
+
+
+@pytest.mark.parametrize("written", ["", "x", "1-3", "0,,2", "-1"])
+def test_folds_are_numbers(written):
+    with pytest.raises(ConfigError, match="expected how many, such as 5, or which, such as 0,2"):
+        folds_of(written, DEMO)
+
+
+def test_a_task_that_comes_split_has_one_fold():
+    task = DEMO.model_copy(update={"folds": DEMO.folds.model_copy(update={"method": "given"})})
+    assert folds_of(None, task) == (0,)
+    with pytest.raises(ConfigError, match="has one fold, 0"):
+        folds_of("5", task)
+
+
+def test_each_learner_is_run_in_each_mode_that_it_fits():
+    found = arms(learner="fine-tune,maml,maml-align", mode="trans,mono-bi-multi")
+    assert found == [
+        "fine-tune-trans", "fine-tune-mono-bi-multi", "maml-trans", "maml-mono-bi-multi", "maml-align-mono-bi-multi",
+    ]  # fmt: skip
+
+
+def test_a_learner_may_have_a_mode_of_its_own():
+    named = asked(learner="fine-tune:mono-mono,maml,maml-align:mono-bi-multi", mode="trans", recipe="reptile:mono-bi")
+    assert [(arm.arm, arm.mode) for arm in named.trained] == [
+        ("fine-tune-mono-mono", "mono-mono"),
+        ("maml-trans", "trans"),
+        ("maml-align-mono-bi-multi", "mono-bi-multi"),
+        ("reptile-mono-bi", "mono-bi"),
+    ]
+    assert arms(learner="maml:trans", mode=None, assignments=("maml:outer.lr=1e-4",)) == ["maml-trans"]
+
+
+def test_a_learner_that_fits_no_mode_is_refused():
+    with pytest.raises(ConfigError, match="'maml-align' needs a mode of 3 links; none of trans is one"):
+        arms(learner="maml-align")
+
+
+def test_a_recipe_of_its_own_name_is_an_arm_beside_the_learners():
+    assert arms(learner="zero-shot", recipe="maml-tiny,reptile-tiny") == ["maml-tiny-trans", "reptile-tiny-trans"]
+
+
+def test_learner_and_recipe_of_one_name_are_one_arm_unless_they_differ():
+    with pytest.raises(ConfigError, match="learner and recipe 'maml' are both called so and differ"):
+        arms(learner="maml", recipe="maml")
+
+
+def test_values_are_put_over_all_recipes_or_one():
+    config = asked(learner="fine-tune,maml", assignments=("outer.eps=1e-6", "maml:outer.lr=0.5"))
+    rates = {arm.arm: (arm.recipe.outer.lr, arm.recipe.outer.eps) for arm in config.trained}
+    assert rates["maml-trans"] == (0.5, 1e-6)
+    assert rates["fine-tune-trans"][0] != 0.5
+    assert rates["fine-tune-trans"][1] == 1e-6
+    with pytest.raises(ConfigError, match=r"'mamml' is not trained in this study\. Did you mean 'maml'"):
+        asked(assignments=("mamml:outer.lr=0.5",))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"mode": None}, "--mode is missing; one of bi-multi"),
+        ({"mode": "trams"}, "unknown mode 'trams'. Did you mean 'trans'"),
+        ({"learner": "mamml"}, "Did you mean 'maml'"),
+        ({"learner": "maml:"}, "--learner maml:: expected a name and its mode, such as maml:trans"),
+        ({"learner": "maml,"}, "--learner maml,: expected names with a comma between them"),
+        ({"mode": "trams", "learner": "maml:trans"}, "unknown mode 'trams'. Did you mean 'trans'"),
+        ({"learner": ""}, "--learner : expected names with a comma between them"),
+        ({"learner": "zero-shot:trans"}, "zero-shot trains nothing and has no mode"),
+        (
+            {"learner": "zero-shot,maml", "assignments": ("zero-shot:outer.lr=3",)},
+            "'zero-shot' is not trained in this study",
+        ),
+        ({"learner": "zero-shot", "assignments": ("outer.lr=3",)}, "--set outer.lr=3 changes nothing"),
+        ({"seeds": ""}, "'' is no seed; expected whole numbers such as 1,2,3"),
+        ({"seeds": "1,x"}, "--seeds 1,x: 'x' is no seed"),
+        ({"teacher": "tiny"}, "--teacher goes with --distill RECIPE"),
+        ({"task": "tatoeba"}, "for evaluation only"),
+        ({"learner": None, "recipe": None, "distill": "compres"}, "Did you mean 'compress'"),
+    ],
+)
+def test_what_is_wrong_is_named(flags, message):
+    with pytest.raises(ConfigError) as error:
+        asked(**flags)
+    assert message in str(error.value)
+
+
+def test_a_study_grows_by_folds_seeds_and_arms(tmp_path):
+    old, new = asked(folds="2", seeds="3"), asked(folds="0,4", seeds="1,3", learner="fine-tune")
+    found = merged(old.model_copy(update={"threads": 2}), new, tmp_path)
+    assert (found.folds, found.seeds, found.threads) == ((0, 1, 4), (3, 1), 2)
+    assert [arm.arm for arm in found.trained] == ["maml-trans", "fine-tune-trans"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"max_steps": 3}, "the study has max_steps none, not '3'"),
+        ({"encoder": "minilm"}, "the study has encoder 'tiny', not 'minilm'"),
+        ({"threads": 1}, "the study has threads '2', not '1'"),
+        ({"assignments": ("outer.lr=0.5",)}, "the study has maml-trans.recipe.outer.lr '0.0003', not '0.5'"),
+        ({"fold_seed": 1}, "the study has fold_seed none, not '1'"),
+    ],
+)
+def test_what_cells_share_does_not_change(tmp_path, change, message):
+    old = asked().model_copy(update={"threads": 2})
+    if "encoder" in change:
+        change = {**change, "recipe": "maml-tiny", "learner": "zero-shot"}
+    with pytest.raises(ConfigError) as error:
+        merged(old, asked(**change), tmp_path)
+    assert message in str(error.value)
+    assert "-o" in str(error.value)

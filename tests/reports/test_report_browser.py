@@ -1,0 +1,216 @@
+"""The report in a real browser, wide and narrow, light and dark, with a keyboard, on paper, and without scripts."""
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from helpers.browser import chromium, opened
+from helpers.studies import write_study
+from metasearch.cli import main
+
+LANGUAGES = ("ar", "de", "el", "en")
+SCREENS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Return headless Chromium."""
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """Return a report on zero-shot and two learners on two folds, whose texts hold markup and Arabic."""
+    folder = tmp_path_factory.mktemp("browser")
+    arms = {"zero-shot": 0.5, "maml": 2.0, "fine-tune": 1.0}
+    study = write_study(folder / "study", arms, folds=(0, 1), seeds=(1, 2), languages=LANGUAGES)
+    done = CliRunner().invoke(main, ["report", str(study), "-o", str(folder / "report"), "--resamples", "200"])
+    assert done.exit_code == 0, done.output
+    return folder / "report" / "report.html"
+
+
+@pytest.fixture(scope="class", params=SCREENS, ids=lambda screen: f"{screen[0]}-{screen[1]}")
+def screen(request, browser, report):
+    """Return the report at each width, light and dark."""
+    width, scheme = request.param
+    with opened(browser, report, width, scheme) as found:
+        yield found
+
+
+@pytest.fixture(scope="module", params=(1280, 390))
+def page(request, browser, report):
+    """Return the report at both widths; tests share it, and start it again."""
+    with opened(browser, report, request.param) as found:
+        yield found
+
+
+@pytest.fixture
+def fresh(page):
+    """Return the report as it is when it was just opened."""
+    page.reload()
+    return page
+
+
+@pytest.fixture
+def explorer(fresh):
+    """Return the report with the focus on the first question of the explorer."""
+    fresh.page.locator("#explorer-list [tabindex='0']").focus()
+    return fresh
+
+
+class TestEveryScreen:
+    def test_nothing_is_complained_about_and_nothing_is_loaded(self, screen):
+        assert screen.said == []
+        assert screen.asked == []
+
+    def test_the_page_does_not_scroll_sideways(self, screen):
+        screen.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        assert screen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    def test_text_stands_out_from_its_background(self, screen):
+        """WCAG AA asks for 4.5 to 1; the check reads what the browser computed."""
+        assert screen.page.evaluate(CONTRAST) == []
+
+
+class TestTheSkipLink:
+    def test_is_first_and_leads_past_the_contents(self, fresh):
+        fresh.press("Tab")
+        assert fresh.focused("it.matches('a[href^=\"#\"]') && it.getBoundingClientRect().top >= 0")
+        fresh.press("Enter")
+        assert fresh.focused("it.tagName") == "MAIN"
+
+
+class TestCharts:
+    def test_each_has_a_name_for_those_who_cannot_see_it(self, fresh):
+        drawn = fresh.page.locator("svg")
+        named = fresh.page.get_by_role("img", name=re.compile(r"\w"))
+        assert drawn.count() == named.count() > 0
+
+
+class TestTheKeyboard:
+    def test_an_arrow_shows_the_next_question_and_says_so(self, explorer):
+        before = explorer.text("#explorer-facts")
+        explorer.press("ArrowDown")
+        assert explorer.focused("it.dataset.index") == "1"
+        assert "Question 1 of 16" in before
+        assert "Question 2 of 16" in explorer.text("#explorer-facts")
+        assert "Question 2 of 16" in explorer.text("[role=status]")
+        assert explorer.focused("it.getAttribute('aria-selected')") == "true"
+
+    def test_home_and_end_go_to_the_first_and_the_last(self, explorer):
+        explorer.press("End")
+        assert explorer.focused("it.dataset.index") == "15"
+        explorer.press("ArrowDown")
+        assert explorer.focused("it.dataset.index") == "15"
+        explorer.press("Home")
+        assert explorer.focused("it.dataset.index") == "0"
+
+    def test_the_list_is_one_stop_of_the_tab_key(self, explorer):
+        explorer.press("ArrowDown", "Tab")
+        assert explorer.focused("it.getAttribute('role')") == "tab"
+        explorer.press("Shift+Tab")
+        assert explorer.focused("it.dataset.index") == "1"
+
+    def test_enter_goes_to_the_languages_and_escape_goes_back(self, explorer):
+        explorer.press("ArrowDown", "Enter")
+        assert explorer.focused("it.getAttribute('role') + it.dataset.language") == "taben"
+        explorer.press("Escape")
+        assert explorer.focused("it.dataset.index") == "1"
+
+    def test_another_language_shows_the_translation_set_right_to_left(self, explorer):
+        explorer.press("Enter", "Home")
+        question = explorer.page.locator("#explorer-question > span")
+        assert explorer.focused("it.dataset.language") == "ar"
+        assert question.get_attribute("lang") == "ar"
+        assert question.evaluate("it => getComputedStyle(it).direction") == "rtl"
+        assert explorer.text("[role=status]").startswith("Arabic: zero-shot ")
+        explorer.press("ArrowRight")
+        assert question.get_attribute("lang") == "de"
+        assert question.evaluate("it => getComputedStyle(it).direction") == "ltr"
+
+    def test_focus_can_be_seen(self, explorer):
+        explorer.press("ArrowDown")
+        outline = "(s => s.outlineStyle != 'none' && parseFloat(s.outlineWidth) >= 2)(getComputedStyle(it))"
+        assert explorer.focused(outline)
+        explorer.press("Enter")
+        assert explorer.focused(outline)
+
+    def test_other_learners_are_chosen_by_the_keyboard(self, explorer):
+        explorer.page.locator("#explorer-pair").focus()
+        explorer.press("ArrowDown")
+        assert explorer.text("#explorer-sides").count("fine-tune") == 1
+        assert explorer.text("[role=status]") == "zero-shot and fine-tune: 16 questions."
+
+    def test_the_filter_leaves_questions_with_the_text_in_any_language(self, explorer):
+        explorer.page.locator("#explorer-find").focus()
+        explorer.page.keyboard.type("ΦΆΡΟΣ; test1-article-3")  # Greek, in other case
+        assert explorer.text("[role=status]") == "1 of 16 questions."
+        assert "test1-article-3." in explorer.text("#explorer-facts")
+        explorer.page.keyboard.type("no such text")
+        assert explorer.page.locator("#explorer-none").is_visible()
+        assert not explorer.page.locator("#explorer-detail").is_visible()
+        explorer.page.locator("#explorer-find").fill("")
+        assert explorer.page.locator("#explorer-list [role=option]").count() == 16
+        assert explorer.said == []
+
+
+class TestWhatIsShown:
+    def test_markup_in_texts_stays_text(self, explorer):
+        assert "Where is <it> & why" in explorer.text("#explorer-question")
+        assert explorer.page.locator("it").count() == 0
+
+    def test_both_rankings_have_the_top_and_all_answers(self, explorer):
+        tables = explorer.page.locator(".explorer-ranking").all()
+        assert [table.locator("caption b").text_content() for table in tables] == ["zero-shot", "maml"]
+        for table in tables:
+            assert table.locator("tbody").first.locator("tr").count() == 10
+            assert table.locator(".explorer-relevant").count() == len(LANGUAGES)
+
+
+class TestElsewhere:
+    def test_paper_has_the_tables_and_one_question_and_no_controls(self, browser, report):
+        with opened(browser, report, 1280, "dark") as found:
+            found.page.emulate_media(media="print", color_scheme="dark")
+            tables = found.page.locator("main section > div > .scroll > table").all()
+            assert tables
+            assert all(table.is_visible() for table in tables)
+            assert found.page.locator(".explorer-ranking").first.is_visible()
+            for hidden in ("#explorer-list", "#explorer-find", "#explorer-pair", "nav"):
+                assert not found.page.locator(hidden).is_visible()
+            ink, paper = found.page.evaluate("(s => [s.color, s.backgroundColor])(getComputedStyle(document.body))")
+            assert max(map(int, ink[4:-1].split(", "))) < 64  # dark ink
+            assert paper == "rgba(0, 0, 0, 0)"
+
+    def test_without_scripts_the_questions_are_listed(self, browser, report):
+        with opened(browser, report, 390, scripts=False) as found:
+            assert not found.page.locator("#explorer-view").is_visible()
+            assert found.page.locator("noscript li").count() == 2 * 16  # pairs x questions
+            assert found.page.locator("noscript li").first.is_visible()
+
+
+# Returns texts whose contrast with the nearest background that is not transparent is below 4.5 (3 for large text).
+CONTRAST = """() => {
+  const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = (colour) => {
+    const [r, g, b] = numbers(colour).map((v) => ((v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (it) => {
+    for (; it; it = it.parentElement) {
+      const colour = getComputedStyle(it).backgroundColor;
+      if ((numbers(colour)[3] ?? 1) > 0) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const found = [];
+  for (const it of document.body.querySelectorAll("*:not(svg, svg *, script, noscript, style)")) {
+    if (![...it.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || !it.checkVisibility()) continue;
+    const style = getComputedStyle(it);
+    const [a, b] = [light(style.color), light(behind(it))].sort((x, y) => y - x);
+    const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && style.fontWeight >= 700);
+    if ((a + 0.05) / (b + 0.05) < (large ? 3 : 4.5)) found.push(`${it.tagName} ${it.className}: ${it.textContent}`);
+  }
+  return found;
+}"""

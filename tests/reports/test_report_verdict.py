@@ -1,0 +1,134 @@
+"""What a report says beside its main table: the language matrix, the pools, the facts, and the verdict in words."""
+
+import pytest
+
+from helpers.tables import WHAT, row_of, shown, study_of, study_of_rows
+from metasearch.reports.facts import duration, fact_table, run_table
+from metasearch.reports.main_table import ordered, pool_table
+from metasearch.reports.matrix import matrix_tables
+from metasearch.reports.means import What
+from metasearch.reports.verdict import difference, verdict
+from metasearch.study.compare import Compared, Comparison
+from metasearch.study.statistics.bootstrap import Interval
+from metasearch.study.statistics.paired import PairedTest
+from metasearch.study.statistics.summary import Summary
+
+
+@pytest.fixture
+def searched():
+    """Return a study with the pools of retrieval."""
+    multi, mono, bi = (What("map@20", pool) for pool in ("multilingual", "monolingual", "bilingual"))
+    rows = [row_of(multi, "de", "all", 0.2), row_of(multi, "ar", "all", 0.1)]
+    rows += [row_of(mono, "de", "de", 0.8), row_of(mono, "ar", "ar", 0.6)]
+    rows += [row_of(bi, "de", "ar", 0.3), row_of(bi, "ar", "de", 0.4)]
+    return study_of_rows({("zero-shot", None, 0, 0): rows})
+
+
+def test_the_language_matrix_has_questions_as_lines_and_the_monolingual_pool_on_its_diagonal(searched):
+    (table,) = matrix_tables(searched, "map@20")
+    assert table.columns == ("de", "ar")
+    assert shown(table, "de") == ["80.00", "30.00"]
+    assert shown(table, "ar") == ["40.00", "60.00"]
+    assert matrix_tables(study_of({("zero-shot", None, 0, 0): {"ar": 0.1}}), "map@20") == []
+
+
+def test_pools_have_the_mean_over_languages_of_each(searched):
+    table = pool_table(searched, WHAT)
+    assert table.columns == ("multilingual", "monolingual", "bilingual")
+    assert shown(table, "zero-shot") == [f"{100 * (0.2 + 0.1) / 2:.2f}", "70.00", "35.00"]
+
+
+def test_a_matrix_of_each_arm_has_a_key_of_its_own():
+    what = What("map@20", "monolingual")
+    rows = {(learner, "trans", 0, 0): [row_of(what, "ar", "ar", 0.1)] for learner in ("a b", "a-b")}
+    assert [table.key for table in matrix_tables(study_of_rows(rows), "map@20")] == ["matrix-1-a-b", "matrix-2-a-b"]
+
+
+def test_facts_say_what_was_run_and_what_is_missing():
+    facts = {"seconds": 100.0, "peak_memory_mib": 600.0, "processor": "a <b>", "cores": 2, "steps": 4}
+    scores = {("maml", "trans", fold, 0): [row_of(WHAT, "ar", "all", 0.1)] for fold in (0, 1)}
+    found = study_of_rows(scores, missing=["cell x is not finished"], facts=facts)
+    table = fact_table(found)
+    said = {line.heads[0]: line.cells[0].text for line in table.lines}
+    assert said["Folds"] == "0, 1"
+    assert said["Processor"] == "a <b>"
+    assert said["Data fingerprint"] == "4e8f"
+    assert said["Time of all runs together"] == "3 min 20 s"
+    assert table.notes == ("Missing: cell x is not finished.",)
+    took = run_table(found)
+    assert took.columns == ("Runs", "Outer steps", "Seconds", "Peak memory, MiB")
+    assert shown(took, "maml", "trans") == ["2", "4", "100.0", "600.0"]
+    assert run_table(study_of({key: {"ar": 0.1} for key in scores})) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(8.4, "8 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (3600 * 2 + 60 * 18 + 5, "2 h 18 min")],
+)
+def test_a_time_reads_well(seconds, expected):
+    assert duration(seconds) == expected
+
+
+def compared(arm, low, high, value=0.2):
+    """Compare an arm of mean `value` with a baseline of mean 0.3."""
+    mean, zero = Summary(value, None, 1, "folds"), Summary(0.3, None, 1, "folds")
+    test = PairedTest(14, value - 0.3, 0.1, -3.7, 0.001, low, high, -1.0)
+    return Compared(arm, (0, 1), (0,), zero, mean, Interval(low, high), test, 0.0021, {}, 0.95)
+
+
+def words(found, *each):
+    comparison = Comparison("study", "demo", found.arms[0], "map@20", "multilingual", 0.95, 1000, 0, each, ())
+    return " ".join(verdict(found, WHAT, comparison))
+
+
+@pytest.fixture
+def two_folds():
+    learners = {("zero-shot", None): 0.3, ("fine-tune", "trans"): 0.2}
+    return study_of({(*way, fold, 0): {"ar": value} for way, value in learners.items() for fold in (0, 1)})
+
+
+def test_the_verdict_names_the_winner_and_says_that_fine_tuning_is_weaker(two_folds):
+    said = words(two_folds, compared(two_folds.arms[1], -0.15, -0.05))
+    assert said.startswith("zero-shot has the highest mean map@20 on the test data: 30.00, before fine-tune 20.00")
+    assert "−15.00 to −5.00, without 0: significant" in said
+    assert "fine-tune is weaker than zero-shot by 10.00, as plain fine-tuning is in the MAML-Align paper." in said
+
+
+def test_the_verdict_says_when_it_cannot_be_told(two_folds):
+    said = words(two_folds, compared(two_folds.arms[1], -0.25, 0.05))
+    assert "with 0 in it: not significant" in said
+    assert "Whether fine-tune is weaker than zero-shot, as in the MAML-Align paper, cannot be told from this." in said
+
+
+def test_the_verdict_says_when_fine_tuning_is_better(two_folds):
+    said = words(two_folds, compared(two_folds.arms[1], 0.05, 0.15, value=0.4))
+    assert "fine-tune is better than zero-shot by 10.00; in the MAML-Align paper plain fine-tuning is weaker." in said
+
+
+def test_an_undefined_interval_claims_nothing(two_folds):
+    assert "significant" not in difference(compared(two_folds.arms[1], None, None), two_folds.arms[0])
+
+
+def test_the_verdict_on_one_fold_says_how_far_it_goes():
+    found = study_of({("zero-shot", None, 0, 0): {"ar": 0.3}})
+    assert verdict(found, WHAT, None) == (
+        "zero-shot has a mean map@20 of 30.00 (× 100); there is nothing to rank it with.",
+        "This is one fold: nothing is said of how it would be with another cut of the data.",
+    )
+
+
+def test_the_verdict_on_one_seed_says_how_far_it_goes(two_folds):
+    assert "This is one seed: nothing is said of how it would be if training were repeated." in words(two_folds)
+
+
+def test_the_verdict_says_that_the_highest_of_several_was_chosen_on_the_same_data(two_folds):
+    one = compared(two_folds.arms[1], -0.15, -0.05)
+    chosen = "It is the highest of 2 learners compared on the same test data; its interval is not corrected for that."
+    assert chosen not in words(two_folds, one)
+    assert chosen in words(two_folds, one, one)
+
+
+def test_nobody_wins_where_no_learner_has_every_fold():
+    found = study_of({("zero-shot", None, 0, 0): {"ar": 0.3}, ("maml", "trans", 1, 0): {"ar": 0.4}})
+    assert verdict(found, WHAT, None)[0].startswith("No learner has scores")
+    assert ordered(found)[0].zero_shot

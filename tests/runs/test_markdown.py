@@ -1,0 +1,100 @@
+"""Rows and tables of scores, as they are written to files and pasted."""
+
+from metasearch.evaluation.scores import Evaluation, Score
+from metasearch.runs.markdown import by_language, markdown, matrix
+
+
+def row(measure, language, value, count=2, pool="multilingual", candidates="all", **more):
+    return {
+        "measure": measure,
+        "pool": pool,
+        "language": language,
+        "candidates": candidates,
+        "value": value,
+        "count": count,
+        **more,
+    }
+
+
+def test_rows_are_the_scores_and_their_means():
+    scores = (
+        Score("map", "multilingual", "ar", "all", 0.5, 2),
+        Score("map", "multilingual", "el", "all", 1.0, 1),
+        Score("map", "monolingual", "ar", "ar", 0.25, 2),
+    )
+    assert list(Evaluation(scores).rows()) == [
+        row("map", "ar", 0.5),
+        row("map", "el", 1.0, count=1),
+        row("map", "ar", 0.25, pool="monolingual", candidates="ar"),
+        row("map", "mean", (0.5 + 1.0) / 2, count=2 + 1),
+        row("map", "mean", 0.25, pool="monolingual", candidates=""),
+    ]
+
+
+REPORTED = [
+    row("map@20", "ar", 0.12346, learner="maml", split="test"),
+    row("map@20", "el", 1.0, learner="maml", split="test"),
+    row("map@20", "mean", 0.561725, learner="maml", split="test"),
+    row("map@20", "ar", 0.0, learner="maml-align", split="test"),
+    row("map", "ar", 0.5, learner="maml", split="test"),
+    row("map@20", "ar", 0.9, learner="maml", split="dev"),
+    row("map@20", "ar", 0.7, learner="maml", split="test", pool="monolingual", candidates="ar"),
+]
+
+
+def test_a_table_by_language_reads_as_it_is():
+    assert by_language(REPORTED, "test").split("\n") == [
+        "| map@20 (test) |    ar |     el |  mean |",
+        "| ------------- | ----: | -----: | ----: |",
+        "| maml          | 12.35 | 100.00 | 56.17 |",
+        "| maml-align    |  0.00 |        |       |",
+        "",
+        "| map (test) |    ar | mean |",
+        "| ---------- | ----: | ---: |",
+        "| maml       | 50.00 |      |",
+    ]
+
+
+def test_a_table_is_of_one_split_and_one_pool():
+    assert by_language(REPORTED, "dev").split("\n")[2] == "| maml         | 90.00 |      |"
+    alone = by_language(REPORTED, "test", "monolingual").split("\n")
+    assert alone[0].startswith("| map@20 (test, monolingual) |")
+    assert [cell.strip() for cell in alone[2].split("|")[1:-1]] == ["maml", "70.00", ""]
+    assert by_language(REPORTED, "train") == ""
+
+
+def test_a_matrix_has_questions_down_and_candidates_across():
+    scores = (
+        Score("map", "monolingual", "ar", "ar", 0.75, 2),
+        Score("map", "bilingual", "ar", "el", 0.5, 2),
+        Score("map", "bilingual", "el", "ar", 0.25, 2),
+        Score("map", "monolingual", "el", "el", 1.0, 2),
+        Score("map", "multilingual", "el", "all", 0.1, 2),
+        Score("map@20", "bilingual", "ar", "el", 0.2, 2),
+    )
+    assert matrix(list(Evaluation(scores).rows()), "map").split("\n") == [
+        "| map: question \\ candidates |    ar |     el |",
+        "| -------------------------- | ----: | -----: |",
+        "| ar                         | 75.00 |  50.00 |",
+        "| el                         | 25.00 | 100.00 |",
+    ]
+
+
+def test_a_pair_that_was_not_evaluated_leaves_an_empty_cell():
+    assert matrix([row("map", "el", 0.5, pool="monolingual", candidates="el")], "map").split("\n")[2:] == [
+        "| el                         | 50.00 |"
+    ]
+    scores = [row("map", code, 0.5, pool="monolingual", candidates=code) for code in ("ar", "el")]
+    assert matrix(scores, "map").split("\n")[2:] == [
+        "| ar                         | 50.00 |       |",
+        "| el                         |       | 50.00 |",
+    ]
+
+
+def test_markdown_sets_the_first_columns_left_and_the_others_right():
+    assert markdown(["a", "name", "n"], [["x", "long name", "1"], ["yyyy", "b", "1000"]], left=2).split("\n") == [
+        "| a    | name      |    n |",
+        "| ---- | --------- | ---: |",
+        "| x    | long name |    1 |",
+        "| yyyy | b         | 1000 |",
+    ]

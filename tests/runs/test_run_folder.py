@@ -1,0 +1,125 @@
+"""The files of a run: whole or not there."""
+
+import json
+import resource
+import signal
+
+import pytest
+
+from metasearch.errors import ConfigError, RunFolderError
+from metasearch.runs.folder import RunFolder, versions
+from metasearch.spec.library import load_recipe
+from metasearch.spec.recipe import RunConfig
+
+CONFIG = RunConfig(task="demo", mode="trans", encoder="tiny", recipe=load_recipe("maml-tiny"), fold=3, max_steps=7)
+
+
+def test_the_configuration_is_read_back_as_it_was_written(tmp_path):
+    RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    files, config, fingerprint = RunFolder.open(tmp_path / "run", RunConfig)
+    assert (config, fingerprint, files.finished) == (CONFIG, "abc", False)
+
+
+def test_a_configuration_that_was_edited_wrongly_is_named_with_its_line(tmp_path):
+    RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    path = tmp_path / "run" / "config.yaml"
+    text = path.read_text().replace("fold: 3", "fold: three")
+    path.write_text(text)
+    line = text.splitlines().index("  fold: three") + 1
+    with pytest.raises(ConfigError, match=f"config.yaml:{line}: config.fold: .*got 'three'"):
+        RunFolder.open(tmp_path / "run", RunConfig)
+
+
+def test_results_are_added_and_read_back_with_every_script(tmp_path):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    assert files.results() == []
+    rows = [{"language": "el", "value": 0.1}, {"language": "θάλασσα", "value": 0.2}]
+    for row in rows:
+        files.add_results([row])
+    assert files.results() == rows
+    assert "θάλασσα" in (tmp_path / "run" / "results.jsonl").read_text()
+
+
+def test_a_damaged_line_of_the_results_is_named(tmp_path):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    files.add_results([{"a": 1}, {"b": 2}])
+    path = tmp_path / "run" / "results.jsonl"
+    path.write_text(path.read_text()[:-4])
+    with pytest.raises(RunFolderError, match=r"results.jsonl:2: not JSON"):
+        files.results()
+
+
+def test_a_full_disk_keeps_the_results_that_were_there(tmp_path):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    files.add_results([{"a": 1}])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+        with pytest.raises(RunFolderError, match=r"results.jsonl cannot be written"):
+            files.add_results({"n": i} for i in range(1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert files.results() == [{"a": 1}]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["config.yaml", "results.jsonl"]
+
+
+def test_a_run_is_finished_when_its_report_is_written_and_needs_no_checkpoint_then(tmp_path):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    (tmp_path / "run" / "checkpoint").mkdir()
+    files.finish("# done\n")
+    assert files.finished
+    assert not (tmp_path / "run" / "checkpoint").exists()
+
+
+def test_versions_are_json_and_name_what_a_result_depends_on():
+    assert {"metasearch", "python", "torch", "transformers", "sentence-transformers", "learn2learn", "numpy"} == set(
+        json.loads(json.dumps(versions()))
+    )
+
+
+def test_events_are_read_back_in_their_order(tmp_path):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    assert files.events() == []
+    told = [{"step": 0, "dev": 0.5}, {"step": 1, "loss": 0.1, "phase": "θ\u2028"}]
+    for event in told:
+        files.log(event)
+    assert files.events() == told
+    assert len((tmp_path / "run" / "log.jsonl").read_text().splitlines()) == len(told)
+
+
+@pytest.mark.parametrize("kept", range(1, 12))
+def test_an_event_that_was_cut_off_is_left_out_and_the_next_one_stands_on_a_line_of_its_own(tmp_path, kept):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    files.log({"step": 1})
+    files.log({"step": 2})
+    path = tmp_path / "run" / "log.jsonl"
+    line = b'{"step": 2}\n'
+    path.write_bytes(path.read_bytes()[: -len(line)] + line[:kept])
+    before = [{"step": 1}, {"step": 2}][: 2 if kept == len(line) - 1 else 1]  # whole but for the end of the line
+    again = RunFolder(tmp_path / "run")
+    assert again.events() == before
+    again.log({"step": 3})
+    assert path.read_text() == "".join(json.dumps(event) + "\n" for event in [*before, {"step": 3}])
+
+
+@pytest.mark.parametrize(("goes_on_with", "kept"), [({"step": 0, "dev": 0.5}, 0), ({"step": 2}, 2), ({"step": 3}, 4)])
+def test_steps_that_a_crash_left_behind_the_checkpoint_are_logged_once(tmp_path, goes_on_with, kept):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    told = [{"step": 0, "dev": 0.5}, {"step": 1}, {"step": 2}, {"step": 2, "dev": 0.6}, {"step": 3}]
+    for event in told:
+        files.log(event)
+    again = RunFolder(tmp_path / "run")
+    for event in (goes_on_with, {"step": 9, "dev": 0.7}, {"step": 9}):
+        again.log(event)
+    assert again.events() == [*told[:kept], goes_on_with, {"step": 9, "dev": 0.7}, {"step": 9}]
+
+
+@pytest.mark.parametrize("line", ["3", "[]", '{"phase": "mono"}', '{"step": "2"}', '{"step": null}'])
+def test_a_line_of_a_log_that_is_no_event_is_left_out(tmp_path, line):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    (tmp_path / "run" / "log.jsonl").write_text(f'{line}\n{{"step": 1}}\n')
+    assert files.events() == [{"step": 1}]
+    files.log({"step": 2})
+    assert files.events() == [{"step": 1}, {"step": 2}]

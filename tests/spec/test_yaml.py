@@ -1,0 +1,214 @@
+"""Strict YAML: what a declaration says is what is read, and every problem is reported with file and line."""
+
+import pytest
+import yaml
+
+from helpers.declarations import RECIPE, TASK, line_of, problems
+from metasearch.errors import ConfigError
+from metasearch.spec import yaml as spec_yaml
+from metasearch.spec.library import shipped
+from metasearch.spec.recipe import Recipe
+from metasearch.spec.stages import Distillation
+from metasearch.spec.task import Mode, Task
+
+
+@pytest.mark.parametrize(("written", "value"), [("1e-3", 1 / 1000), ("5e-05", 5 / 100_000), ("2", 2.0), ("'0.5'", 0.5)])
+def test_a_number_in_any_notation_is_a_number(write, written, value):
+    assert spec_yaml.read(write(RECIPE.replace("1e-3", written)), Recipe).outer.lr == value
+
+
+def test_the_language_no_stays_no(write):
+    task = spec_yaml.read(write(TASK), Task)
+    assert task.languages == ["no", "de"]
+    assert str(task.arrangements["mono -> bi"][0]) == "no_no -> no_de"
+
+
+@pytest.mark.parametrize("path", sorted(shipped().rglob("*.yaml")), ids=lambda path: path.stem)
+def test_a_declaration_reads_alike_with_and_without_libyaml(path, monkeypatch):
+    fast = spec_yaml._parse(path)
+    monkeypatch.setattr(spec_yaml, "_loader", lambda: yaml.BaseLoader)
+    assert spec_yaml._parse(path) == fast
+
+
+@pytest.mark.parametrize("text", ["no", "on", "012", "1e3", "12:30:45", "2024-01-01", "0x1F", "'null'", "~x", "τέλος"])
+def test_a_text_stays_as_it_is_written(write, text):
+    read = spec_yaml.read(write(RECIPE.replace("for a test", text)), Recipe)
+    assert read.description == text.strip("'")
+
+
+def test_a_key_that_stands_twice_is_refused_where_it_stands_again(write):
+    path = write(RECIPE + "learner: reptile\n")
+    assert problems(path) == [f"{path}:7: learner: the key stands twice"]
+
+
+def test_a_key_below_another_that_stands_twice_is_refused_with_its_path(write):
+    path = write(RECIPE + "  eps: 1\n  lr: 2\n")
+    assert problems(path) == [f"{path}:8: outer.lr: the key stands twice"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "nearest"),
+    [
+        ("learner:", "leaner:", "leaner", "learner"),
+        ("k: 2", "n_negs: 2", "episodes.n_negs", "n_neg"),
+        ("  lr:", "  weight_decai: 0\n  lr:", "outer.weight_decai", "weight_decay"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_its_line_and_the_nearest_right_name(write, old, new, key, nearest):
+    path = write(RECIPE.replace(old, new))
+    place = line_of(path, key.split(".")[-1])
+    assert any(p.startswith(f"{place}: {key}: unknown key. Did you mean '{nearest}'?") for p in problems(path))
+
+
+def test_an_unknown_key_unlike_any_other_is_refused_with_all_right_names(write):
+    path = write(RECIPE.replace("k: 2", "zzz: 2"))
+    names = "k, n_neg, negative_pool, negatives, q, queries, similar_top"
+    assert problems(path) == [f"{path}:4: episodes.zzz: unknown key. Known: {names}."]
+
+
+def test_a_missing_key_is_named_with_the_file(write):
+    path = write(RECIPE.replace("learner: maml\n", ""))
+    (problem,) = problems(path)
+    assert problem.startswith(str(path))
+    assert problem.endswith(": learner: this key is missing")
+
+
+def test_a_missing_key_below_another_is_named_with_the_line_of_that_one(write):
+    path = write(RECIPE.replace("  lr: 1e-3", "  eps: 1"))
+    assert problems(path) == [f"{path}:5: outer.lr: this key is missing"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "start"),
+    [
+        ("k: 2", "k: two", "episodes.k: input should be a valid integer"),
+        ("k: 2", "k: 0", "episodes.k: input should be greater than or equal to 1"),
+        ("lr: 1e-3", "lr: nan", "outer.lr: input should be a finite number"),
+        ("lr: 1e-3", "lr: -1", "outer.lr: input should be greater than 0"),
+        ("{k: 2, q: 3}", "[2, 3]", "episodes: input should be"),
+    ],
+)
+def test_a_wrong_value_is_named_with_line_key_and_what_is_right(write, old, new, start):
+    path = write(RECIPE.replace(old, new))
+    (problem,) = problems(path)
+    assert problem.startswith(f"{line_of(path, new)}: {start}")
+    assert "(got '" in problem
+
+
+def test_a_wrong_arrangement_in_a_list_is_named_by_its_own_line(write):
+    path = write(TASK.replace("[no_no -> no_de]", "\n    - no_no -> no_de\n    - no_no -> +"))
+    assert problems(path, Task) == [
+        f"{path}:13: arrangements.mono -> bi.1: '+' is not a language variant; write el_ar or el_{{ar,el}}"
+        " (got 'no_no -> +')"
+    ]
+
+
+def test_all_problems_of_a_file_are_reported_at_once(write):
+    path = write(RECIPE.replace("learner:", "leaner:").replace("k: 2", "k: two").replace("1e-3", "fast"))
+    found = problems(path)
+    assert len(found) == 4
+    for place in (f"{path}:3: leaner", f"{path}:4: episodes.k", f"{path}:6: outer.lr", "learner: this key is missing"):
+        assert any(place in problem for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("key", "old", "new", "problem"),
+    [
+        ("monitor", "monitor: map", "monitor: map@7", "'map@7' is not among the measures map"),
+        ("languages", "[no, de]", "[no, de, no]", "a language stands twice"),
+        ("arrangements", "no_no -> no_de", "no_no -> de_de", "is mono -> mono, listed under 'mono -> bi'"),
+        ("arrangements", "no_no -> no_de", "no_no -> no_sv", "'no_no -> no_sv' uses sv, not a language of the task"),
+        ("arrangements", "mono -> bi", "mono -> tri", "'tri' in 'mono -> tri' is none of mono, bi, multi"),
+    ],
+)
+def test_a_value_that_contradicts_another_key_is_refused_with_its_own_line(write, key, old, new, problem):
+    path = write(TASK.replace(old, new))
+    (found,) = problems(path, Task)
+    assert found.startswith(f"{line_of(path, new)}: {key}")
+    assert problem in found
+
+
+def test_a_pattern_written_in_two_ways_is_refused_instead_of_dropped(write):
+    path = write(TASK + "  mono->bi: [de_de -> de_no]\n")
+    (found,) = problems(path, Task)
+    assert "mono -> bi" in found
+    assert "twice" in found
+
+
+def test_a_mode_whose_patterns_differ_in_length_is_refused(write):
+    path = write("mode: m\ndescription: d\nmeta_train: [mono -> bi]\nmeta_valid: [mono -> bi -> multi]\n")
+    (found,) = problems(path, Mode)
+    assert found.startswith(str(path))
+    assert found.endswith("all patterns of a mode must have the same number of links")
+
+
+STAGES = """\
+recipe: small
+description: for a test
+student: {bottleneck: 16}
+stages:
+  align:
+    description: one
+    trains: student
+    learner: ema
+    outer: {lr: 1}
+    corpus: {dev: 5}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "nearest"),
+    [
+        ("bottleneck:", "botleneck:", "student.botleneck", "bottleneck"),  # the student may be null
+        ("learner:", "leaner:", "stages.align.leaner", "learner"),  # a stage has a name of one's own
+        ("dev:", "dve:", "stages.align.corpus.dve", "dev"),
+        ("outer: {lr:", "outer: {weight_decai: 0, lr:", "stages.align.outer.weight_decai", "weight_decay"),
+    ],
+)
+def test_an_unknown_key_below_one_that_may_be_missing_or_a_name_has_its_nearest_right_name(
+    write, old, new, key, nearest
+):
+    path = write(STAGES.replace(old, new))
+    (found,) = [problem for problem in problems(path, Distillation) if "unknown key" in problem]
+    place = line_of(path, key.rpartition(".")[2])
+    assert found.startswith(f"{place}: {key}: unknown key. Did you mean '{nearest}'? Known: ")
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("[de, fr]", ["de", "fr"]),
+        ("[no]", ["no"]),
+        ("[1e-3]", ["1e-3"]),
+        ("[]", []),
+        ("null", None),
+        ("1e-4", "1e-4"),
+        ("no", "no"),
+        ("", ""),
+        ("a [b]", "a [b]"),
+    ],
+)
+def test_a_value_of_the_command_line_is_a_list_null_or_text(written, value):
+    assert spec_yaml.value_of(written, "--set k") == value
+
+
+@pytest.mark.parametrize("written", ["[de, fr", "[de]]", "[de, fr] x", "["])
+def test_a_list_that_does_not_end_is_refused_with_the_right_way_to_write_one(written):
+    with pytest.raises(ConfigError) as caught:
+        spec_yaml.value_of(written, "--set k")
+    assert str(caught.value) == f"--set k: expected a list such as [de, fr], got '{written}'"
+
+
+def test_a_list_and_null_are_put_over_a_file(write):
+    over = {"student": None, "stages": {"align": {"corpus": {"languages": ["de", "no"]}}}}
+    found = spec_yaml.read(write(STAGES), Distillation, over)
+    assert found.student is None
+    assert found.stages["align"].corpus.languages == ("de", "no")
+    assert found.stages["align"].corpus.dev == 5
+
+
+def test_a_wrong_item_of_a_list_put_over_a_file_is_named_with_its_place(write):
+    over = {"stages": {"align": {"corpus": {"languages": ["de", "klingon!"]}}}}
+    (found,) = problems(write(STAGES), Distillation, over)
+    assert found.startswith("--set: stages.align.corpus.languages.1: ")
+    assert found.endswith("(got 'klingon!')")

@@ -1,0 +1,141 @@
+"""YAML files as files: `include:`, values put over a file, files that are no YAML, and writing."""
+
+import pytest
+
+from helpers.declarations import RECIPE, problems
+from metasearch.errors import ConfigError
+from metasearch.spec import yaml
+from metasearch.spec.recipe import Outer, Recipe
+
+CHILD = "include: small\nrecipe: child\nouter: {eps: 1e-6}\n"
+
+
+def test_an_included_file_gives_every_key_that_is_not_put_over_it(write):
+    write(RECIPE)
+    child = yaml.read(write(CHILD, "child"), Recipe)
+    assert (child.recipe, child.learner, child.outer) == ("child", "maml", Outer(lr=1e-3, eps=1e-6))
+
+
+def test_a_list_put_over_an_included_one_replaces_it():
+    base, over = {"a": ["1", "2"], "b": {"c": "3", "d": "4"}}, {"a": ["5"], "b": {"c": "6"}}
+    assert yaml.merge(base, over) == {"a": ["5"], "b": {"c": "6", "d": "4"}}
+
+
+def test_an_include_of_an_include_is_refused(write):
+    write(RECIPE)
+    write(CHILD, "child")
+    path = write("include: child\nrecipe: grandchild\n", "grandchild")
+    (found,) = problems(path)
+    assert found.startswith(f"{path}")
+    assert found.endswith("include: child.yaml includes another file; one level is allowed")
+
+
+def test_a_file_that_includes_itself_is_refused(write):
+    assert "one level is allowed" in problems(write(CHILD, "small"))[0]
+
+
+def test_an_include_of_no_file_is_refused_with_the_nearest_one(write):
+    write(RECIPE)
+    path = write(CHILD.replace("small", "smal"), "child")
+    (found,) = problems(path)
+    assert found.startswith(f"{path}")
+    assert "include: no file smal.yaml. Did you mean 'small'?" in found
+
+
+@pytest.mark.parametrize("name", ["../small", "/small", "sub/small", "", "."])
+def test_an_include_names_a_sibling_and_nothing_else(write, name):
+    write(RECIPE)
+    path = write(CHILD.replace("small", name), "child")
+    (found,) = problems(path)
+    assert found.startswith(f"{path}")
+    assert "include: no file" in found
+
+
+def test_a_problem_of_an_included_file_is_reported_with_that_file(write):
+    base = write(RECIPE.replace("k: 2", "k: two"))
+    path = write(CHILD, "child")
+    (found,) = problems(path)
+    assert found.startswith(f"{base}:4: episodes.k: ")
+
+
+def test_a_problem_put_over_an_included_file_is_reported_with_the_file_that_puts_it(write):
+    write(RECIPE)
+    path = write(CHILD.replace("1e-6", "tiny"), "child")
+    (found,) = problems(path)
+    assert found.startswith(f"{path}:3: outer.eps: ")
+
+
+def test_values_put_over_a_file_win_and_the_rest_stays(write):
+    found = yaml.read(write(RECIPE), Recipe, {"outer": {"lr": "1e-4"}, "budget": {"epochs": "3"}})
+    assert (found.outer.lr, found.budget.epochs, found.episodes.k) == (1 / 10_000, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "problem"),
+    [
+        ({"outer": {"lr": "fast"}}, "outer.lr: input should be a valid number"),
+        ({"outer": {"rate": "1"}}, "outer.rate: unknown key."),
+        ({"outer": "1"}, "outer: input should be"),
+        ({"dropot": "true"}, "dropot: unknown key. Did you mean 'dropout'?"),
+    ],
+)
+def test_a_wrong_value_put_over_a_file_is_named_with_the_flag_and_its_key(write, overrides, problem):
+    path = write(RECIPE)
+    (found,) = problems(path, overrides=overrides)
+    assert found.startswith(f"--set: {problem}")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("recipe: a: b\n", 1),
+        ("recipe: small\nouter: {lr: 1\n", 3),
+        ("recipe: small\n\tlearner: maml\n", 2),
+        ("recipe: small\nlearner: *nowhere\n", 2),
+        ("recipe: small\n---\nrecipe: other\n", 2),
+        ("recipe: small\ndescription: bell \x07\n", 2),
+    ],
+)
+def test_what_is_no_yaml_is_refused_with_its_line(write, text, line):
+    path = write(text)
+    (found,) = problems(path)
+    assert found.startswith(f"{path}:{line}: not YAML: ")
+
+
+@pytest.mark.parametrize("text", ["", "# a comment\n", "- recipe\n", "recipe\n"])
+def test_a_file_without_keys_is_refused_with_an_example(write, text):
+    path = write(text)
+    assert problems(path) == [f"{path}:1: expected keys and values, such as 'task: small'"]
+
+
+@pytest.mark.parametrize("text", ["outer: &a [*a]\n", "outer: &a {lr: *a}\n", "outer: " + 3000 * "["])
+def test_a_file_that_nests_without_end_is_refused(write, text):
+    path = write(text)
+    with pytest.raises(ConfigError, match=f"^{path}:1: "):
+        yaml.read(path, Recipe)
+
+
+@pytest.mark.parametrize("text", [RECIPE.encode("utf-16"), b"recipe: \xff\n"])
+def test_a_file_in_another_encoding_is_refused(write, text):
+    path = write(text)
+    assert problems(path)[0].startswith(f"{path}: cannot be read: ")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_key(write):
+    assert yaml.read(write(b"\xef\xbb\xbf" + RECIPE.encode()), Recipe).recipe == "small"
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml: cannot be read: "):
+        yaml.read(tmp_path / "nowhere.yaml", Recipe)
+
+
+@pytest.mark.parametrize("text", ["no", "null", "1e-3", "012", "", "ελ ไทย हि", "a: b # c", "two\nlines"])
+def test_what_is_written_is_read_back(write, text):
+    tree = {"recipe": text, "description": "d", "learner": "maml", "outer": {"lr": 1e-5, "eps": 1e-8}}
+    found = yaml.read(write(yaml.dump(tree)), Recipe)
+    assert (found.recipe, found.outer) == (text, Outer(lr=1e-5, eps=1e-8))
+
+
+def test_every_script_is_written_as_it_is():
+    assert yaml.dump({"text": "ไทย"}) == "text: ไทย\n"

@@ -1,0 +1,176 @@
+"""The direction of imports, the doors to third parties, and how long a file and a function may be."""
+
+import ast
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import metasearch
+from metasearch.spec import registry
+
+ROOT = Path(metasearch.__file__).parent
+MODULES = sorted(ROOT.rglob("*.py"))
+
+BASE = ("errors", "spec")
+# Each room and those that it may import, beside itself; the lowest stands first.
+_DATA = {*BASE, "data", "runs"}
+_MODEL = {*_DATA, "encoders", "episodes"}
+_TRAINING = {*_MODEL, "evaluation", "compress", "learners", "fast", "training"}
+_JOBS = {*_TRAINING, "study", "reports"}
+MAY_IMPORT = {
+    "errors": set(),
+    "spec": {"errors"},
+    "data": set(BASE),
+    "runs": set(BASE),
+    "encoders": set(BASE),
+    "episodes": {*BASE, "data"},
+    "evaluation": {*_DATA, "encoders"},
+    "study": {*BASE, "runs", "evaluation"},
+    "reports": {*BASE, "runs", "study"},
+    "compress": {*_DATA, "encoders"},
+    "learners": {*_MODEL, "fast"},
+    "fast": {*_MODEL, "learners"},
+    "training": {*_MODEL, "learners", "fast"},
+    "jobs": _JOBS,
+    "cli": {*_JOBS, "jobs"},
+    "__main__": {"cli"},
+    # The package names what it offers and imports it when it is used.
+    "__init__": {*_JOBS, "jobs"},
+}
+LIGHT = (*BASE, "data", "runs", "study", "reports", "episodes", "__init__")
+HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}
+DOORS = {"learn2learn": "learners/inner_loop.py", "yaml": "spec/yaml.py", "click": "cli/"}
+
+
+def name_of(path):
+    """Return a module's path within the package."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def layer_of(path):
+    """Return the layer of a module: its folder, or its own name at the top."""
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def of_layer(layer):
+    """Return the modules of a layer."""
+    return [path for path in MODULES if layer_of(path) == layer]
+
+
+def absolute(node, package):
+    """Return the dotted module that `from ... import` names, with a relative one resolved."""
+    if not node.level:
+        return node.module
+    return ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
+
+
+def imports_of(source, package):
+    """Return every module that a source imports, at any depth and under any condition, as (dotted name, line)."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            origin = absolute(node, package)
+            parts = [f"{origin}.{alias.name}" for alias in node.names] if origin == "metasearch" else [origin]
+            found += [(part, node.lineno) for part in parts]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
+            found += [(part.value, node.lineno) for part in node.args if isinstance(part, ast.Constant)]
+    return found
+
+
+@cache
+def imports(path):
+    """Return every module that a file imports, as `imports_of` does."""
+    return imports_of(path.read_text(encoding="utf-8"), ("metasearch", *path.relative_to(ROOT).parent.parts))
+
+
+def layers_imported(path):
+    """Return the layers of metasearch that a file imports, as (layer, line)."""
+    dotted = [(name.split("."), line) for name, line in imports(path)]
+    found = [(parts[1] if len(parts) > 1 else "__init__", line) for parts, line in dotted if parts[0] == "metasearch"]
+    return [(layer, line) for layer, line in found if layer != "__version__"]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import torch.nn as nn", "torch.nn"),
+        ("from torch import Tensor", "torch"),
+        ("def f():\n    from metasearch.jobs.compose import fit", "metasearch.jobs.compose"),
+        ("if TYPE_CHECKING:\n    from metasearch import jobs", "metasearch.jobs"),
+        ("from ..learners.base import Learner", "metasearch.learners.base"),
+        ("from .. import jobs", "metasearch.jobs"),
+        ("importlib.import_module('torch')", "torch"),
+    ],
+)
+def test_an_import_is_seen_however_it_is_written(source, expected):
+    assert [name for name, _ in imports_of(source, ("metasearch", "training"))] == [expected]
+
+
+@pytest.mark.parametrize("layer", MAY_IMPORT)
+def test_a_module_imports_its_own_layer_and_those_below(layer):
+    own, allowed = of_layer(layer), {*MAY_IMPORT[layer], layer}
+    assert own
+    assert [f"{name_of(p)}:{line}: {x}" for p in own for x, line in layers_imported(p) if x not in allowed] == []
+
+
+def test_every_layer_is_there_and_the_order_has_no_circle():
+    assert {layer_of(path) for path in MODULES} == set(MAY_IMPORT)
+    order = list(MAY_IMPORT)
+    for place, layer in enumerate(order):
+        assert MAY_IMPORT[layer] <= set(order[:place]), layer
+
+
+@pytest.mark.parametrize("layer", LIGHT)
+def test_a_light_layer_imports_no_torch_at_any_depth(layer):
+    found = [(path, name, line) for path in of_layer(layer) for name, line in imports(path)]
+    assert [f"{name_of(path)}:{line}: {name}" for path, name, line in found if name.split(".")[0] in HEAVY] == []
+
+
+def test_importing_every_light_module_loads_no_torch():
+    light = [path for path in MODULES if layer_of(path) in LIGHT]
+    dotted = [".".join(("metasearch", *path.relative_to(ROOT).with_suffix("").parts)) for path in light]
+    code = (
+        "import importlib, sys\n"
+        f"for name in {dotted!r}: importlib.import_module(name.removesuffix('.__init__'))\n"
+        f"print(sorted({HEAVY!r} & set(sys.modules)))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(("package", "door"), DOORS.items())
+def test_a_third_party_has_one_door(package, door):
+    through = {name_of(path) for path in MODULES for name, _ in imports(path) if name.split(".")[0] == package}
+    assert {name for name in through if not name.startswith(door)} == set()
+    assert through
+
+
+def test_the_engine_names_no_learner_and_no_task():
+    """Plug-ins are chosen in `jobs`; a method that the engine knows by name could not be added from outside."""
+    plugins = {name.replace("-", "_") for name in registry.names("learners")}
+    for path in (ROOT / "training").glob("*.py"):
+        for name, line in imports(path):
+            assert name.split(".")[-1] not in plugins, f"{name_of(path)}:{line}: {name}"
+
+
+def functions(path):
+    """Return every function of a file with its number of lines, its docstring apart."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = node.body[0] if ast.get_docstring(node) is not None else None
+            documented = docstring.end_lineno - docstring.lineno + 1 if docstring else 0
+            yield node, node.end_lineno - node.lineno + 1 - documented
+
+
+def test_a_file_has_at_most_250_lines():
+    lengths = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    assert {name: length for name, length in lengths.items() if length > 250} == {}
+
+
+def test_a_function_has_at_most_40_lines_beside_its_docstring():
+    found = [(path, node, length) for path in MODULES for node, length in functions(path)]
+    assert [f"{name_of(path)}:{node.lineno}: {node.name}: {n}" for path, node, n in found if n > 40] == []

@@ -1,0 +1,101 @@
+"""Checkpoints are whole or not there."""
+
+import resource
+import signal
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metasearch.errors import RunFolderError
+from metasearch.runs.folder import RunFolder
+from metasearch.training.checkpoint import Checkpoint, CheckpointStore
+
+FILES = ["weights.safetensors", "optimizer.safetensors", "best.safetensors", "learner.safetensors", "state.json"]
+
+
+def checkpoint(step, size=3):
+    weights = {"a": torch.full((size, 2), float(step)), "b": torch.arange(3) * step}
+    moments, learner = {"a/exp_avg": torch.ones(size, 2) * step}, {"teacher.a": torch.full((2,), step / 3)}
+    return Checkpoint(weights, moments, {}, learner, {"step": step})
+
+
+def assert_is(found, step, size=3):
+    expected = checkpoint(step, size)
+    assert found.state == {"step": step}
+    assert found.weights.keys() == expected.weights.keys()
+    assert all(torch.equal(found.weights[name], value) for name, value in expected.weights.items())
+    assert torch.equal(found.optimizer["a/exp_avg"], expected.optimizer["a/exp_avg"])
+    assert found.best == {}
+    assert found.learner.keys() == expected.learner.keys()
+    assert torch.equal(found.learner["teacher.a"], expected.learner["teacher.a"])
+
+
+def test_the_last_checkpoint_is_read_back(tmp_path):
+    store = CheckpointStore(tmp_path)
+    assert store.load() is None
+    for step in (1, 2):
+        store.save(checkpoint(step))
+    assert_is(CheckpointStore(tmp_path).load(), 2)
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
+    RunFolder(tmp_path).remove_checkpoint()
+    assert store.load() is None
+
+
+def test_a_stop_between_the_two_renames_leaves_the_one_before(tmp_path):
+    store = CheckpointStore(tmp_path)
+    store.save(checkpoint(1))
+    (tmp_path / "checkpoint").rename(tmp_path / "checkpoint.previous")
+    assert_is(store.load(), 1)
+    store.save(checkpoint(2))
+    assert_is(store.load(), 2)
+
+
+def test_a_half_written_new_one_is_ignored_and_replaced(tmp_path):
+    store = CheckpointStore(tmp_path)
+    store.save(checkpoint(1))
+    (tmp_path / "checkpoint.new").mkdir()
+    (tmp_path / "checkpoint.new" / "weights.safetensors").write_bytes(b"half")
+    assert_is(store.load(), 1)
+    store.save(checkpoint(2))
+    assert_is(store.load(), 2)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damage_is_an_error_that_names_the_file(tmp_path, name):
+    store = CheckpointStore(tmp_path)
+    store.save(checkpoint(1))
+    path = tmp_path / "checkpoint" / name
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(RunFolderError, match=f"{name}: the checkpoint is damaged"):
+        store.load()
+
+
+@given(at=st.integers(0, 10_000), bit=st.integers(0, 7), name=st.sampled_from(FILES[:4]))
+def test_no_flipped_bit_of_the_tensors_goes_unnoticed(tmp_path_factory, at, bit, name):
+    folder = tmp_path_factory.mktemp("run")
+    store = CheckpointStore(folder)
+    store.save(checkpoint(1))
+    path = folder / "checkpoint" / name
+    content = bytearray(path.read_bytes())
+    content[at % len(content)] ^= 1 << bit
+    path.write_bytes(content)
+    with pytest.raises(RunFolderError, match="damaged"):
+        store.load()
+
+
+def test_a_full_disk_keeps_the_last_checkpoint_and_leaves_no_stump(tmp_path):
+    store = CheckpointStore(tmp_path)
+    store.save(checkpoint(1))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+        with pytest.raises(RunFolderError, match="cannot be written"):
+            store.save(checkpoint(2, size=10_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert_is(store.load(), 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]

@@ -1,0 +1,163 @@
+"""LARS against its paper written out by hand, against `torch_optimizer`, and against plain SGD."""
+
+import pytest
+import torch
+import torch_optimizer
+from torch import nn
+
+from metasearch.spec.recipe import Outer
+from metasearch.training import optimizer as outer
+from metasearch.training.lars import LARS
+
+SHAPES = {"table": (7, 3), "matrix": (3, 3), "bias": (3,)}
+RATES = [0.1, 0.4, 0.3, 0.2]
+
+
+def drawn(seed):
+    """Return a tensor of each shape, drawn from a normal distribution."""
+    generator = torch.Generator().manual_seed(seed)
+    return {n: torch.randn(shape, generator=generator, dtype=torch.float64) for n, shape in SHAPES.items()}
+
+
+def parameters(dtype=torch.float64):
+    return {name: nn.Parameter(value.to(dtype)) for name, value in drawn(0).items()}
+
+
+def take(optimizer, weights, gradients, lr=None):
+    """Take one step with these gradients."""
+    for name, weight in weights.items():
+        weight.grad = gradients[name].to(weight.dtype, copy=True)
+    for group in optimizer.param_groups:
+        group["lr"] = group["lr"] if lr is None else lr
+    optimizer.step()
+
+
+def same(left, right):
+    return all(torch.equal(left[name], right[name]) for name in SHAPES)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("decay", [0.0, 0.3])
+def test_a_step_is_that_of_the_paper_also_while_the_rate_changes(momentum, decay):
+    """λ = η ‖w‖ / (‖g‖ + β ‖w‖); v ← m v + γ λ (g + β w); w ← w − v."""
+    weights, eta = parameters(), 0.02
+    expected, velocity = drawn(0), {name: 0.0 for name in SHAPES}
+    optimizer = LARS(weights.values(), lr=1.0, momentum=momentum, weight_decay=decay, trust=eta)
+    for i, gamma in enumerate(RATES):
+        gradients = drawn(i + 1)
+        for name, g in gradients.items():
+            w = expected[name]
+            norm_w, norm_g = w.square().sum().sqrt(), g.square().sum().sqrt()
+            local = eta * norm_w / (norm_g + decay * norm_w)
+            velocity[name] = momentum * velocity[name] + gamma * local * (g + decay * w)
+            expected[name] = w - velocity[name]
+        take(optimizer, weights, gradients, gamma)
+    for name in SHAPES:
+        torch.testing.assert_close(weights[name].detach(), expected[name], rtol=1e-13, atol=0)
+
+
+def test_at_a_constant_rate_it_is_the_lars_of_torch_optimizer():
+    """That one leaves λ out where there is no decay, and multiplies by the rate after the momentum."""
+    ours, theirs = parameters(), parameters()
+    settings = {"lr": 0.3, "momentum": 0.9, "weight_decay": 0.2}
+    lars = LARS(ours.values(), trust=0.05, **settings)
+    other = torch_optimizer.LARS(theirs.values(), trust_coefficient=0.05, eps=0.0, **settings)
+    for i in range(5):
+        take(lars, ours, drawn(i + 1))
+        take(other, theirs, drawn(i + 1))
+    for name in SHAPES:
+        torch.testing.assert_close(ours[name], theirs[name], rtol=1e-13, atol=0)
+
+
+def test_a_layer_moves_by_a_share_of_its_norm_however_long_its_gradient_is():
+    for factor in (1e-6, 1.0, 1e6):
+        weights, before = parameters(), drawn(0)
+        take(LARS(weights.values(), lr=0.5, trust=1e-2), weights, {n: g * factor for n, g in drawn(1).items()})
+        for name, weight in weights.items():
+            moved = (weight - before[name]).norm().item()
+            assert moved == pytest.approx(0.5 * 1e-2 * before[name].norm().item(), rel=1e-12)
+
+
+def test_a_parameter_of_norm_0_moves_by_its_gradient_and_one_without_gradient_by_its_decay():
+    weights = {"zero": nn.Parameter(torch.zeros(2)), "still": nn.Parameter(torch.tensor([3.0, 4.0]))}
+    optimizer = LARS(weights.values(), lr=0.5, weight_decay=0.25, trust=1e-2)
+    take(optimizer, weights, {"zero": torch.tensor([1.0, -2.0]), "still": torch.zeros(2)})
+    assert weights["zero"].tolist() == [-0.5 * 1.0, 0.5 * 2.0]
+    assert weights["still"].tolist() == [3 - 0.5 * 0.25 * 3, 4 - 0.5 * 0.25 * 4]
+
+
+def test_exempt_biases_take_the_steps_of_plain_momentum_sgd_without_decay():
+    settings = Outer(optimizer="lars", lr=0.1, weight_decay=0.5, trust=0.01, momentum=0.8, exempt_bias_and_norm=True)
+    weights, plain, scaled = parameters(), parameters(), parameters()
+    optimizers = [
+        (outer.build(weights, settings), weights),
+        (torch.optim.SGD(plain.values(), lr=0.1, momentum=0.8), plain),
+        (LARS(scaled.values(), 0.1, 0.8, 0.5, 0.01), scaled),
+    ]
+    for i in range(3):
+        for optimizer, found in optimizers:
+            take(optimizer, found, drawn(i + 1))
+    torch.testing.assert_close(weights["bias"], plain["bias"], rtol=1e-13, atol=0)
+    for name in ("table", "matrix"):
+        assert torch.equal(weights[name], scaled[name])
+        assert not torch.allclose(weights[name], plain[name])
+
+
+def test_adamw_decays_all_parameters_unless_biases_and_norms_are_exempt():
+    """Without a gradient AdamW does nothing but w ← w (1 − lr · decay)."""
+    shrunk = 1 - 0.1 * 0.5
+    for exempt in (False, True):
+        weights = parameters()
+        settings = Outer(lr=0.1, weight_decay=0.5, exempt_bias_and_norm=exempt)
+        take(outer.build(weights, settings), weights, {n: torch.zeros(shape) for n, shape in SHAPES.items()})
+        for name, start in drawn(0).items():
+            kept = 1 if exempt and name == "bias" else shrunk
+            torch.testing.assert_close(weights[name].detach(), start * kept, rtol=1e-15, atol=0)
+
+
+@pytest.mark.parametrize("exempt", [False, True])
+@pytest.mark.parametrize("kind", ["lars", "adamw"])
+def test_the_state_by_name_goes_on_to_the_same_bits(kind, exempt):
+    settings = Outer(optimizer=kind, lr=0.1, weight_decay=0.1, exempt_bias_and_norm=exempt)
+    whole = parameters(torch.float32)
+    optimizer = outer.build(whole, settings)
+    for i in range(2):
+        take(optimizer, whole, drawn(i))
+    kept = {name: value.clone() for name, value in outer.state(optimizer, whole).items()}
+    resumed = {name: nn.Parameter(weight.detach().clone()) for name, weight in whole.items()}
+    another = outer.build(resumed, settings)
+    outer.restore(another, resumed, kept)
+    forgetful = {name: nn.Parameter(weight.detach().clone()) for name, weight in whole.items()}
+    for chosen, weights in ((optimizer, whole), (another, resumed), (outer.build(forgetful, settings), forgetful)):
+        for i in (2, 3):
+            take(chosen, weights, drawn(i))
+    assert same(resumed, whole)
+    assert not same(forgetful, whole)
+    assert {name.split("/")[0] for name in kept} == set(SHAPES)
+
+
+def test_a_gradient_of_rows_is_taken_as_the_whole_one():
+    """A row without a gradient decays and goes on by its momentum, and the norms are of the layer."""
+    rowwise, whole = parameters(), parameters()
+    optimizers = [LARS(weights.values(), lr=0.5, weight_decay=0.2, trust=0.05) for weights in (rowwise, whole)]
+    for i in range(3):
+        gradients = drawn(i + 1)
+        gradients["table"][[0, 2, 3, i + 4]] = 0
+        take(optimizers[1], whole, gradients)
+        take(optimizers[0], rowwise, {**gradients, "table": gradients["table"].to_sparse(1)})
+        assert rowwise["table"].grad.is_sparse
+    assert same(rowwise, whole)
+
+
+def test_momentum_0_keeps_no_state():
+    weights = parameters()
+    optimizer = LARS(weights.values(), lr=0.1, momentum=0.0)
+    take(optimizer, weights, drawn(1))
+    assert outer.state(optimizer, weights) == {}
+
+
+def test_parameters_without_a_gradient_stay():
+    weights, before = parameters(), drawn(0)
+    weights["table"].grad = torch.ones_like(weights["table"])
+    LARS(weights.values(), lr=0.1, weight_decay=0.1).step()
+    assert [torch.equal(weights[name], before[name]) for name in ("table", "matrix", "bias")] == [False, True, True]

@@ -1,0 +1,62 @@
+"""Which phase and meta-batch an outer step belongs to."""
+
+import pytest
+
+from metasearch.spec.recipe import Budget
+from metasearch.training.early_stopping import EarlyStopping
+from metasearch.training.schedule import schedule
+
+
+def planned(max_steps=None, epochs=2, train=70, valid=20, size=4):
+    budget = Budget(meta_train=train, meta_valid=valid, meta_batch=size, epochs=epochs)
+    sources = [("meta-train", train, None), ("meta-valid", valid, None)]
+    return schedule(budget, sources, max_steps)
+
+
+def walk(plan):
+    return [(phase.name, position) for phase, position in map(plan.at, range(plan.total))]
+
+
+def test_every_episode_is_visited_once_an_epoch_and_meta_valid_follows_meta_train():
+    epoch = [("meta-train", i) for i in range(18)] + [("meta-valid", i) for i in range(5)]  # ceil(70/4), 20/4
+    assert walk(planned()) == epoch + epoch
+
+
+def test_the_papers_budget_is_1750_and_500_outer_steps_an_epoch():
+    plan = planned(train=7000, valid=2000, epochs=20)
+    assert [phase.steps for phase in plan.phases] == [7000 // 4, 2000 // 4]
+    assert plan.total == 20 * 2250
+
+
+@pytest.mark.parametrize(("max_steps", "expected"), [(9, [7, 2]), (90, [70, 20]), (1, [1, 0])])
+def test_fewer_steps_than_an_epoch_shrink_both_phases_in_proportion(max_steps, expected):
+    plan = planned(max_steps, train=7000, valid=2000)
+    names = [name for name, _ in walk(plan)]
+    assert [names.count("meta-train"), names.count("meta-valid")] == expected
+
+
+def test_more_steps_than_an_epoch_cut_the_last_one():
+    assert walk(planned(25)) == walk(planned())[:25]
+
+
+def test_a_phase_without_episodes_is_left_out():
+    assert {name for name, _ in walk(planned(valid=0))} == {"meta-train"}
+    assert planned(train=0, valid=0).total == 0
+
+
+def test_early_stopping_counts_outer_steps_since_the_best_score():
+    stopping = EarlyStopping(patience=50)
+    assert [stopping.update(step, score) for step, score in [(25, 0.5), (50, 0.6), (75, 0.6)]] == [True, True, False]
+    assert (stopping.best_step, stopping.best_score) == (50, 0.6)
+    assert not stopping.exhausted
+    stopping.update(99, 0.1)
+    assert not stopping.exhausted
+    stopping.update(100, 0.6)
+    assert stopping.exhausted
+
+
+def test_patience_of_zero_never_stops():
+    stopping = EarlyStopping(patience=0)
+    stopping.update(1, 0.1)
+    stopping.update(10**6, 0.0)
+    assert not stopping.exhausted

@@ -1,0 +1,193 @@
+"""The training loop: determinism, rates and clipping, the best dev score, patience, and errors."""
+
+import pytest
+import torch
+
+from helpers.small import SmallEncoder
+from helpers.training import Recorder, same, start, weights, whole
+from metasearch.data.benchmark import load_benchmark
+from metasearch.errors import ConfigError, NonFiniteError
+from metasearch.jobs import compose
+from metasearch.learners.base import Learner, OuterLoss
+from metasearch.spec.recipe import Loss, Outer, Pace
+from metasearch.training.schedule import Phase, Schedule
+from metasearch.training.trainer import Trainer
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not():
+    ends = []
+    for seed in (0, 1):
+        learner, benchmark, recipe = start()
+        compose.fit(learner, benchmark, recipe, seed=seed)
+        ends.append(weights(learner))
+    assert same(ends[0], whole()[0])
+    assert not same(ends[0], ends[1])
+
+
+class Plain:
+    """Episodes that are nothing but numbers; hears how many are asked for."""
+
+    def __init__(self):
+        self.asked = []
+
+    def batch(self, step, size):
+        self.asked.append((step, size))
+        return list(range(size))
+
+
+class Slope(Learner):
+    """Has a gradient of a given length; hears what the engine tells it."""
+
+    def __init__(self, length):
+        super().__init__(SmallEncoder(), Loss(), None)
+        self.length, self.heard, self.gradients = length, [], []
+
+    def named_parameters(self):
+        return iter([("first.weight", self.encoder.embedder.first.weight)])
+
+    def begin(self, total_steps):
+        self.heard.append(total_steps)
+
+    def outer_loss(self, episodes):
+        weight = self.encoder.embedder.first.weight
+        self.heard.append(len(episodes))
+        return OuterLoss(weight.sum() * self.length / weight.numel() ** 0.5)
+
+    def after_step(self):
+        self.gradients.append(self.encoder.embedder.first.weight.grad.norm().item())
+
+
+def trained(learner, outer, steps=4, size=3):
+    """Train a learner for some steps; return the terms of each, and what was asked of the source."""
+    source, told = Plain(), []
+    recorder = Recorder()
+    recorder.on_step = lambda step, total, phase, terms: told.append(terms)
+    plan = Schedule((Phase("train", source, 2),), steps, size)
+    pace = Pace(eval_every=0, patience=0)
+    outcome = Trainer(learner, plan, outer, pace, dev=lambda: 0.5, listener=recorder).fit()
+    assert (outcome.steps, outcome.reason) == (steps, "finished")
+    return told, source.asked
+
+
+def test_the_schedule_says_how_many_episodes_a_step_has_and_the_learner_hears_the_total_first():
+    learner = Slope(1.0)
+    _, asked = trained(learner, Outer(lr=0.1), steps=4, size=3)
+    assert asked == [(0, 3), (1, 3), (0, 3), (1, 3)]
+    assert learner.heard == [4, 3, 3, 3, 3]
+
+
+@pytest.mark.parametrize(("clip", "length", "expected"), [(0.0, 7.0, 7.0), (2.0, 7.0, 2.0), (2.0, 1.5, 1.5)])
+def test_a_gradient_longer_than_clip_is_cut_to_it_and_reported_as_it_was(clip, length, expected):
+    learner = Slope(length)
+    told, _ = trained(learner, Outer(lr=0.1, clip=clip), steps=1)
+    assert learner.gradients == [pytest.approx(expected, rel=1e-5)]
+    assert told[0]["grad"] == pytest.approx(length, rel=1e-12)
+
+
+def test_the_rate_of_each_step_follows_the_schedule_and_is_told():
+    """Exempt biases take steps of plain SGD, so the way that they go is the sum of the rates."""
+    learner = Slope(1.0)
+    bias = learner.encoder.embedder.first.bias
+    learner.named_parameters = lambda: iter([("bias", bias)])
+    learner.outer_loss = lambda episodes: OuterLoss(bias.sum())
+    learner.after_step = lambda: None
+    before = bias.detach().clone()
+    shape = {"warmup": 0.5, "decay": "linear", "exempt_bias_and_norm": True}
+    told, _ = trained(learner, Outer(optimizer="lars", lr=0.2, momentum=0, weight_decay=9, **shape), steps=4)
+    rates = [0.2 * 1 / 2, 0.2, 0.2 * 2 / 3, 0.2 * 1 / 3]
+    assert [terms["lr"] for terms in told] == pytest.approx(rates, rel=1e-15)
+    torch.testing.assert_close(bias.detach(), before - sum(rates), rtol=1e-14, atol=1e-15)
+
+
+def test_a_constant_rate_is_not_told_at_every_step():
+    told, _ = trained(Slope(1.0), Outer(lr=0.2))
+    assert [sorted(terms) for terms in told] == [["grad", "loss"]] * 4
+
+
+def test_the_encoder_ends_with_the_weights_of_the_best_dev_score():
+    learner, benchmark, recipe = start("fine-tune-tiny", "trans", "outer.lr=1e-2")
+    snapshots = {}
+    heard = Recorder()
+    heard.on_dev = lambda step, score, best: snapshots.update({step: (score, weights(learner))})
+    outcome = compose.fit(learner, benchmark, recipe, listener=heard)
+    trained = {step: score for step, (score, _) in snapshots.items() if step > 0}
+    best = max(trained, key=lambda step: (trained[step], -step))
+    assert outcome.best_step == best
+    assert outcome.best_score == trained[best]
+    assert outcome.baseline == snapshots[0][0]
+    assert same(weights(learner), snapshots[best][1])
+
+
+def test_training_stops_when_patience_runs_out():
+    learner, benchmark, recipe = start("maml-tiny", "trans", "budget.patience=2", "outer.lr=1e-12")
+    outcome = compose.fit(learner, benchmark, recipe)
+    assert (outcome.reason, outcome.best_step, outcome.steps) == ("patience", 2, 4)  # nothing moves, so step 2 stays
+
+
+def test_a_loss_that_is_not_finite_stops_before_the_update(monkeypatch):
+    learner, benchmark, recipe = start()
+    before = weights(learner)
+    honest = learner.outer_gradient
+
+    def spoiled(episodes):
+        loss = honest(episodes)
+        return OuterLoss(loss.total * torch.nan, loss.terms)
+
+    monkeypatch.setattr(learner, "outer_gradient", spoiled)
+    with pytest.raises(NonFiniteError, match=r"meta-train loss at outer step 1 is nan .*task.*outer\.lr"):
+        compose.fit(learner, benchmark, recipe)
+    assert same(weights(learner), before)
+
+
+def test_a_gradient_that_is_not_finite_stops_before_the_update(monkeypatch):
+    learner, benchmark, recipe = start()
+    before = weights(learner)
+    some = next(p for _, p in learner.named_parameters())
+
+    def steep(episodes):
+        loss = (some * 0).abs().sum().sqrt() + some.sum()  # sqrt has an infinite slope at 0, and the value is finite
+        loss.backward()
+        return OuterLoss(loss.detach())
+
+    monkeypatch.setattr(learner, "outer_gradient", steep)
+    with pytest.raises(NonFiniteError, match="gradient norm at outer step 1"):
+        compose.fit(learner, benchmark, recipe)
+    assert same(weights(learner), before)
+
+
+def test_the_only_step_of_a_training_has_the_whole_rate_whatever_its_warm_up():
+    for warmup in (0.1, 0.514, 0.99):
+        for decay in ("none", "linear", "cosine"):
+            told, _ = trained(Slope(1.0), Outer(lr=0.2, warmup=warmup, decay=decay), steps=1)
+            assert told[0]["lr"] == 0.2
+
+
+def test_bf16_runs_in_first_order_and_is_refused_in_second():
+    learner, benchmark, recipe = start()
+    exact, *_ = start()
+    compose.fit(learner, benchmark, recipe, precision="bf16", max_steps=2)
+    compose.fit(exact, benchmark, recipe, max_steps=2)
+    assert not same(weights(learner), weights(exact))
+    assert all(torch.isfinite(value).all() for value in weights(learner).values())
+    learner, benchmark, recipe = start("maml-tiny", "trans", "options.first_order=false")
+    with pytest.raises(ConfigError, match="bf16 works in first order only"):
+        compose.fit(learner, benchmark, recipe, precision="bf16")
+
+
+def test_held_out_dev_groups_are_never_in_a_meta_valid_episode(monkeypatch):
+    learner, _, recipe = start("maml-tiny", "trans", "budget.dev_holdout=0.4")
+    benchmark = load_benchmark("demo", "trans")  # with all five articles in dev
+    seen = set()
+    honest = learner.outer_gradient
+
+    def watched(episodes):
+        seen.update(t.question.group for e in episodes for s in e.sets for t in s.examples)
+        return honest(episodes)
+
+    monkeypatch.setattr(learner, "outer_gradient", watched)
+    compose.fit(learner, benchmark, recipe)
+    dev = benchmark.split.dev.groups
+    held = set(dev[-round(0.4 * len(dev)) :])
+    assert len(held) == 2
+    assert not seen & held
+    assert seen & (set(dev) - held)

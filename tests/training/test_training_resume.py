@@ -1,0 +1,96 @@
+"""A training on the embedded benchmark that dies or is interrupted ends with the bits of one that was not."""
+
+import os
+import signal
+
+import pytest
+
+from helpers.training import STEPS, Killed, Recorder, kill, same, start, weights, whole
+from metasearch.jobs import compose
+from metasearch.training.checkpoint import CheckpointStore
+
+
+def resumed(folder, killed_at, *training):
+    """Train until a step, die, and go on with another learner; return it, its outcome and what was heard."""
+    store = CheckpointStore(folder)
+    dying, benchmark, chosen = start(*training)
+    with pytest.raises(Killed):
+        compose.fit(dying, benchmark, chosen, listener=Recorder(killed_at, kill), store=store)
+    learner, *_ = start(*training)
+    heard = Recorder()
+    outcome = compose.fit(learner, benchmark, chosen, listener=heard, store=store, resume=True)
+    return learner, outcome, heard
+
+
+@pytest.mark.parametrize(
+    ("recipe", "killed_at"),
+    [("fine-tune-tiny", 4), ("maml-tiny", 4), ("meta-sgd-tiny", 4), ("reptile-tiny", 4), ("maml-tiny", 1)],
+)
+def test_resume_equals_never_having_stopped(tmp_path, recipe, killed_at):
+    training = (recipe, "trans", "dropout=true")
+    expected, ended, steps = whole(*training)
+    learner, outcome, heard = resumed(tmp_path, killed_at, *training)
+    assert same(weights(learner), expected)
+    assert outcome == ended
+    assert steps[-len(heard.terms) :] == heard.terms
+    assert len(heard.terms) == ended.steps - (killed_at - 1) // 2 * 2  # from the last checkpoint on
+
+
+def test_a_teacher_of_its_own_is_resumed_too(tmp_path):
+    training = ("maml-align-tiny", "mono-bi-multi", "options.shared=false")
+    learner, *_ = resumed(tmp_path, 5, *training)
+    assert same(weights(learner), whole(*training)[0])
+    assert any(name.startswith("teacher.") for name in weights(learner))
+
+
+def test_graded_negatives_and_similar_queries_resume_to_the_same_bits(tmp_path):
+    graded = ["negatives=hard", "queries=similar", "negative_pool=8", "n_neg=2"]
+    training = ("maml-tiny", "trans", *(f"episodes.{value}" for value in graded))
+    learner, *_ = resumed(tmp_path, 3, *training)
+    assert same(weights(learner), whole(*training)[0])
+
+
+SCHEDULED = ["outer.warmup=0.5", "outer.decay=cosine", "outer.clip=0.1", "outer.exempt_bias_and_norm=true"]
+
+
+@pytest.mark.parametrize("changes", [["outer.optimizer=lars", "outer.lr=1.0"], ["outer.weight_decay=0.1"]])
+@pytest.mark.parametrize("killed_at", [3, STEPS])
+def test_rates_momentum_and_groups_resume_to_the_same_bits(tmp_path, changes, killed_at):
+    training = ("fine-tune-tiny", "trans", *SCHEDULED, *changes)
+    learner, *_ = resumed(tmp_path, killed_at, *training)
+    assert same(weights(learner), whole(*training)[0])
+    assert not same(weights(learner), weights(start(*training)[0]))
+
+
+def interrupted(folder, step, *training):
+    """Train with a Ctrl-C at a step; return the outcome, and what is needed to go on."""
+    store = CheckpointStore(folder)
+    stopped, benchmark, recipe = start(*training)
+    ring = Recorder(step, lambda: os.kill(os.getpid(), signal.SIGINT))
+    return compose.fit(stopped, benchmark, recipe, listener=ring, store=store), store, benchmark, recipe
+
+
+def test_an_interrupt_ends_after_the_step_with_a_checkpoint_that_resumes_exactly(tmp_path):
+    before = signal.getsignal(signal.SIGINT)
+    outcome, store, benchmark, recipe = interrupted(tmp_path, 3)
+    assert (outcome.reason, outcome.steps) == ("interrupted", 3)
+    assert signal.getsignal(signal.SIGINT) is before
+    learner, *_ = start()
+    assert compose.fit(learner, benchmark, recipe, store=store, resume=True).reason == "finished"
+    assert same(weights(learner), whole()[0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "ended"), [([], "finished"), (["budget.patience=1", "outer.lr=1e-12"], "patience")]
+)
+def test_an_interrupt_at_the_last_step_says_so_and_resumes_to_the_end_without_a_step(tmp_path, changes, ended):
+    training = ("maml-tiny", "trans", *changes)
+    expected, end, _ = whole(*training)
+    assert end.reason == ended
+    outcome, store, benchmark, recipe = interrupted(tmp_path, end.steps, *training)
+    assert (outcome.reason, outcome.steps) == ("interrupted", end.steps)
+    learner, *_ = start(*training)
+    again = Recorder()
+    assert compose.fit(learner, benchmark, recipe, listener=again, store=store, resume=True) == end
+    assert (again.terms, again.scores) == ([], [])
+    assert same(weights(learner), expected)

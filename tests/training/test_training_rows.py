@@ -1,0 +1,110 @@
+"""A word table whose gradient holds only the rows of a step's words is trained, and resumed, as with a whole one."""
+
+import itertools
+
+import pytest
+import torch
+
+from helpers.small import TOKENS, VOCABULARY, SmallEncoder
+from helpers.training import Killed, Recorder, kill, same, weights
+from metasearch.errors import NonFiniteError
+from metasearch.learners.base import Learner, OuterLoss
+from metasearch.spec.recipe import Loss, Outer, Pace
+from metasearch.training.checkpoint import CheckpointStore
+from metasearch.training.schedule import Phase, Schedule
+from metasearch.training.trainer import Trainer
+
+
+class Words(Learner):
+    """Draws a few of its encoder's words for an episode, and gives the gradient of the word table as rows or whole."""
+
+    def __init__(self, by_rows):
+        super().__init__(SmallEncoder(), Loss(), None)
+        self.by_rows = by_rows
+        self.table = self.encoder.embedder.tokens.weight
+
+    def outer_loss(self, episodes):
+        draw = torch.Generator().manual_seed(episodes[0])
+        ids = torch.randint(VOCABULARY // 2, (3, TOKENS), generator=draw) + episodes[0] % 3
+        wanted = torch.randn(3, self.table.shape[1], generator=draw, dtype=torch.float64)
+        return OuterLoss((self.encoder.embedder({"input_ids": ids}) * wanted).sum() * self.scale(episodes))
+
+    def scale(self, episodes):
+        return 1.0
+
+    def outer_gradient(self, episodes):
+        loss = super().outer_gradient(episodes)
+        if self.by_rows:
+            gradient = self.table.grad.to_sparse(1)
+            twice = gradient.indices().repeat(1, 2), gradient.values().repeat(2, 1) / 2  # as where two were added
+            self.table.grad = torch.sparse_coo_tensor(*twice, gradient.shape, check_invariants=True)
+        return loss
+
+
+class Numbered:
+    """Episodes that are the number of their step."""
+
+    def batch(self, step, size):
+        return [step] * size
+
+
+SCORES = itertools.count()  # ever better, so that the last weights stay
+
+
+def fit_words(learner, outer, steps=12, store=None, resume=False, **recorder):
+    """Train on words; return the terms of each step."""
+    told, hear = [], Recorder(**recorder)
+    act = hear.on_step
+    hear.on_step = lambda step, total, phase, terms: (told.append(terms), act(step, total, phase, terms))
+    plan = Schedule((Phase("train", Numbered(), steps),), steps, 1)
+    Trainer(learner, plan, outer, Pace(eval_every=2, patience=0), lambda: next(SCORES), hear, store).fit(resume)
+    return told
+
+
+ROW_SETTINGS = [
+    {},
+    {"weight_decay": 0.1, "exempt_bias_and_norm": True, "clip": 0.5, "warmup": 0.2, "decay": "cosine"},
+    {"optimizer": "lars", "weight_decay": 0.1, "clip": 0.5},
+]
+
+
+@pytest.mark.parametrize("settings", ROW_SETTINGS)
+def test_a_word_table_with_a_gradient_of_rows_is_trained_as_with_the_whole_one(settings):
+    rowwise, whole = Words(by_rows=True), Words(by_rows=False)
+    start = weights(whole)
+    told = [fit_words(learner, Outer(lr=0.05, **settings)) for learner in (rowwise, whole)]
+    for name, expected in weights(whole).items():
+        torch.testing.assert_close(weights(rowwise)[name], expected, rtol=1e-12, atol=1e-14)
+    assert not torch.equal(weights(whole)["tokens.weight"], start["tokens.weight"])
+    assert [terms["grad"] for terms in told[0]] == pytest.approx([terms["grad"] for terms in told[1]], rel=1e-13)
+    if "clip" in settings:
+        assert max(terms["grad"] for terms in told[0]) > settings["clip"]
+
+
+@pytest.mark.parametrize("settings", ROW_SETTINGS)
+@pytest.mark.parametrize("killed_at", [1, 8])
+def test_training_by_rows_resumes_to_the_same_bits(tmp_path, settings, killed_at):
+    whole, dying, resumed = (Words(by_rows=True) for _ in range(3))
+    outer, store = Outer(lr=0.05, **settings), CheckpointStore(tmp_path)
+    fit_words(whole, outer)
+    with pytest.raises(Killed):
+        fit_words(dying, outer, store=store, at=killed_at, act=kill)
+    fit_words(resumed, outer, store=store, resume=True)
+    assert same(weights(resumed), weights(whole))
+
+
+def test_a_row_that_is_not_finite_stops_before_the_update():
+    learner = Words(by_rows=True)
+    learner.scale = lambda episodes: 1.0 if episodes[0] < 2 else float("inf")
+    honest, snapshots = learner.outer_gradient, []
+
+    def spoiled(episodes):
+        snapshots.append(weights(learner))
+        loss = honest(episodes)
+        return OuterLoss(torch.zeros(()), loss.terms)
+
+    learner.outer_gradient = spoiled
+    with pytest.raises(NonFiniteError, match="train gradient norm at outer step 3 is"):
+        fit_words(learner, Outer(lr=0.05))
+    assert same(weights(learner), snapshots[-1])
+    assert not same(weights(learner), snapshots[0])
