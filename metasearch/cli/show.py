@@ -18,7 +18,7 @@ KINDS = ("task", "mode", "recipe", "distillation")
 @click.option("--episode", type=click.IntRange(min=0), default=0, show_default=True, help="Which episode to draw.")
 @click.option("--recipe", help="Recipe that says how to draw; by default that of the mode's learner.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draw.")
-@_options.together(_options.fold, _options.data, _options.include)
+@_options.options_group(_options.fold, _options.data, _options.include)
 def command(
     name: str,
     mode: str | None,
@@ -65,7 +65,7 @@ def _episode(
     from metasearch.episodes.of_benchmark import samplers
     from metasearch.spec.library import choose_recipe
 
-    benchmark = load_benchmark(task, mode, fold, data, include)
+    benchmark = load_benchmark(task, mode, fold=fold, data=data, include=include)
     chosen = choose_recipe(mode, benchmark.task.encoder, None, recipe, (), include)
     yield f"mode {mode} on {task}, fold {fold}: {benchmark.data.describe()}"
     for phase, arrangements in benchmark.arrangements.items():

@@ -39,7 +39,7 @@ from metasearch.errors import ConfigError
     type=click.Choice(["pieces", "random"]),
     help="Where the new rows of its word table come from: the old pieces of a token (default), or chance.",
 )
-@_options.together(_options.seed("Of the rows that are drawn."), _options.trust)
+@_options.options_group(_options.seed("Of the rows that are drawn."), _options.trust)
 @click.option("-o", "--output", type=_options.NewPath(), required=True, metavar="DIR", help="New or empty folder.")
 def command(
     texts: Sequence[Path],

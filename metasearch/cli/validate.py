@@ -9,7 +9,7 @@ from metasearch.cli import _options
 
 @click.command("validate", short_help="Check a task, from its file to an episode.")
 @click.argument("task")
-@_options.together(_options.data, _options.include)
+@_options.options_group(_options.data, _options.include)
 def command(task: str, data: str | None, include: Sequence[str]) -> None:
     """Load TASK, resolve its names, read its data, cut its folds, and draw and embed an episode of every mode.
 
@@ -18,6 +18,7 @@ def command(task: str, data: str | None, include: Sequence[str]) -> None:
       metasearch validate demo
     """
     from metasearch.jobs.validate import validate
+    from metasearch.spec.run import DataRef
 
-    for line in validate(task, data, include):
+    for line in validate(DataRef(task=task, data=data, include=tuple(include))):
         click.echo(f"ok  {line}")

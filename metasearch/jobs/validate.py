@@ -1,6 +1,6 @@
 """Checks a task from its declaration to an embedded episode of every mode, or to a score where nothing is trained."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from metasearch.data.benchmark import load_benchmark
@@ -10,26 +10,26 @@ from metasearch.errors import ConfigError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs import compose
 from metasearch.spec.library import Library, choose_recipe
+from metasearch.spec.run import DataRef
 from metasearch.spec.task import applies, resolve
 
 
-def validate(task: str, data: str | None = None, include: Sequence[str] = ()) -> Iterator[str]:
+def validate(ref: DataRef) -> Iterator[str]:
     """Check a task from its declaration to an embedded episode; yield a line for each thing that holds.
 
     Raises:
         MetasearchError: the first thing that does not hold.
     """
-    library = Library(include)
+    library, task = Library(ref.include), ref.task
     declared = library.task(task)
     yield f"declaration: {library.path('task', task)}"
-    benchmark = load_benchmark(task, data=data, include=include)
+    benchmark = load_benchmark(ref)
     yield f"data: {benchmark.data.describe()} (fingerprint {benchmark.data.fingerprint})"
     if declared.evaluation_only:
         yield f"folds: none; all of it is test, {benchmark.split.test.describe()}"
-        found = evaluate(
-            compose.load_encoder("tiny", declared.max_length, device="cpu"), benchmark.data, benchmark.measures
-        )
-        yield f"scores: {declared.monitor} {100 * found.mean(declared.monitor):.2f} by the untrained tiny encoder"
+        encoder = compose.load_encoder("tiny", declared.max_length, device="cpu")
+        mean = evaluate(encoder, benchmark.data, benchmark.measures).mean(declared.monitor)
+        yield f"scores: {declared.monitor} {100 * mean:.2f} by the untrained tiny encoder"
         return
     folds = range(declared.folds.k if declared.folds.method == "kfold" else 1)
     sizes = [len(split(benchmark.data, declared.folds, fold).test.groups) for fold in folds]
@@ -39,7 +39,7 @@ def validate(task: str, data: str | None = None, include: Sequence[str] = ()) ->
         raise ConfigError(f"task '{task}' has no arrangement for any mode; see `metasearch ls modes`")
     encoder = compose.load_encoder("tiny", declared.max_length, device="cpu")
     for mode in modes:
-        recipe = choose_recipe(mode.mode, declared.encoder, None, None, (), include)
+        recipe = choose_recipe(mode.mode, declared.encoder, None, None, (), ref.include)
         placed = replace(benchmark, mode=mode, arrangements=resolve(declared, mode, modes))
         learner = compose.make_learner(recipe, encoder)
         losses = [

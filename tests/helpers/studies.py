@@ -21,7 +21,8 @@ from metasearch.evaluation.ranked import ranking_of
 from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.runs.questions import Kept, kept_at
 from metasearch.spec import yaml
-from metasearch.spec.recipe import Outer, Recipe, RunConfig, ScoreConfig
+from metasearch.spec.recipe import Outer, Recipe
+from metasearch.spec.run import RunConfig, ScoreConfig
 from metasearch.spec.seeding import stream
 
 ZERO_SHOT = "zero-shot"

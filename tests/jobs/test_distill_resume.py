@@ -36,7 +36,7 @@ def interrupted(args, stage, step, code=130):
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("metasearch.cli._progress.Shown.on_step", on_step)
+        patch.setattr("metasearch.cli._progress.ProgressBar.on_step", on_step)
         return distill(*args, code=code).stderr
 
 
@@ -48,7 +48,7 @@ def on_step(self, done, total, phase, terms):
     if phase == 'student' and done == 7:
         os.kill(os.getpid(), signal.SIGKILL)
 
-_progress.Shown.on_step = on_step
+_progress.ProgressBar.on_step = on_step
 main(['distill', '--resume', sys.argv[1]])
 """
 

@@ -18,7 +18,8 @@ from metasearch.runs.folder import RunFolder
 from metasearch.spec import yaml
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.library import load_recipe
-from metasearch.spec.recipe import Outer, Recipe, RunConfig, ScoreConfig, as_begun
+from metasearch.spec.recipe import Outer, Recipe
+from metasearch.spec.run import RunConfig, ScoreConfig, with_original_gradients
 from metasearch.spec.stages import Distillation
 from metasearch.spec.study import StudyConfig, Trained
 
@@ -91,14 +92,14 @@ def test_an_unknown_engine_is_answered_with_the_nearest_one():
 def test_train_asks_for_the_engine_that_is_said_and_by_default_for_the_fast_one(monkeypatch, said, engine):
     engine = engine if isinstance(engine, str) else "reference"
     asked = []
-    monkeypatch.setattr(train, "train", stop_with(asked))
+    monkeypatch.setattr(train, "begin", stop_with(asked))
     metasearch("train", "--mode", "trans", *said, code=1)
     assert asked[0][0][0].engine == engine
 
 
 def test_the_demo_asks_for_it_too(monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(train, "train", stop_with(asked))
+    monkeypatch.setattr(train, "begin", stop_with(asked))
     metasearch("demo", "--engine=reference", "-o", tmp_path / "demo", code=1)
     assert asked[0][0][0].engine == "reference"
 
@@ -137,7 +138,7 @@ def test_a_configuration_from_before_there_was_a_choice_means_the_reference(tmp_
 
 def test_what_trains_nothing_has_no_engine():
     config = ScoreConfig(task="demo", encoder="tiny")
-    assert as_begun(config) == config
+    assert with_original_gradients(config) == config
 
 
 def test_a_study_from_before_there_was_a_choice_means_the_reference_in_every_cell(tmp_path):
@@ -211,7 +212,7 @@ def test_a_run_says_so_too_when_it_begins(monkeypatch):
     monkeypatch.setattr(compose.log, "info", lambda text, *values: said.append(text % values))
     monkeypatch.setattr(compose, "Trainer", stop_with([]))
     benchmark, recipe = load_benchmark("demo", "trans"), load_recipe("maml-tiny")
-    learner = compose.make_learner(recipe, compose.load_encoder("tiny", benchmark.task.max_length, "cpu"))
+    learner = compose.make_learner(recipe, compose.load_encoder("tiny", benchmark.task.max_length, device="cpu"))
     learner.fast.notes = ("one", "two")
     with pytest.raises(Stop):
         compose.fit(learner, benchmark, recipe)

@@ -10,6 +10,7 @@ from metasearch.errors import ConfigError
 from metasearch.jobs import compose
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.recipe import MaxLength
+from metasearch.spec.run import EncoderRef
 from metasearch.spec.stages import RoleName
 
 log = logging.getLogger(__name__)
@@ -75,9 +76,7 @@ class Roles:
         return self.config.named(role) or f"student of {self.config.assistant}"
 
     def _load(self, name: str) -> Encoder:
-        return compose.load_encoder(
-            name, None, self.config.device, self.config.seed, trust_remote_code=self.config.trust_remote_code
-        )
+        return compose.load_encoder(EncoderRef.of(self.config, name=name))
 
     def _student(self) -> Encoder:
         settings = self.config.recipe.student

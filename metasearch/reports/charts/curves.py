@@ -19,7 +19,7 @@ from metasearch.study.study import Study
 _POINTS = 120
 # More arms than this in one picture nobody can tell apart.
 _TOGETHER = 5
-_NOT_TERMS = ("step", "phase", "grad", "lr")
+_NOT_TERMS = ("step", "total", "phase", "grad", "lr")
 # Pixels of the picture of a loss term.
 _PANEL, _PANEL_HIGH = 360.0, 130.0
 
