@@ -77,16 +77,16 @@ def interrupted(folder: Path, what: str) -> Interrupted:
     return Interrupted(f"{what}. Go on with: metasearch resume {folder}")
 
 
-def require_trust(folder: Path, began_with: bool, said: bool) -> None:
-    """Raise `ConfigError` where a folder began with code of its encoder's, and that is not trusted again."""
+def require_trust(folder: Path, began_with: bool, said: bool, what: str = "run") -> None:
+    """Raise `ConfigError` where a run or study began with code of its encoder's, and that is not trusted again."""
     if began_with and not said:
-        raise ConfigError(f"{folder}: it began with --trust-remote-code; say it again to go on")
+        raise ConfigError(f"{folder}: the {what} began with --trust-remote-code; say it again to go on")
 
 
-def require_same_data(folder: Path, before: str, now: str) -> None:
-    """Raise `DataError` where the fingerprint of the data is not the one that a folder began with."""
+def require_same_data(folder: Path, before: str, now: str, what: str = "run") -> None:
+    """Raise `DataError` where the fingerprint of the data is not the one that a run or study began with."""
     if before != now:
         raise DataError(
-            f"{folder}: the data has changed since it began (fingerprint {before}, now {now}); it cannot go on with "
-            "other data"
+            f"{folder}: the data has changed since the {what} began (fingerprint {before}, now {now}); it cannot go on "
+            "with other data"
         )

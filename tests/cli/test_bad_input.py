@@ -103,7 +103,7 @@ def test_a_missing_language_is_named(tmp_path):
 
 def test_an_existing_run_folder_is_kept_and_the_way_on_is_named(tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
-    assert f"metasearch train --resume {tmp_path}" in failing(*TRAIN, "-o", tmp_path, code=5)
+    assert f"metasearch resume {tmp_path}" in failing(*TRAIN, "-o", tmp_path, code=5)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 

@@ -59,7 +59,7 @@ def _run_to_end(
 ) -> Study:
     with study.held():
         stored = _stored(study, config, jobs)
-        require_trust(study.path, stored.config.trust_remote_code, trust_remote_code)
+        require_trust(study.path, stored.config.trust_remote_code, trust_remote_code, "study")
         cells = plan(stored.config, study.path)
         done = [cell for cell in cells if study.done(cell.name)]
         for cell in done:
@@ -78,7 +78,7 @@ def _stored(study: StudyFolder, asked: StudyConfig | None, jobs: int) -> Stored:
     config = merged(old.config, asked, study.path) if old and asked else asked or old.config  # type: ignore[union-attr]
     data = load_benchmark(DataRef.of(config, fold=config.folds[0])).data.fingerprint
     if old is not None:
-        require_same_data(study.path, old.data_fingerprint, data)
+        require_same_data(study.path, old.data_fingerprint, data, "study")
     begun = {"threads": config.threads or threads_of(jobs), "engine": config.engine or DEFAULT_ENGINE}
     config = config.model_copy(update=begun)
     cells = plan(config, study.path)
