@@ -215,7 +215,7 @@ def _rows(
 
 def _ours(given: Given, data: RetrievalData, pools: Sequence[Pool]) -> dict[str, NDArray[np.float64]]:
     """Return AP of each question in the multilingual pool, in the order of the data, by measure."""
-    kept = evaluate_retrieval(given, data, MEASURES, pools).kept  # type: ignore[arg-type]
+    kept = evaluate_retrieval(given, data, MEASURES, pools).questions  # type: ignore[arg-type]
     values = {str(measure): np.zeros(len(data.questions)) for measure in MEASURES}
     spoken = np.array([question.language for question in data.questions])
     for (name, pool, language, _), found in kept.columns.items():

@@ -22,7 +22,7 @@ from metasearch.errors import DataError
 from metasearch.jobs.compose import load_encoder
 from metasearch.jobs.scoring import add_scores
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.questions import Cell, Kept, load
+from metasearch.runs.questions import Cell, QuestionResults, load
 from metasearch.spec.seeding import stream
 from metasearch.study.statistics import bootstrap, weighted
 
@@ -126,7 +126,7 @@ def figures(folder: Path, label: str, resamples: int, tests: Collection[str] = t
     return found
 
 
-def figure(kept: Kept, test: Test, data: str, resamples: int) -> Figure:
+def figure(kept: QuestionResults, test: Test, data: str, resamples: int) -> Figure:
     """Return a test's value as observed and on resamples of its items; an item is drawn with its translations."""
     cells = sorted(cell for cell in kept.units if cell[0] == test.pool and cell[1] in (test.pairs or [cell[1]]))
     units = {unit: i for i, unit in enumerate(sorted({unit for cell in cells for unit in kept.units[cell]}))}
@@ -138,7 +138,9 @@ def figure(kept: Kept, test: Test, data: str, resamples: int) -> Figure:
     return Figure(float(observed[0]), resampled, data)
 
 
-def _means(kept: Kept, measure: str, cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], counts: Array) -> Array:
+def _means(
+    kept: QuestionResults, measure: str, cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], counts: Array
+) -> Array:
     """Return the mean over cells on each resample, `(B,)`.
 
     Args:

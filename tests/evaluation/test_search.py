@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from helpers.rankings import ranking_by, search_by
+from helpers.rankings import ranking_by, ranks_of, search_by
 from metasearch.data.records import Candidate, Question, RetrievalData
-from metasearch.errors import NonFiniteError
-from metasearch.evaluation import ranked
+from metasearch.errors import DataError, NonFiniteError
+from metasearch.evaluation import search as searching
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.metrics import ranking
-from metasearch.evaluation.metrics.average_precision import average_precision
-from metasearch.evaluation.ranked import TOP, Relevant, search
+from metasearch.evaluation.metrics.map import average_precision
+from metasearch.evaluation.search import TOP, Judgements, search
 from metasearch.spec.measure import Measure
 
 CODES = ("ar", "de", "el")
@@ -51,9 +51,9 @@ def way(request, monkeypatch):
     """How a search goes about it, which changes nothing in what it finds."""
     if request.param == "in blocks of a row":
         monkeypatch.setattr(ranking, "_CELLS", 1)
-        monkeypatch.setattr(ranked, "_CELLS", 1)
+        monkeypatch.setattr(searching, "_CELLS", 1)
     threads = 3 if request.param == "on three threads" else 1
-    monkeypatch.setattr(ranked.torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(searching.torch, "get_num_threads", lambda: threads)
 
 
 MANY = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -86,12 +86,17 @@ def test_ranks_in_the_pool_of_a_language_are_those_of_a_ranking_of_it_sorted_by_
     end = data.draw(st.integers(start + 1, len(questions)))
     for number, language in enumerate([*sorted({c.language for c in pool}), None]):
         inside = [i for i, c in enumerate(pool) if language in (c.language, None)]
-        found, offsets = search_by(*drawn).ranks(slice(start, end), None if language is None else number)
         expected = []
         for row, relevant in zip(scores[start:end], wanted[start:end], strict=True):
             order = by_hand(row[inside])
             expected.append(sorted(order.index(inside.index(c)) + 1 for c in relevant if c in inside))
-        assert [found[a:b].tolist() for a, b in pairwise(offsets)] == expected
+        asked = slice(start, end), None if language is None else number
+        if all(expected):
+            found = search_by(*drawn).ranks(*asked)
+            assert [found.ranks[a:b].tolist() for a, b in pairwise(found.offsets)] == expected
+        else:
+            with pytest.raises(DataError, match=f"question {expected.index([])} has no relevant candidate"):
+                search_by(*drawn).ranks(*asked)
 
 
 def test_the_ranks_of_what_is_relevant_count_what_ranks_above_in_each_language():
@@ -115,7 +120,7 @@ def test_equal_vectors_rank_by_index_however_the_product_rounds(size):
     random = np.random.default_rng(size)
     vectors = random.standard_normal((size, 50)).astype(np.float32)[random.integers(0, 2, size) * (size - 1)]
     asked = random.standard_normal((5, 50)).astype(np.float32)
-    found = search(questions_of(5), asked, vectors, Relevant.of([[0]] * 5), np.zeros(size, np.int64))
+    found = search(questions_of(5), asked, vectors, Judgements.of([[0]] * 5), np.zeros(size, np.int64))
     for top in found.top:
         same = [i for i in range(size) if (vectors[i] == vectors[top[0]]).all()]
         assert top[: len(same)].tolist() == same[:TOP]
@@ -146,7 +151,7 @@ def test_average_precision_of_the_ranks_that_are_kept_is_the_value_of_the_questi
     pool = [Candidate(f"{i} {n}", lang, "text", i, (i,) if n else ()) for i in ids for lang in CODES for n in (0, 1, 2)]
     measures = [Measure.parse("map@20", "retrieval"), Measure.parse("map", "retrieval")]
     found = evaluate(Given(seed), RetrievalData(tuple(questions), tuple(pool)), measures, ("multilingual", "bilingual"))
-    kept = found.kept
+    kept = found.questions
     start = 0
     for language in ("ar", "el"):
         cell = ("multilingual", language, "all")
@@ -154,7 +159,7 @@ def test_average_precision_of_the_ranks_that_are_kept_is_the_value_of_the_questi
         assert names == [(i, language) for i in kept.units[cell]]
         for measure in measures:
             values = [
-                average_precision(kept.ranking.ranks[kept.ranking.offsets[i] : kept.ranking.offsets[i + 1]], measure.k)
+                average_precision(ranks_of(kept.ranking.ranks[slice(*kept.ranking.offsets[i : i + 2])]), measure.k)[0]
                 for i in range(start, start + len(ids))
             ]
             assert kept.columns[str(measure), *cell] == pytest.approx(values, abs=1e-15)
@@ -168,5 +173,5 @@ def test_average_precision_of_the_ranks_that_are_kept_is_the_value_of_the_questi
 def test_without_the_multilingual_pool_no_ranking_is_kept():
     data = RetrievalData(tuple(questions_of(1)), (Candidate("a", "el", "a", "article", ("q0",)),))
     found = evaluate(Given(0), data, [Measure.parse("map", "retrieval")], ("monolingual",))
-    assert found.kept.ranking is None
-    assert found.kept.columns["map", "monolingual", "el", "el"].tolist() == [1.0]
+    assert found.questions.ranking is None
+    assert found.questions.columns["map", "monolingual", "el", "el"].tolist() == [1.0]
