@@ -5,7 +5,6 @@ Spearman 1904; recommended for sentence similarity by Reimers, Beyer & Gurevych 
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from metasearch.evaluation.metrics.base import Metric
 from metasearch.evaluation.metrics.correlation import require_defined
@@ -13,6 +12,8 @@ from metasearch.evaluation.metrics.correlation import require_defined
 
 def spearman(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> float:
     """Return ρ of `(N,)` with `(N,)`; errors as `require_defined`."""
+    from scipy import stats  # takes half a second, which commands that only read declarations need not wait for
+
     require_defined(predicted, gold)
     return float(stats.spearmanr(predicted, gold).statistic)
 
