@@ -1,6 +1,6 @@
 """Scores of an evaluation: one row for each measure, pool and language, and their means."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
@@ -66,18 +66,20 @@ class Evaluation:
         The row of a group has `group NAME` for a language, the number of languages it is the mean of (`found`) and
         how many belong to the group (`listed`). A group without scores has no row.
         """
-        yield from (asdict(score) for score in self.scores)
-        for measure, pool in dict.fromkeys((score.measure, score.pool) for score in self.scores):
-            count = sum(score.count for score in self.scores if (score.measure, score.pool) == (measure, pool))
-            candidates = "all" if pool == "multilingual" else ""
-            yield asdict(Score(measure, pool, MEAN, candidates, self.mean(measure, pool), count))
-        yield from self._group_rows()
-
-    def _group_rows(self) -> Iterable[dict[str, Any]]:
+        yield from map(asdict, self.scores)
+        by_measure: dict[tuple[str, Pool], list[Score]] = {}
+        for score in self.scores:
+            by_measure.setdefault((score.measure, score.pool), []).append(score)
+        for (_, pool), scores in by_measure.items():
+            yield asdict(_mean(scores, MEAN, "all" if pool == "multilingual" else ""))
         for name, languages in self.groups.items():
-            for measure, pool in dict.fromkeys((score.measure, score.pool) for score in self.scores):
-                inside = [s for s in self.scores if (s.measure, s.pool) == (measure, pool) and s.language in languages]
-                if inside:
-                    value, count = fmean(s.value for s in inside), sum(s.count for s in inside)
-                    row = asdict(Score(measure, pool, f"group {name}", "", value, count))
-                    yield row | {"found": len(inside), "listed": len(languages)}
+            for scores in by_measure.values():
+                if members := [score for score in scores if score.language in languages]:
+                    row = asdict(_mean(members, f"group {name}", ""))
+                    yield row | {"found": len(members), "listed": len(languages)}
+
+
+def _mean(scores: Sequence[Score], language: str, candidates: str) -> Score:
+    """Return the unweighted mean of some scores of one measure and pool."""
+    value, count = fmean(score.value for score in scores), sum(score.count for score in scores)
+    return Score(scores[0].measure, scores[0].pool, language, candidates, value, count)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError
 from metasearch.evaluation.metrics import language_bias as measure
-from metasearch.evaluation.metrics.base import Ranks
 from metasearch.runs.questions import Ranking
 from metasearch.study.arms import Arm
 from metasearch.study.study import Scored, Study
@@ -125,15 +124,14 @@ def bias_of_ranking(ranking: Ranking, k: int = DEPTH) -> Bias:
     top = measure.counts(spoken[ranking.top[:, :depth]], size)
     relevant = measure.counts_of_groups(spoken[ranking.relevant], ranking.offsets, size)
     others = np.bincount(spoken, minlength=size) - relevant
-    ranks = Ranks(ranking.ranks, ranking.offsets)
-    hits = ranks.hits(depth)
+    hits = np.add.reduceat((ranking.ranks <= depth).astype(np.int64), ranking.offsets[:-1])
     observed, expected, greatest, lost = (
         measure.means(values, groups, len(asked))
         for values in (
             top / depth,
             measure.expected_shares(hits, relevant, others, depth),
             measure.greatest_shares(hits, relevant, others, depth),
-            measure.lost(ranks, ranking.above, k),
+            measure.lost(ranking.ranks, ranking.above, ranking.offsets, k),
         )
     )
     by_language = measure.bias(observed, expected, greatest, own)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.rankings import ranks_of
+from metasearch.errors import DataError
 from metasearch.evaluation.metrics import language_bias as measure
-from metasearch.evaluation.metrics.base import Ranks
 from metasearch.evaluation.metrics.map import average_precision
 
 
@@ -38,12 +38,12 @@ def measured(spoken, rankings, relevant, k, asked, size=None, asks=None):
         "observed": measure.counts(spoken[orders[:, :k]], size) / k,
         "expected": measure.expected_shares(hits, has, others, k),
         "greatest": measure.greatest_shares(hits, has, others, k),
-        "lost": measure.lost(Ranks(ranks, offsets), above, k),
+        "lost": measure.lost(ranks, above, offsets, k),
     }
     means = {name: measure.means(values, asked, asks) for name, values in parts.items()}
     own = np.array([x if x < size else -1 for x in range(asks)])
     bias = measure.bias(means["observed"], means["expected"], means["greatest"], own)
-    return SimpleNamespace(**means, own=own, bias=bias)
+    return SimpleNamespace(**means, own=own, bias=bias, ranks=ranks, above=above, offsets=offsets)
 
 
 # Two languages of four candidates each; 0 and 4 answer every question.
@@ -160,6 +160,11 @@ def test_what_others_cost_is_their_mean():
     assert measure.other_values(lost, np.array([0, 1])) == pytest.approx([(0.1 + 0.2) / 2, (0.3 + 0.2) / 2])
 
 
+def test_a_question_without_answers_is_a_data_error():
+    with pytest.raises(DataError, match="question 1 has no relevant candidate"):
+        measure.average_precisions(np.array([1, 2]), np.array([0, 1, 1, 2]), 20)
+
+
 @st.composite
 def searches(draw):
     """Make a pool of up to three languages and rankings of it, each language with a question."""
@@ -195,7 +200,7 @@ def test_a_loss_is_never_negative_and_is_that_of_the_ranking_without_the_languag
         for order, mine in zip(orders, relevant, strict=True):
             kept = [c for c in order if c in mine or spoken[c] != language]
             before, after = (np.sort([list(x).index(c) + 1 for c in mine]) for x in (order, kept))
-            losses.append(average_precision(ranks_of(after), k)[0] - average_precision(ranks_of(before), k)[0])
+            losses.append((average_precision(ranks_of(after), k) - average_precision(ranks_of(before), k)).item())
         for a in set(asked):
             mean = np.mean([loss for loss, b in zip(losses, asked, strict=True) if b == a])
             assert found.lost[a, language] == pytest.approx(mean, abs=1e-12)
@@ -210,3 +215,11 @@ def test_the_names_of_languages_do_not_matter(drawn):
     for name in ("observed", "expected", "greatest", "lost"):
         assert getattr(back, name)[::-1, ::-1] == pytest.approx(getattr(found, name), abs=1e-12)
     assert back.bias[::-1] == pytest.approx(found.bias, nan_ok=True)
+
+
+@given(searches())
+def test_average_precisions_are_those_of_each_question(drawn):
+    found, k = measured(*drawn), drawn[3]
+    each = [found.ranks[a:b] for a, b in itertools.pairwise(found.offsets)]
+    expected = average_precision(ranks_of(*each), k)
+    assert measure.average_precisions(found.ranks, found.offsets, k) == pytest.approx(expected)

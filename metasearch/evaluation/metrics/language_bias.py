@@ -36,10 +36,10 @@ candidates.
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.evaluation.metrics.base import Ranks, Values
-from metasearch.evaluation.metrics.map import average_precision
+from metasearch.errors import DataError
 
 Counts = NDArray[np.int64]
+Values = NDArray[np.float64]
 
 _NO_ROOM = 1e-12
 """What rounding leaves of m − e = 0."""
@@ -56,8 +56,8 @@ def counts(languages: Counts, size: int) -> Counts:
         >>> counts(np.array([[0, 2, 2]]), 3)
         array([[1, 0, 2]])
     """
-    result: Counts = (languages[:, :, None] == np.arange(size)).sum(1)
-    return result
+    found: Counts = (languages[:, :, None] == np.arange(size)).sum(1)
+    return found
 
 
 def counts_of_groups(languages: Counts, offsets: Counts, size: int) -> Counts:
@@ -106,21 +106,46 @@ def greatest_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> V
     return shares
 
 
-def lost(ranks: Ranks, above: Counts, k: int) -> Values:
+def average_precisions(ranks: Counts, offsets: Counts, k: int) -> Values:
+    """Return AP@k, as `average_precision` defines it, of many questions at once, `(N, ...)`.
+
+    Args:
+        ranks: from 1, ascending within a question, of all that is relevant to it, `(M, ...)`.
+        offsets: question i has those from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
+        k: how deep to look.
+
+    Raises:
+        DataError: nothing is relevant to a question, so that no average precision is defined.
+    """
+    sizes = np.diff(offsets)
+    if not sizes.all():
+        raise DataError(f"average precision is undefined: question {int(np.argmin(sizes))} has no relevant candidate")
+    wide = (-1, *[1] * (ranks.ndim - 1))
+    place = (np.arange(len(ranks)) - np.repeat(offsets[:-1], sizes) + 1).reshape(wide)
+    precisions = np.where(ranks <= k, place / ranks, 0.0)
+    values: Values = np.add.reduceat(precisions, offsets[:-1], axis=0) / np.minimum(sizes, k).reshape(wide)
+    return values
+
+
+def lost(ranks: Counts, above: Counts, offsets: Counts, k: int) -> Values:
     """Return by how much AP@k rises once the distractors of a language are taken out of the ranking, `(N, L)`, ≥ 0.
 
     Args:
-        ranks: ranks of the relevant candidates, M in all.
-        above: how many candidates of each language that are not relevant rank above each of them, `(M, L)`.
+        ranks: from 1, ascending within a question, of all that is relevant to it, `(M,)`.
+        above: how many candidates of each language that are not relevant rank above it, `(M, L)`.
+        offsets: as for `average_precisions`, `(N + 1,)`.
         k: how deep to look.
 
+    Raises:
+        DataError: nothing is relevant to a question.
+
     Example:
-        >>> lost(Ranks(np.array([2, 4]), np.array([0, 2])), np.array([[1, 0], [1, 1]]), 20)   # AP is (1/2 + 2/4) / 2
+        >>> lost(np.array([2, 4]), np.array([[1, 0], [1, 1]]), np.array([0, 2]), 20)   # AP is (1/2 + 2/4) / 2
         array([[0.33333333, 0.08333333]])
     """
-    without = [average_precision(Ranks(ranks.ranks - column, ranks.offsets), k) for column in above.T]
-    # With more hits the sum rounds otherwise, which must not make a loss negative.
-    return np.maximum(np.stack(without, axis=1) - average_precision(ranks, k)[:, None], 0.0)
+    # In one call: sums in the same order, so that no rounding makes a loss negative.
+    found = average_precisions(np.column_stack([ranks, ranks[:, None] - above]), offsets, k)
+    return found[:, 1:] - found[:, :1]
 
 
 def means(values: Values, groups: Counts, size: int) -> Values:
@@ -133,8 +158,8 @@ def means(values: Values, groups: Counts, size: int) -> Values:
     """
     member = (groups == np.arange(size)[:, None]).astype(float)
     with np.errstate(invalid="ignore"):
-        result: Values = member @ values / member.sum(1, keepdims=True)
-    return result
+        found: Values = member @ values / member.sum(1, keepdims=True)
+    return found
 
 
 def bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> Values:
@@ -154,9 +179,9 @@ def bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> V
         array([0.25])
     """
     excess, room = own_values(observed - expected, own), own_values(greatest - expected, own)
-    shares = np.full(len(own), np.nan)
-    np.divide(excess, room, out=shares, where=room > _NO_ROOM)
-    return shares
+    found = np.full(len(own), np.nan)
+    np.divide(excess, room, out=found, where=room > _NO_ROOM)
+    return found
 
 
 def uneven(observed: Values, expected: Values) -> Values:
@@ -181,7 +206,8 @@ def own_values(values: Values, own: Counts) -> Values:
         values: `(A, L)`.
         own: as for `bias`, `(A,)`.
     """
-    return np.where(own < 0, np.nan, values[np.arange(len(own)), own])
+    found: Values = np.where(own < 0, np.nan, values[np.arange(len(own)), own])
+    return found
 
 
 def other_values(values: Values, own: Counts) -> Values:
@@ -196,8 +222,8 @@ def other_values(values: Values, own: Counts) -> Values:
     size = values.shape[1]
     if size < 2:
         return np.full(len(own), np.nan)
-    others: Values = (values.sum(1) - own_values(values, own)) / (size - 1)
-    return others
+    found: Values = (values.sum(1) - own_values(values, own)) / (size - 1)
+    return found
 
 
 def _parts(values: Counts) -> Values:
