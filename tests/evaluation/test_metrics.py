@@ -12,7 +12,7 @@ from sentence_transformers.sentence_transformer.evaluation import InformationRet
 
 from helpers.corpus import FakeEncoder, retrieval, similarity
 from helpers.rankings import ranks_by, ranks_of
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import ConfigError, DataError, NonFiniteError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.metrics.base import Metric
 from metasearch.spec import registry
@@ -180,6 +180,16 @@ def test_a_measure_of_another_kind_of_task_is_refused_before_anything_is_scored(
     encoder = FakeEncoder({text: [1.0] for text in texts(data)})
     with pytest.raises(ConfigError, match=f"^measure '{measure}' is for {kinds[0]} tasks, the data is of a {kinds[1]}"):
         evaluate(encoder, data, [Measure(measure)])
+
+
+def test_a_metric_whose_value_is_not_finite_is_named(monkeypatch):
+    def undefined(ranks, k):
+        return np.full(len(ranks.sizes), np.nan)
+
+    monkeypatch.setattr(registry.load("metrics", "recall"), "METRIC", Metric("retrieval", undefined, "required"))
+    data = retrieval(2)
+    with pytest.raises(NonFiniteError, match=r"^measure 'recall@3' has a value that is not finite$"):
+        evaluate(FakeEncoder({text: [1.0] for text in texts(data)}), data, [Measure("recall", 3)])
 
 
 def texts(data):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import ConfigError, DataError, NonFiniteError
 from metasearch.spec.measure import Measure
 from metasearch.spec.task import Kind
 
@@ -39,7 +39,7 @@ class Metric:
 
 
 def function_of(measure: Measure, kind: Kind) -> Callable[..., Any]:
-    """Return the function of a measure.
+    """Return the function of a measure; it raises `NonFiniteError` where a value is NaN or infinite.
 
     Raises:
         ConfigError: the measure's metric is for another kind of task, or there is no such metric.
@@ -47,7 +47,14 @@ def function_of(measure: Measure, kind: Kind) -> Callable[..., Any]:
     metric: Metric = measure.load()
     if metric.kind != kind:
         raise ConfigError(f"measure '{measure}' is for {metric.kind} tasks, the data is of a {kind} task")
-    return metric.function
+
+    def finite(*args: Any) -> Any:
+        values = metric.function(*args)
+        if not np.isfinite(values).all():  # of a metric from outside; it would stop no training and spoil the results
+            raise NonFiniteError(f"measure '{measure}' has a value that is not finite")
+        return values
+
+    return finite
 
 
 @dataclass(frozen=True)
