@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import NonFiniteError
 from metasearch.evaluation.metrics.base import Ranks
-from metasearch.evaluation.metrics.ranking import Indices, above, blocks, highest, members
+from metasearch.evaluation.metrics.ranking import Indices, above, blocks, first_equal, highest, members
 from metasearch.runs.questions import Ranking, Text
 
 TOP = 20
@@ -128,7 +128,8 @@ def search(
     """
     groups = members(languages, int(languages.max()) + 1)
     vectors, candidates = (np.asarray(side, np.float32) for side in (vectors, candidates))
-    copies, originals = _duplicates(candidates)
+    first = first_equal(candidates)
+    copies = np.flatnonzero(first != np.arange(len(first)))
     threads = torch.get_num_threads()
     bounds = blocks(len(vectors), len(candidates), _CELLS)
     # Fresh memory for each block would cost a third of the product.
@@ -140,7 +141,7 @@ def search(
         for start, end in bounds:
             scores = buffer[: end - start]
             torch.matmul(torch.from_numpy(vectors[start:end]), pool.T, out=torch.from_numpy(scores))
-            scores[:, copies] = scores[:, originals]
+            scores[:, copies] = scores[:, first[copies]]
             _require_finite(scores, questions[start:end])
             shares = [((end - start) * i // threads, (end - start) * (i + 1) // threads) for i in range(threads)]
             rows = [scores[a:b] for a, b in shares]
@@ -196,14 +197,3 @@ def ranking_of(questions: Sequence[Question], candidates: Sequence[Candidate], r
         result.top,
         result.scores.astype(np.float32),
     )
-
-
-def _duplicates(vectors: NDArray[np.float32]) -> tuple[Indices, Indices]:
-    """Return the indices of vectors that equal an earlier one, and that of the first of each.
-
-    A matrix product may round two equal columns differently, so that equal scores are copied, not relied on.
-    """
-    first: dict[bytes, int] = {}
-    originals = np.array([first.setdefault(vector.tobytes(), i) for i, vector in enumerate(vectors)], np.int64)
-    copies = np.flatnonzero(originals != np.arange(len(vectors)))
-    return copies, originals[copies]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from metasearch.errors import DataError, NonFiniteError
 from metasearch.evaluation.metrics.base import Metric, Values
+from metasearch.evaluation.metrics.ranking import first_equal
 
 _CELLS = 2**24
 """Similarities that are held at once, 64 MiB of them; 100,000 texts on each side have 600 times as many."""
@@ -40,10 +41,7 @@ def nearest_neighbours(queries: NDArray[np.floating], candidates: NDArray[np.flo
     rows = max(1, _CELLS // len(pool))
     blocks = [np.argmax(queries[start : start + rows] @ pool.T, axis=1) for start in range(0, len(queries), rows)]
     nearest = np.concatenate(blocks) if blocks else np.zeros(0, np.int64)
-    # A matrix product may round two equal columns differently, so that the first of them is looked up, not relied on.
-    first: dict[bytes, int] = {}
-    originals = np.array([first.setdefault(vector.tobytes(), i) for i, vector in enumerate(pool)], dtype=np.int64)
-    return originals[nearest]
+    return first_equal(pool)[nearest]
 
 
 def accuracy(queries: NDArray[np.floating], translations: NDArray[np.floating]) -> Values:

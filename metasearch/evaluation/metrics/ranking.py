@@ -76,6 +76,15 @@ def highest(scores: Scores, k: int) -> Indices:
     return np.concatenate([np.zeros((0, k), np.int64), *parts])
 
 
+def first_equal(vectors: NDArray[np.floating]) -> Indices:
+    """Return the index of the first vector that equals each one, `(N, D)` → `(N,)`.
+
+    A matrix product may round two equal columns differently, so that ties between equal vectors must be made.
+    """
+    first: dict[bytes, int] = {}
+    return np.array([first.setdefault(vector.tobytes(), i) for i, vector in enumerate(vectors)], np.int64)
+
+
 def blocks(rows: int, columns: int, cells: int) -> list[tuple[int, int]]:
     """Return starts and ends of blocks of rows, equal in size but for one row, of at most so many cells or one row."""
     count = min(rows, -(-rows * columns // cells))
