@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError, DataError
 from metasearch.runs.questions import Cell, QuestionResults
+from metasearch.spec.measure import Measure
 from metasearch.study.arms import Arm
 from metasearch.study.statistics import weighted
 from metasearch.study.study import Scored, Study
@@ -60,7 +61,8 @@ def sample(found: Sequence[Scored], measure: str, pool: str) -> Sample:
     first, results = found[0], [each.questions for each in found]
     cells = tuple(sorted(cell for cell in results[0].units if cell[0] == pool))
     ids = tuple(results[0].units[cell] for cell in cells)
-    names = ("predicted", "gold") if measure in _CORRELATIONS else (measure,)
+    correlated = any(name == "predicted" for name, *_ in results[0].columns)
+    names = ("predicted", "gold") if correlated else (measure,)
     for each, own in zip(found, results, strict=True):
         if tuple(own.units.get(cell) for cell in cells) != ids:
             raise DataError(f"{first.run.path} and {each.run.path}: fold {first.fold} has other test questions in each")
@@ -68,7 +70,7 @@ def sample(found: Sequence[Scored], measure: str, pool: str) -> Sample:
             raise DataError(f"{each.run.path}: no {measure} of each question was kept in pool {pool}")
     units = {unit: i for i, unit in enumerate(sorted({unit for asked in ids for unit in asked}))}
     rows = [np.array([units[unit] for unit in asked]) for asked in ids]
-    if measure in _CORRELATIONS:
+    if correlated:
         statistic = _correlation(results, cells, rows, measure)
     else:
         statistic = _mean(results, cells, rows, measure, len(units))
@@ -92,7 +94,7 @@ def _correlation(
     found: Sequence[QuestionResults], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str
 ) -> Callable[[Array], Array]:
     pairs = [[(each.columns["predicted", *cell], each.columns["gold", *cell]) for each in found] for cell in cells]
-    correlate = _CORRELATIONS[measure]
+    correlate = _CORRELATIONS.get(measure) or weighted.resampled(Measure(measure).load().function)
 
     def statistic(weights: Array) -> Array:
         return np.stack(

@@ -1,7 +1,10 @@
 """Metrics of retrieval by hand, and against trec_eval; every one of them is a function of the ranks."""
 
+import doctest
 import itertools
+from importlib import import_module
 from math import log2
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from sentence_transformers.sentence_transformer.evaluation import InformationRet
 from helpers.corpus import FakeEncoder, retrieval, similarity
 from helpers.rankings import ranks_by, ranks_of
 from metasearch.errors import ConfigError, DataError, NonFiniteError
+from metasearch.evaluation import metrics
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.metrics.base import Metric
 from metasearch.spec import registry
@@ -190,6 +194,11 @@ def test_a_metric_whose_value_is_not_finite_is_named(monkeypatch):
     data = retrieval(2)
     with pytest.raises(NonFiniteError, match=r"^measure 'recall@3' has a value that is not finite$"):
         evaluate(FakeEncoder({text: [1.0] for text in texts(data)}), data, [Measure("recall", 3)])
+
+
+@pytest.mark.parametrize("module", sorted(Path(metrics.__file__).parent.glob("[a-z]*.py")), ids=lambda path: path.stem)
+def test_examples_in_docstrings_are_right(module):
+    assert doctest.testmod(import_module(f"{metrics.__name__}.{module.stem}")).failed == 0
 
 
 def texts(data):
