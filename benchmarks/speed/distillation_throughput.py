@@ -1,7 +1,7 @@
 """Pairs per second of two stages of distillation, beside sentence-transformers' own way to learn from translations.
 
-    python benchmarks/distillation_throughput.py --data ~/data
-    python benchmarks/distillation_throughput.py --shape large-table --stage contrast --rounds 8
+    python -m benchmarks.speed.distillation_throughput --data ~/data
+    python -m benchmarks.speed.distillation_throughput --shape large-table --stage contrast --rounds 8
 
 All train copies of the same student on the same pairs, with the recipe's batch, length, dropout and optimiser settings.
 Rounds of some steps take turns in one process, so that what else the machine does falls on all. Our batches are the
@@ -23,8 +23,6 @@ which says more than the clock on the wall where other work shares the machine.
 """
 
 import copy
-import os
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
@@ -35,28 +33,27 @@ import click
 import numpy as np
 import torch
 
-from _peer import WAYS as OF_PEER
-from _peer import Rounds, Seconds, clock, peers_of
-from _students import SCALES, SHAPES, read_pairs, student_of
+from benchmarks.common.clock import Seconds, clock
+from benchmarks.common.command import Command
+from benchmarks.common.rows import RESULTS, append_rows, provenance
+from benchmarks.speed.outer_step import OuterStep
+from benchmarks.speed.sentence_transformers_loop import WAYS as OF_PEER
+from benchmarks.speed.sentence_transformers_loop import peers_of
+from benchmarks.speed.students import SCALES, SHAPES, read_pairs, student_of
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.batches import Batches
-from metasearch.jobs import train
 from metasearch.jobs.compose import load_encoder, with_engine
 from metasearch.jobs.distill.kept_vectors import TargetStore
 from metasearch.jobs.distill.sources import Source, texts_of
 from metasearch.jobs.distill.stage import learner_of
-from metasearch.runs.listener import Listener, Silent
 from metasearch.runs.markdown import markdown
 from metasearch.spec.library import load_distillation
 from metasearch.spec.recipe import Engine, MaxLength
 from metasearch.spec.seeding import stream
 from metasearch.spec.stages import Stage
-from metasearch.training.schedule import Phase, Schedule
-from metasearch.training.trainer import Trainer
 
-RESULTS = Path(__file__).parent / "results" / "distillation_throughput.jsonl"
 STAGES = ("student", "contrast")
 REFERENCE = "metasearch-reference"
 WAYS = (REFERENCE, *OF_PEER)
@@ -88,37 +85,31 @@ def measure(
         targets = TargetStore(Path(folder)).targets(frozen, texts, "text", "pooled")
         filling = clock() - began
 
-        def trainer(encoder: Encoder, engine: Engine, listener: Listener) -> Trainer:
-            return Trainer(
-                with_engine(kind(encoder, stage.loss, options, targets), engine),
-                Schedule((Phase("train", batches, ends[-1]),), ends[-1], batch),
-                stage.outer,
-                stage.budget.model_copy(update={"eval_every": 0}),
-                dev=lambda: 0.0,
-                listener=listener,
-                dropout=stage.dropout,
-            )
+        def ours_on(engine: Engine) -> Callable[[int], Seconds]:
+            own = Encoder(copy.deepcopy(student.model), student.name, student.max_length)
+            learner = with_engine(kind(own, stage.loss, options, targets), engine)
+            learner.begin(ends[-1])
+            return in_rounds(OuterStep(learner, stage.outer, stage.dropout), batches, batch, ends)
 
-        others = dict(peers)
-        if REFERENCE in ways:
-            copied = Encoder(copy.deepcopy(student.model), student.name, student.max_length)
-            others = {REFERENCE: in_rounds(trainer(copied, "reference", Silent()), ends), **peers}
-        heard = Rounds(ends, others)
-        trainer(student, "fast", heard).fit()
+        reference = {REFERENCE: ours_on("reference")} if REFERENCE in ways else {}
+        runs = {"metasearch": ours_on("fast"), **reference, **peers}
+        seconds: dict[str, list[Seconds]] = {way: [] for way in runs}
+        for number in range(len(ends)):
+            for way, run in runs.items():
+                seconds[way].append(run(number))
     share = len(drawn[-1]) / len(used)
     ours = share * filling + counting * len(drawn[-1]) / len(pairs)
     before = {"metasearch": ours, REFERENCE: ours, "st-labels": share * labelling}
-    return {way: seconds[1:] for way, seconds in heard.seconds.items()}, before
+    return {way: taken[1:] for way, taken in seconds.items()}, before
 
 
-def in_rounds(trainer: Trainer, ends: Sequence[int]) -> Callable[[int], Seconds]:
+def in_rounds(step: OuterStep, batches: Batches, batch: int, ends: Sequence[int]) -> Callable[[int], Seconds]:
     """Return what takes the steps of a round by its number and returns their seconds."""
-    trainer.learner.begin(trainer.schedule.total)
 
     def run(number: int) -> Seconds:
         began = clock()
-        while trainer.step < ends[number]:
-            trainer._outer_step()
+        for position in range(ends[number - 1] if number else 0, ends[number]):
+            step(batches.batch(position, batch))
         return clock() - began
 
     return run
@@ -147,16 +138,7 @@ def rows_of(
     return rows
 
 
-def machine(threads: int) -> dict[str, Any]:
-    """Return the revision and what else the figures depend on."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    revision = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-    load = round(os.getloadavg()[0], 1)
-    facts = {"cores": os.cpu_count(), "threads": threads, "load": load, "torch": torch.__version__}
-    return {"revision": revision or "unknown", **facts}
-
-
-@click.command()
+@click.command(cls=Command)
 @click.option("--data", envvar="METASEARCH_DATA", type=click.Path(path_type=Path), help="Parent of parallel/.")
 @click.option("--shape", "shapes", type=click.Choice(SHAPES), multiple=True, default=SHAPES, help="Of the student.")
 @click.option("--stage", "stages", type=click.Choice(STAGES), multiple=True, default=STAGES, help="Of the recipe.")
@@ -165,7 +147,13 @@ def machine(threads: int) -> dict[str, Any]:
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option("--steps", type=click.IntRange(min=1), default=4, show_default=True, help="Of a round.")
 @click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=RESULTS, help="JSON lines to append to.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=RESULTS / "distillation_throughput.jsonl",
+    help="Rows to add to.",
+)
 def main(
     data: Path | None,
     shapes: Sequence[str],
@@ -196,11 +184,11 @@ def main(
             found = measure(stage, student_of(shape, assistant, size), frozen, pairs, size.batch, ends, ways)
             facts = {"scale": scale, "data": "real" if data else "generated", "rounds": rounds, "steps": steps}
             rows = [
-                {"case": name, "shape": shape, **row, **facts, **machine(threads)}
+                {"case": name, "shape": shape, **row, **facts, "threads": threads, **provenance()}
                 for epochs in (stage.budget.epochs, 1)
                 for row in rows_of(*found, steps * size.batch, epochs)
             ]
-            train.append_rows(output, rows)
+            append_rows(output, rows)
             shown += [[str(row[key]) for key in SHOWN] for row in rows]
     click.echo(markdown(list(SHOWN), shown, left=4))
 

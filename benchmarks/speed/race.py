@@ -17,10 +17,10 @@ import click
 import torch
 from torch import Tensor
 
-from _loops import Loop, Ours, Peer, as_the_authors
-from _memory import MIB, peak, reset_peak
-from _peer import Seconds, clock
-from _shapes import Setting, texts_of
+from benchmarks.common.clock import Seconds, clock
+from benchmarks.speed.loops import Loop, Ours, Peer, as_the_authors
+from benchmarks.speed.memory import MIB, peak, reset_peak
+from benchmarks.speed.shapes import Setting, texts_of
 from metasearch.training import machine
 
 RAISED = "+malloc"

@@ -1,13 +1,11 @@
 """How sentence-transformers learns from translations: the step of its Trainer, without what that needs besides."""
 
 import copy
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.data_collator import BaseDataCollator
 from sentence_transformers.sentence_transformer.losses import MSELoss
@@ -16,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from transformers import get_linear_schedule_with_warmup
 
+from benchmarks.common.clock import Seconds, clock
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
 from metasearch.spec.stages import Stage
@@ -26,41 +25,6 @@ Rows = Sequence[dict[str, Any]]
 COLUMNS = ("english", "non_english")
 WAYS = ("st-live", "st-live-loop", "st-labels")
 """See `distillation_throughput`."""
-
-Seconds = NDArray[np.float64]
-"""By the clock on the wall and by the processor `(2,)`; the second says more where other work shares the machine."""
-
-
-def clock() -> Seconds:
-    """Return the present time, of which differences count."""
-    return np.array([time.perf_counter(), time.process_time()])
-
-
-class Rounds:
-    """Hears the steps of our loop; at the end of each round it notes the seconds and lets the others have theirs.
-
-    Args:
-        ends: the last step of each round.
-        others: take the number of a round and return their seconds for the same pairs.
-    """
-
-    def __init__(self, ends: Sequence[int], others: Mapping[str, Callable[[int], Seconds]]) -> None:
-        self.ends = list(ends)
-        self.others = others
-        self.seconds: dict[str, list[Seconds]] = {name: [] for name in ("metasearch", *others)}
-
-    def on_dev(self, step: int, score: float, best: bool) -> None:
-        """Start the clock."""
-        self._began = clock()
-
-    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
-        """Stop the clock, at the end of a round, for as long as the others take."""
-        if step not in self.ends:
-            return
-        self.seconds["metasearch"].append(clock() - self._began)
-        for name, run in self.others.items():
-            self.seconds[name].append(run(self.ends.index(step)))
-        self._began = clock()
 
 
 class Peer:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-
 from _outcome import RESULTS
 from _paper import MAIN_ARMS, TABLE
+
 from metasearch.runs.markdown import markdown
 
 Row = Mapping[str, Any]

@@ -27,9 +27,9 @@ from _ablation_tables import Row, arm_rows, arm_table, ordering_rows, ordering_t
 from _arms import ARMS, INCLUDE, Places, Steps, check_assignments, flags_of, with_needed
 from _plan import plan
 from _rates import rates, sentences_of
+from _rows import where
 from _score import figures
 
-from _rows import where
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
 from metasearch.jobs import train

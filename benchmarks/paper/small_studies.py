@@ -22,10 +22,10 @@ from typing import Any
 
 import click
 import torch
-
 from _dev_rows import Row, all_rows, of_encoder, shown, table
 from _grid import AXES, Point, fitting, points
 from _legible import legible
+
 from metasearch.cli._settings import kept_data, kept_encoder
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import Interrupted, NonFiniteError

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-import _limit
-import distillation_throughput as distilling
-from _memory import MIB
-from _rows import Row, row
-from _runners import RAISED, Job, Race, race, weigh
-from _shapes import SCALES, Setting, encoder_of
+from benchmarks.common.rows import Row
+from benchmarks.speed import distillation_throughput as distilling
+from benchmarks.speed import gemm_limit
+from benchmarks.speed.evaluation import evaluation_rows
+from benchmarks.speed.memory import MIB
+from benchmarks.speed.race import RAISED, Job, Race, race, weigh
+from benchmarks.speed.shapes import SCALES, Setting, encoder_of
+from benchmarks.speed.targets import row
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.encoders.encoder import Encoder
 from metasearch.jobs.compose import load_encoder
@@ -158,11 +160,9 @@ def distillation(session: Session) -> list[Row]:
 
 
 def evaluation(session: Session) -> list[Row]:
-    """LAReQA's evaluation of given vectors against the authors' loop; see `_evaluation`."""
+    """LAReQA's evaluation of given vectors against the authors' loop; see `evaluation.py`."""
     if session.shape != "A1":
         return []
-    from _evaluation import evaluation_rows
-
     data = Path(session.data) if session.data else None
     rows: list[Row] = evaluation_rows(session.scale, session.rounds, data)
     return [{**found, "rounds": session.rounds, "threads": session.threads} for found in rows]
@@ -191,14 +191,14 @@ class _Limit:
         self.session = session
         self.encoder = setting.make_encoder()
         batches = setting.episodes()
-        self.work = [_limit.flops(self.encoder, setting.recipe, batch) for batch in batches[1:]]
+        self.work = [gemm_limit.flops(self.encoder, setting.recipe, batch) for batch in batches[1:]]
         supports = [episode.sets[0] for batch in batches for episode in batch]
-        self.tokens = round(float(np.mean([sum(_limit.lengths_of(self.encoder, s)) for s in supports])))
+        self.tokens = round(float(np.mean([sum(gemm_limit.lengths_of(self.encoder, s)) for s in supports])))
 
     def rate(self, threads: int | None = None) -> float:
         """Return the operations per second of those products."""
         repeats = SCALES[self.session.scale].repeats
-        return _limit.rate(self.encoder, self.tokens, threads or self.session.threads, repeats)
+        return gemm_limit.rate(self.encoder, self.tokens, threads or self.session.threads, repeats)
 
 
 def _raced(case: str, session: Session, setting: Setting, found: Race) -> list[Row]:

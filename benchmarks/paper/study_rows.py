@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-
 from _paper import MAIN_ARMS
+
 from metasearch.errors import ConfigError
 from metasearch.spec.library import Library
 from metasearch.spec.task import Task

@@ -1,11 +1,11 @@
 """How fast the fast engine is, beside the plain loops: same weights, same meta-batches, same gradients.
 
-    python benchmarks/throughput.py --data ~/data
-    python benchmarks/throughput.py --shape A1 --case maml --way learn2learn --rounds 5
-    python benchmarks/throughput.py --shape XLMR --case maml --rounds 1
+    python -m benchmarks.speed.throughput --data ~/data
+    python -m benchmarks.speed.throughput --shape A1 --case maml --way learn2learn --rounds 5
+    python -m benchmarks.speed.throughput --shape XLMR --case maml --rounds 1
 
 A step is a whole outer step with its optimiser: k 8, q 4, 3 negatives, n 5, meta-batch 4, texts of XQuAD-R cut at 96
-and 256 tokens. Each way (see `_loops` and `_runners.WAYS`) trains its own copy of the encoder in its own process; they
+and 256 tokens. Each way (see `loops` and `race.WAYS`) trains its own copy of the encoder in its own process; they
 take turns, step by step, on the same meta-batches, of which the first is not timed. A figure is the median of the
 rounds (of ratios: of those within a round) with the lowest and the highest. Memory is the peak of a process above
 weights and data, in the first meta-batch, until the optimiser begins; `whole_step` is that with the optimiser.
@@ -24,21 +24,20 @@ from pathlib import Path
 import click
 import torch
 
-from _cases import CASES, Session
-from _rows import Row, where
-from _runners import RAISED
-from _shapes import SCALES
-from distillation_throughput import WAYS as OF_DISTILLATION
-from metasearch.jobs import train
+from benchmarks.common.command import Command
+from benchmarks.common.rows import RESULTS, Row, append_rows, provenance
+from benchmarks.speed.cases import CASES, Session
+from benchmarks.speed.distillation_throughput import WAYS as OF_DISTILLATION
+from benchmarks.speed.race import RAISED
+from benchmarks.speed.shapes import SCALES
 from metasearch.runs.markdown import markdown
 
-RESULTS = Path(__file__).parent / "results" / "throughput.jsonl"
 SHAPES = tuple(SCALES["full"].shapes)
 PEERS = ("learn2learn", f"learn2learn{RAISED}", "authors", "plain", f"plain{RAISED}", "reference", "recompute")
 SHOWN = ("case", "shape", "metric", "value", "low", "high", "target", "holds")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--data", envvar="METASEARCH_DATA", help="Folder of the data sets.")
 @click.option("--shape", "shapes", type=click.Choice(SHAPES), multiple=True, default=("A1", "B"), show_default=True)
 @click.option("--case", "cases", type=click.Choice(list(CASES)), multiple=True, default=tuple(CASES))
@@ -47,7 +46,9 @@ SHOWN = ("case", "shape", "metric", "value", "low", "high", "target", "holds")
 @click.option("--scale", type=click.Choice(list(SCALES)), default="full", show_default=True)
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=RESULTS, help="JSON lines to append to.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), default=RESULTS / "throughput.jsonl", help="Rows to add to."
+)
 def main(
     data: str | None,
     shapes: Sequence[str],
@@ -75,8 +76,8 @@ def main(
                 inner_steps,
             )
             for case in cases:
-                rows = [{**found, **where()} for found in CASES[case](session)]
-                train.append_rows(output, rows)
+                rows = [{**row, **provenance()} for row in CASES[case](session)]
+                append_rows(output, rows)
                 shown += rows
     click.echo(markdown(list(SHOWN), [[_cell(row[key]) for key in SHOWN] for row in shown], left=3))
 

@@ -1,18 +1,12 @@
-"""Rows of `results/throughput.jsonl`, and the targets that they are held to."""
+"""A measured metric as a row, and the target that it is held to."""
 
 import operator
-import os
-import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from metasearch.training.machine import used
-
-Row = dict[str, Any]
+from benchmarks.common.rows import Row
 
 AT_LEAST, AT_MOST = ">=", "<="
 _HOLDS = {AT_LEAST: operator.ge, AT_MOST: operator.le}
@@ -33,7 +27,7 @@ TARGETS: dict[tuple[str, str, str], tuple[str, float]] = {
     ("second-order-memory", "memory at most over least steps", "B"): (AT_MOST, 1.05),
     ("distillation", "times st-live", "A1"): (AT_LEAST, 5),
 }
-"""By case, metric and shape; those of the evaluation stand in `_evaluation.py`."""
+"""By case, metric and shape; the target of the evaluation stands in `evaluation.py`."""
 
 
 def row(case: str, shape: str, metric: str, values: Sequence[float], **facts: Any) -> Row:
@@ -55,16 +49,6 @@ def row(case: str, shape: str, metric: str, values: Sequence[float], **facts: An
         "high": _rounded(max(values)),
         **facts,
     }
-
-
-def where() -> Row:
-    """Return the revision and the machine that figures come from."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    revision = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-    facts = used(0, torch.device("cpu"))
-    hardware = {key: facts[key] for key in ("processor", "cores", "system")}
-    load = round(os.getloadavg()[0], 1)
-    return {"revision": revision or "unknown", "machine": {**hardware, "torch": torch.__version__, "load": load}}
 
 
 def _rounded(value: float) -> float:

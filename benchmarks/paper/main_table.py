@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-
 from _legible import legible
 from _outcome import RESULTS
 from _paper import ALL_ARMS, MAIN_ARMS

@@ -1,4 +1,4 @@
-"""The loops that `throughput.py` sets side by side: ours, learn2learn's plain one, and one in the authors' style.
+"""The loops that `throughput.py` compares: ours, learn2learn's plain one, and one in the style of the paper's authors.
 
 All take the same steps on the same meta-batches from the same weights. Texts are tokenised before the clock starts; the
 peers' are also padded and stacked beforehand, as the authors' are.
@@ -10,21 +10,20 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from learn2learn.algorithms.maml import MAML
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from _shapes import Setting
+import metasearch.learners.inner_loop  # noqa: F401  # learn2learn can be imported after it
+from benchmarks.speed.outer_step import OuterStep
+from benchmarks.speed.shapes import Setting
 from metasearch.encoders.encoder import Encoder, Features
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.fast import Fast
 from metasearch.jobs.compose import make_learner
-from metasearch.learners.inner_loop import _MAML as MAML
 from metasearch.learners.losses.triplet import triplet_loss
 from metasearch.learners.sets import Prepared
-from metasearch.runs.listener import Silent
 from metasearch.spec.recipe import Role
-from metasearch.training.schedule import Phase, Schedule
-from metasearch.training.trainer import Trainer
 
 Towers = tuple[Features, Features, Features]
 """Questions, positives and negatives of a set, each padded to the limit of its role."""
@@ -42,7 +41,7 @@ class Loop(Protocol):
 
 
 class Ours:
-    """The step of `metasearch train`: the trainer's own, with its checks of loss and gradient.
+    """The step of `metasearch train`.
 
     Args:
         setting: what is computed.
@@ -61,16 +60,14 @@ class Ours:
             found = {key: in_three_towers(encoder, examples) for key, examples in sets.items()}
             learner.prepare = lambda examples: found[id(examples)]  # type: ignore[method-assign]
         learner.begin(len(batches))
-        schedule = Schedule((Phase("meta-train", _Given(batches), len(batches)),), len(batches), setting.batch)
-        recipe = setting.recipe
-        self._trainer = Trainer(learner, schedule, recipe.outer, recipe.budget, dev=lambda: 0.0, listener=Silent())
-        self.optimizer = self._trainer.optimizer
-        self.parameters = self._trainer.parameters
+        self._outer_step = OuterStep(learner, setting.recipe.outer, setting.recipe.dropout)
+        self._batches = batches
+        self.optimizer = self._outer_step.optimizer
+        self.parameters = self._outer_step.parameters
 
     def step(self, number: int) -> None:
-        """Take the step of a meta-batch; they come in their order."""
-        assert self._trainer.step == number
-        self._trainer._outer_step()
+        """Take the step of a meta-batch."""
+        self._outer_step(self._batches[number])
 
 
 class Peer:
@@ -168,13 +165,3 @@ def padded(encoder: Encoder, texts: Sequence[str], role: Role) -> Features:
     fill = {"input_ids": encoder.model.tokenizer.pad_token_id}
     limit = encoder.limit(role)
     return {key: F.pad(x, (0, limit - x.shape[1]), value=fill.get(key, 0)) for key, x in features.items()}
-
-
-class _Given:
-    """Meta-batches that were drawn beforehand."""
-
-    def __init__(self, batches: Sequence[list[Episode]]) -> None:
-        self._batches = batches
-
-    def batch(self, step: int, size: int) -> list[Episode]:
-        return self._batches[step]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from _peer import Seconds, clock
+from benchmarks.common.clock import Seconds, clock
 from metasearch.data.records import Data
 from metasearch.data.translations import TranslationData
 from metasearch.jobs.compose import load_encoder

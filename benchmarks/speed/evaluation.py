@@ -22,8 +22,8 @@ import numpy as np
 import pytrec_eval
 from numpy.typing import NDArray
 
-from _peer import Seconds, clock
-from _rows import row
+from benchmarks.common.clock import Seconds, clock
+from benchmarks.speed.targets import row
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import MetasearchError
