@@ -56,6 +56,7 @@ from metasearch.spec.stages import Stage
 
 STAGES = ("student", "contrast")
 REFERENCE = "metasearch-reference"
+ROWS = RESULTS / "distillation_throughput.jsonl"
 WAYS = (REFERENCE, *OF_PEER)
 SHOWN = ("case", "shape", "way", "metric", "epochs", "value", "low", "high")
 

@@ -32,6 +32,7 @@ from benchmarks.speed.race import RAISED
 from benchmarks.speed.shapes import SCALES
 from metasearch.runs.markdown import markdown
 
+ROWS = RESULTS / "throughput.jsonl"
 SHAPES = tuple(SCALES["full"].shapes)
 PEERS = ("learn2learn", f"learn2learn{RAISED}", "authors", "plain", f"plain{RAISED}", "reference", "recompute")
 SHOWN = ("case", "shape", "metric", "value", "low", "high", "target", "holds")
