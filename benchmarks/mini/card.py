@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from _lines import read_lines
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from benchmarks.mini.corpus_lines import read_lines
 from metasearch.errors import DataError, nearest
 from metasearch.jobs.compose import load_encoder
 from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, markdown

@@ -1,7 +1,7 @@
 """Checks that no training text stands in a test set, and writes the corpora without those that do.
 
-    python benchmarks/mini/overlap.py --data ~/data
-    python benchmarks/mini/overlap.py --data ~/data --write clean
+    python -m benchmarks.mini.overlap --data ~/data
+    python -m benchmarks.mini.overlap --data ~/data --write clean
 
 Both sides of each pair are compared with all texts of Tatoeba (LASER), XQuAD-R (questions, sentences, paragraphs),
 SemEval-2017 and STS-b (dev, test), in all of their languages, after NFKC and case folding and without punctuation,
@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from _lines import Line, read_lines, write_lines
-from _test_sets import TestSet, test_sets
 
-from metasearch.cli._options import NewPath
+from benchmarks.common.command import Command
+from benchmarks.mini.corpus_lines import Line, read_lines, write_lines
+from benchmarks.mini.test_sets import TestSet, test_sets
 from metasearch.compress.output import whole
-from metasearch.errors import MetasearchError
 from metasearch.runs.markdown import markdown
 
 LEAST = 25
@@ -153,19 +152,20 @@ def check(data: Path, corpus: Path, write: Path | None = None) -> tuple[str, int
     return said, len(out)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--data", type=click.Path(exists=True, path_type=Path), required=True, help="Folder of the data sets.")
 @click.option(
     "--corpus", type=click.Path(exists=True, path_type=Path), help="Training texts; by default DATA/parallel."
 )
-@click.option("--write", type=NewPath(), metavar="DIR", help="Write the lines that do not overlap to this new folder.")
+@click.option(
+    "--write",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write the lines that do not overlap to this new folder.",
+)
 def main(data: Path, corpus: Path | None, write: Path | None) -> None:
     """Compare the training texts with the test sets."""
-    try:
-        said, count = check(data, corpus or data / "parallel", write)
-    except MetasearchError as error:
-        click.echo(f"overlap: {error}", err=True)
-        sys.exit(error.exit_code)
+    said, count = check(data, corpus or data / "parallel", write)
     click.echo(said)
     sys.exit(int(count > 0))
 

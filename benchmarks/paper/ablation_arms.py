@@ -1,10 +1,8 @@
 """The arms of the ablations as commands of the command line."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-
-from metasearch.errors import ConfigError
 
 INCLUDE = Path(__file__).resolve().parents[1] / "tasks"
 STAGES = ("assistant", "embedding", "student", "contrast")
@@ -97,16 +95,12 @@ class Places:
         corpus: the translations.
         data: the tasks' files.
         vocabulary: the assistant before it was taught.
-        taught: the assistant after stage 1, where it is not taught here.
-        assignments: values that are set in all arms, such as `stages.student.outer.lr=5e-4`.
     """
 
     out: Path
     corpus: Path
     data: Path
     vocabulary: Path
-    taught: Path | None = None
-    assignments: tuple[str, ...] = ()
 
     def folder(self, name: str) -> Path:
         """Return the folder of an arm."""
@@ -114,22 +108,17 @@ class Places:
 
     def model(self, name: str) -> Path:
         """Return the folder of an arm's encoder."""
-        if name == "assistant" and self.taught is not None:
-            return self.taught
         return self.out / (ARMS[name].model or f"{name}/model")
 
 
 def flags_of(name: str, steps: Steps, places: Places) -> list[str]:
-    """Return the flags of `metasearch distill` for an arm, without its folder; none where nothing is trained.
-
-    `places.assignments` come last and are for the stages of `compress-small` that the arm trains.
-    """
+    """Return the flags of `metasearch distill` for an arm, without its folder; none where nothing is trained."""
     arm = ARMS[name]
-    if not arm.stages or (name == "assistant" and places.taught is not None):
+    if not arm.stages:
         return []
     named = {"vocabulary": places.vocabulary, "assistant": places.model("assistant"), "full": places.folder("full")}
     values = [value for stage in arm.stages for value in _stage_values(stage, arm.passes * steps.of(stage))]
-    values += [*arm.values, *(value for value in places.assignments if _is_for(arm, value))]
+    values += arm.values
     teacher = ["--teacher", "minilm"] if arm.recipe == "compress-small" else []
     flags = ["--recipe", arm.recipe, "--stages", ",".join(arm.stages), *teacher]
     flags += [part.format(**named) for part in arm.start]
@@ -145,20 +134,8 @@ def with_needed(names: Collection[str]) -> list[str]:
     return [name for name in ARMS if name in found]
 
 
-def check_assignments(assignments: Sequence[str]) -> None:
-    """Raise `ConfigError` for a value that is of no stage."""
-    for value in assignments:
-        parts = value.split(".")
-        if parts[0] != "stages" or len(parts) < 3 or parts[1] not in (*STAGES, "align") or "=" not in value:
-            raise ConfigError(f"--set {value}: expected a value of a stage such as stages.student.outer.lr=5e-4")
-
-
 def _stage_values(stage: str, steps: int) -> list[str]:
     """Return what every arm has in common in a stage; the moving teacher keeps its own optimiser."""
     own = ["dropout=false", "max_length=64", "corpus.max_chars=200"] if stage == "align" else [f"outer.lr={RATE:g}"]
     budget = [f"budget.batch={BATCH}", f"budget.steps={steps}", "budget.epochs=100"]
     return [f"stages.{stage}.{value}" for value in (*own, *budget, f"corpus.max_lines={LINES}", f"corpus.dev={DEV}")]
-
-
-def _is_for(arm: Arm, value: str) -> bool:
-    return value.split(".")[1] in arm.stages

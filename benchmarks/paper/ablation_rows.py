@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from _published import ORDERINGS, Ordering
-from _score import TESTS, Figure
-
+from benchmarks.common.rows import Row
+from benchmarks.paper.ablation_scores import TESTS, Figure
+from benchmarks.paper.distillation_papers import ORDERINGS, Ordering
 from metasearch.runs.markdown import markdown
 
-Row = dict[str, Any]
 Figures = Mapping[str, Mapping[str, Figure]]
 """Arm → test → what it got."""
 

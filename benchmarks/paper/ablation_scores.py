@@ -1,7 +1,5 @@
 """Scores an encoder on the tests of the ablations, keeps what it got for each test item, and resamples them.
 
-    python benchmarks/mini/_score.py runs/ablations/full/model --data ~/data --label full -o runs/ablations/full/scores
-
 Tatoeba in eleven languages, STS 2017 and LAReQA, fold 0, whose candidates are sentences without their paragraphs: that
 is a third of the tokens, and so the arms can train for longer.
 """
@@ -10,11 +8,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
 import numpy as np
-from _published import CROSS, MONO
 from numpy.typing import NDArray
 
+from benchmarks.paper.distillation_papers import CROSS, MONO
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import packed
@@ -158,17 +155,3 @@ def _means(kept: Kept, measure: str, cells: Sequence[Cell], rows: Sequence[NDArr
             found.append(weighted.means(weights, column, np.ones_like(column))[:, 0])
     mean: Array = np.mean(found, axis=0)
     return mean
-
-
-@click.command()
-@click.argument("model", type=click.Path(exists=True, path_type=Path))
-@click.option("--data", required=True, help="Folder of the tasks' files.")
-@click.option("--label", required=True, help="What the scores are of.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder of the scores.")
-def main(model: Path, data: str, label: str, output: Path) -> None:
-    """Score an encoder."""
-    score(model, label, data, output)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,26 +1,22 @@
 """Multi-stage distillation and the moving teacher on real data, with the papers' ablations.
 
-    python benchmarks/distillation.py --corpus ~/data/parallel --data ~/data -o runs/distillation
-    python benchmarks/distillation.py --corpus ~/data/parallel --data ~/data -o runs/distillation --only ema
+    python -m benchmarks.paper.distillation --corpus ~/data/parallel --data ~/data -o runs/distillation
+    python -m benchmarks.paper.distillation --corpus ~/data/parallel --data ~/data -o runs/distillation --only ema
 
 all-MiniLM-L6-v2 teaches. The assistant is the same encoder with a vocabulary learned from the corpus. Each study is one
 command of the command line; one that is finished is not run again, one that was stopped goes on. Scores on Tatoeba (the
 eleven languages of the corpus), STS 2017 and LAReQA are collected in `benchmarks/results/distillation.jsonl`.
 """
 
-import subprocess
-import sys
 from pathlib import Path
 
 import click
 
-from metasearch.jobs import train
-from metasearch.runs.folder import RunFolder
+from benchmarks.common.command import Command, metasearch
+from benchmarks.common.rows import RESULTS, append_rows, read_rows
 from metasearch.runs.markdown import markdown
-from metasearch.spec.distill_run import DistillConfig
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results" / "distillation.jsonl"
+OWN_TASKS = Path(__file__).resolve().parents[1] / "tasks"
 TASKS = ("tatoeba-11", "sts17")
 
 WITHOUT_MCL = ("--set", "stages.contrast.options.contrast=none")
@@ -42,7 +38,7 @@ STUDIES: dict[str, tuple[str, ...]] = {
 """Name → recipe and flags; `{out}` is the folder of the runs. A study may begin with what one above it made."""
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--corpus", type=click.Path(exists=True, path_type=Path), required=True, help="Parallel corpora.")
 @click.option("--data", type=click.Path(exists=True, path_type=Path), required=True, help="Folder of the tasks' files.")
 @click.option("--only", multiple=True, type=click.Choice(list(STUDIES)), help="Studies to run; by default all.")
@@ -59,7 +55,7 @@ def main(
         metasearch("tokenizer", str(corpus), "--size", str(vocabulary), "--lowercase", "--encoder", "minilm",
                    "-o", str(output / "vocabulary"))  # fmt: skip
     common = ["--teacher", "minilm", "--corpus", str(corpus), "--data", str(data), "--targets", str(output / "targets"),
-              "--include", str(HERE / "tasks"), "--max-steps", str(steps), "--precision", precision]  # fmt: skip
+              "--include", str(OWN_TASKS), "--max-steps", str(steps), "--precision", precision]  # fmt: skip
     for task in TASKS:
         common += ["--evaluate", task]
     for name in only or STUDIES:
@@ -70,23 +66,17 @@ def main(
                 metasearch("distill", "--resume", str(folder))
             else:
                 metasearch("distill", "--recipe", recipe, *flags, *common, "-o", str(folder))
-            rows = RunFolder.open(folder, DistillConfig)[0].results()
+            rows = read_rows(folder / "results.jsonl")
             own = [{"study": name, "steps": steps, **row} for row in rows if row["language"] == "mean"]
-            train.append_rows(RESULTS, own)
+            append_rows(RESULTS / "distillation.jsonl", own)
     click.echo(means([name for name in STUDIES if (output / name / "report.md").exists()], output))
-
-
-def metasearch(*arguments: str) -> None:
-    """Run a command; a failure ends the studies."""
-    click.echo("$ metasearch " + " ".join(arguments), err=True)
-    subprocess.run([sys.executable, "-m", "metasearch", *arguments], check=True)
 
 
 def means(studies: list[str], output: Path) -> str:
     """Return the mean of each task's first measure after each stage of each study."""
     lines = []
     for name in studies:
-        rows = RunFolder.open(output / name, DistillConfig)[0].results()
+        rows = read_rows(output / name / "results.jsonl")
         cells = {}
         for row in rows:
             if row["language"] == "mean":

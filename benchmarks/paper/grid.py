@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from metasearch.errors import ConfigError, nearest
-from metasearch.jobs import compose
+from metasearch.jobs.compose import resolved
 from metasearch.spec import registry
 from metasearch.spec.library import choose_recipe
 from metasearch.spec.recipe import Recipe
@@ -88,7 +88,7 @@ def points(
     found: dict[str, Point] = {}
     for axis, chosen in [("base", ()), *changes]:
         flat = tuple(setting for value in chosen for setting in value.split())
-        recipe = compose.resolved(choose_recipe(mode, encoder, learner, None, [*base, *flat]))
+        recipe = resolved(choose_recipe(mode, encoder, learner, None, [*base, *flat]))
         point = Point(axis, flat, recipe)
         found.setdefault(point.key(), point)
     return list(found.values())

@@ -1,10 +1,10 @@
 """Small studies on dev: what rates, steps, meta-tasks, negatives and so on do to a learner. Test is never looked at.
 
-    python benchmarks/small_studies.py --learner maml:trans --axis outer-lr --axis inner-lr --max-steps 100 \
+    python -m benchmarks.paper.small_studies --learner maml:trans --axis outer-lr --axis inner-lr --max-steps 100 \
         --task lareqa --encoder mini --data ~/data --set budget.dev_holdout=0.5 --jobs 2
-    python benchmarks/small_studies.py --learner maml:trans --crossed --axis outer.lr=1e-5,1e-4 \
+    python -m benchmarks.paper.small_studies --learner maml:trans --crossed --axis outer.lr=1e-5,1e-4 \
         --axis dropout=false,true --task lareqa --encoder mini --data ~/data
-    python benchmarks/small_studies.py --task lareqa --encoder mini --table
+    python -m benchmarks.paper.small_studies --task lareqa --encoder mini --table
 
 A point is a recipe with one change, or with `--crossed` one of each axis, trained on one fold with the dev score every
 `--every` steps; the best of them and its step are what is chosen by. Rows are appended to `results/small_studies.jsonl`
@@ -12,6 +12,7 @@ as they come; a point that is there is not run again. By default the recipe draw
 questions that give the dev score, as the paper does; `budget.dev_holdout` keeps some apart for the score.
 """
 
+import os
 import signal
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -22,20 +23,19 @@ from typing import Any
 
 import click
 import torch
-from _dev_rows import Row, all_rows, of_encoder, shown, table
-from _grid import AXES, Point, fitting, points
-from _legible import legible
 
-from metasearch.cli._settings import kept_data, kept_encoder
-from metasearch.data.benchmark import load_benchmark
+import metasearch as ms
+from benchmarks.common.command import Command
+from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
+from benchmarks.paper.grid import AXES, Point, fitting, points
 from metasearch.errors import Interrupted, NonFiniteError
-from metasearch.jobs import compose, train
-from metasearch.jobs.crossval.runner import threads_of
+from metasearch.jobs.compose import check_fit
 from metasearch.runs.folder import versions
+from metasearch.runs.markdown import markdown
 from metasearch.spec.library import Library
 from metasearch.training.machine import keep_memory
 
-RESULTS = Path(__file__).parent / "results" / "small_studies.jsonl"
+ROWS = RESULTS / "small_studies.jsonl"
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,12 @@ def measured(point: Point, setting: Setting, folder: str | None) -> Row:
     Raises:
         Interrupted: it was asked to stop; there is no row of a part.
     """
-    benchmark = load_benchmark(setting.task, setting.mode, setting.fold, folder)
-    encoder = compose.load_encoder(kept_encoder(setting.encoder), benchmark.task.max_length, "cpu", setting.seed)
-    learner, curve, began = compose.make_learner(point.recipe, encoder), Curve(), time.monotonic()
+    benchmark = ms.load_benchmark(setting.task, setting.mode, setting.fold, folder)
+    encoder = ms.load_encoder(setting.encoder, benchmark.task.max_length, "cpu", setting.seed)
+    learner, curve, began = ms.make_learner(point.recipe, encoder), Curve(), time.monotonic()
     error = None
     try:
-        how = compose.fit(
-            learner, benchmark, point.recipe, seed=setting.seed, max_steps=setting.max_steps, listener=curve
-        )
+        how = ms.fit(learner, benchmark, point.recipe, seed=setting.seed, max_steps=setting.max_steps, listener=curve)
         if how.reason == "interrupted":
             raise Interrupted("stopped; the points that are done are kept. The same command goes on")
     except NonFiniteError as problem:
@@ -125,14 +123,14 @@ def _begin(threads: int) -> None:
 
 def run_all(found: list[Point], setting: Setting, folder: str | None, processes: int, path: Path) -> None:
     """Run the points that have no row yet, some at a time, each in a process of its own; append rows as they come."""
-    done = {row["key"] for row in all_rows(path)}
+    done = {row["key"] for row in read_rows(path)}
     left = [point for point in found if point.key(**asdict(setting)) not in done]
     click.echo(f"{len(found)} points, {len(found) - len(left)} of them done", err=True)
     if processes == 1:
         for point in left:
             _keep(measured(point, setting, folder), path)
         return
-    begin = (threads_of(processes),)
+    begin = (max(1, len(os.sched_getaffinity(0)) // processes),)
     with ProcessPoolExecutor(processes, get_context("spawn"), _begin, begin) as pool:
         waiting: list[Future[Row]] = [pool.submit(measured, point, setting, folder) for point in left]
         try:
@@ -144,12 +142,50 @@ def run_all(found: list[Point], setting: Setting, folder: str | None, processes:
 
 
 def _keep(row: Row, path: Path) -> None:
-    train.append_rows(path, [row])
+    append_rows(path, [row])
     said = row["error"] or f"{shown(row['best'])} at step {row['best_step']}"
     click.echo(f"{row['learner']} {', '.join(row['changes']) or 'base'}: {said}, {row['seconds']:.0f} s", err=True)
 
 
-@click.command()
+def of_encoder(rows: list[Row], task: str, encoder: str, fingerprint: str | None = None) -> list[Row]:
+    """Return the rows of a task with an encoder; other encoders may have had its name, such as `mini`, before.
+
+    Args:
+        rows: to choose from.
+        task: of the rows.
+        encoder: as it was named.
+        fingerprint: of its weights and tokens; by default that of the last row with this task and name.
+    """
+    own = [row for row in rows if (row["task"], row["encoder"]) == (task, encoder)]
+    wanted = fingerprint or (own[-1]["fingerprint"] if own else None)
+    return [row for row in own if row["fingerprint"] == wanted]
+
+
+def table(rows: list[Row]) -> str:
+    """Return a table of points, the best first, scores on dev times 100."""
+    ordered = sorted(rows, key=lambda row: (row["learner"], row["mode"], -(row["best"] if row["best"] else -1.0)))
+    lines = [
+        [
+            f"{row['learner']} ({row['mode']})", row["axis"], ", ".join(row["changes"]) or "none",
+            shown(row["zero_shot"]), shown(row["best"]), _gain(row), f"{row['best_step'] or ''}",
+            f"{row['max_steps']}", f"{row['fold']}", f"{row['seconds']:.0f}", row["error"] or "",
+        ]
+        for row in ordered
+    ]  # fmt: skip
+    heads = ["learner", "axis", "changes", "zero-shot", "best", "gain", "at step", "of", "fold", "s", "error"]
+    return markdown(heads, lines, left=3)
+
+
+def _gain(row: Row) -> str:
+    return f"{100 * (row['best'] - row['zero_shot']):+.2f}" if row["best"] is not None else ""
+
+
+def shown(value: float | None) -> str:
+    """Return a score times 100, empty where there is none."""
+    return "" if value is None else f"{100 * value:.2f}"
+
+
+@click.command(cls=Command)
 @click.option("--task", default="lareqa", show_default=True)
 @click.option("--encoder", required=True, help="Built-in name, local folder or hub name.")
 @click.option("--learner", "arms", multiple=True, metavar="NAME:MODE", help="Repeatable.")
@@ -161,10 +197,9 @@ def _keep(row: Row, path: Path) -> None:
 @click.option("--fold", type=int, default=0, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--jobs", "processes", type=click.IntRange(min=1), default=1, show_default=True)
-@click.option("--data", help="Folder of the task's files or a parent of it.")
-@click.option("--results", type=click.Path(path_type=Path), default=RESULTS, help="File that rows are appended to.")
+@click.option("--data", envvar="METASEARCH_DATA", help="Folder of the task's files or a parent of it.")
+@click.option("--results", type=click.Path(path_type=Path), default=ROWS, help="File that rows are appended to.")
 @click.option("--table", "only_table", is_flag=True, help="Run nothing; print what is there.")
-@legible
 def main(
     task: str, encoder: str, arms: tuple[str, ...], results: Path, processes: int, only_table: bool, **scale: Any
 ) -> None:
@@ -179,7 +214,7 @@ def main(
         found, setting, folder = prepared(task, encoder, learner, mode, **scale)
         run_all(found, setting, folder, processes, results)
         fingerprint = setting.fingerprint
-    rows = of_encoder(all_rows(results), task, encoder, fingerprint)
+    rows = of_encoder(read_rows(results), task, encoder, fingerprint)
     click.echo(table([row for row in rows if not arms or f"{row['learner']}:{row['mode']}" in arms]))
 
 
@@ -199,14 +234,14 @@ def prepared(
 ) -> tuple[list[Point], Setting, str | None]:
     """Return the points of a learner, each checked before any is run, their setting and the folder of the data."""
     declared = Library().task(task)
-    folder = kept_data(data, beside=bool(declared.data))
+    folder = None if declared.data else data  # the texts of an embedded task lie beside it
     pace = [f"budget.eval_every={every or max(1, max_steps // 4)}", "budget.patience=0"]
     named = axes or tuple(fitting(learner, declared.kind))
     found = points(mode, encoder, learner, named, [*pace, *base], declared.kind, crossed)
-    benchmark = load_benchmark(task, mode, fold, folder)
+    benchmark = ms.load_benchmark(task, mode, fold, folder)
     for point in found:
-        compose.check_fit(point.recipe, benchmark, "fp32")
-    own = compose.load_encoder(kept_encoder(encoder), declared.max_length, "cpu", seed).fingerprint
+        check_fit(point.recipe, benchmark, "fp32")
+    own = ms.load_encoder(encoder, declared.max_length, "cpu", seed).fingerprint
     return found, Setting(task, mode, encoder, own, benchmark.data.fingerprint, fold, seed, max_steps), folder
 
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import numpy as np
-from _paper import MAIN_ARMS
 
+from benchmarks.common.rows import Row
+from benchmarks.paper.maml_align_paper import MAIN_ARMS
 from metasearch.errors import ConfigError
 from metasearch.spec.library import Library
 from metasearch.spec.task import Task
@@ -22,12 +21,10 @@ from metasearch.study.statistics.holm import holm
 from metasearch.study.statistics.paired import paired_test
 from metasearch.study.study import Study
 
-RESULTS = Path(__file__).parent / "results"
-Row = dict[str, Any]
 FEW_SHOT, ZERO_SHOT = "few-shot", "zero-shot"
 
 
-def outcome(study: Study, encoder: str, resamples: int = bootstrap.RESAMPLES) -> list[Row]:
+def study_rows(study: Study, encoder: str, resamples: int = bootstrap.RESAMPLES) -> list[Row]:
     """Return a row of each arm, the baseline first.
 
     Args:

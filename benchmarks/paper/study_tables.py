@@ -1,42 +1,28 @@
-"""The README's tables of a study, in Markdown, from `results/main_table.jsonl` or `results/transfer_modes.jsonl`.
+"""The tables of a study in Markdown, from its rows in `results/main_table.jsonl`."""
 
-    python benchmarks/study_table.py --task lareqa --encoder mini
-    python benchmarks/study_table.py --task stsb --encoder mini
-
-Scores of each arm; what it has more than zero-shot, with its language bias and budget; what the arms of Table 1 have
-more than each other, beside the paper's; and the order of the modes.
-"""
-
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import click
-from _outcome import RESULTS
-from _paper import MAIN_ARMS, TABLE
-
+from benchmarks.paper.maml_align_paper import MAIN_ARMS, TABLE
 from metasearch.runs.markdown import markdown
 
 Row = Mapping[str, Any]
 NONE = "–"
 
 
-def latest(path: Path, task: str, encoder: str) -> list[Row]:
-    """Return the rows of the last study of a task with an encoder; `UsageError` where there is none.
+def rows_of_study(rows: Sequence[Row], task: str, encoder: str) -> list[Row]:
+    """Return the rows of the last study of a task with an encoder; `ValueError` where there is none.
 
     Rows of languages, which were kept before there was a row of each arm, are passed over.
     """
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
     own = [row for row in rows if (row["task"], row["encoder"]) == (task, encoder) and "against" in row]
     if not own:
-        known = sorted({f"{row['task']} with {row['encoder']}" for row in rows if "against" in row})
-        raise click.UsageError(f"{path}: no study of {task} with {encoder}; there are: {', '.join(known) or 'none'}")
+        raise ValueError(f"no study of {task} with {encoder}")
     last = [row for row in own if row["study"] == own[-1]["study"]]
     return list({(row["learner"], row["mode"]): row for row in last}.values())
 
 
-def arms_table(rows: Sequence[Row]) -> str:
+def languages_table(rows: Sequence[Row]) -> str:
     """Return a line of each arm: scores by language, their mean ± deviation over folds, and means of groups."""
     first = rows[0]
     folds = ", ".join(map(str, first["folds"]))
@@ -138,20 +124,3 @@ def _interval(found: Row) -> str:
 def _p(found: Row | None) -> str:
     p = None if found is None else found["holm"]
     return "" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.2g}"
-
-
-@click.command()
-@click.option("--task", type=click.Choice(sorted(MAIN_ARMS)), required=True)
-@click.option("--encoder", required=True, help="As it was called when the study was run.")
-@click.option(
-    "--results", type=click.Path(path_type=Path), default=RESULTS / "main_table.jsonl", help="Rows of the study."
-)
-def main(task: str, encoder: str, results: Path) -> None:
-    """Print the tables of the last study of a task with an encoder."""
-    rows = latest(results, task, encoder)
-    parts = [arms_table(rows), changes_table(rows), orders_table(rows), modes_table(rows)]
-    click.echo("\n\n".join(part for part in parts if part))
-
-
-if __name__ == "__main__":
-    main()
