@@ -1,16 +1,11 @@
-"""Rows of `benchmarks/results/*.jsonl`: read, appended, and stamped with the code and the machine they come from."""
+"""Rows of `benchmarks/results/*.jsonl`: read and appended."""
 
 import json
-import os
-import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from metasearch.errors import RunFolderError
-from metasearch.training.machine import used
 
 Row = dict[str, Any]
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -19,6 +14,11 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 def read_rows(path: Path) -> list[Row]:
     """Return the rows of a results file; none where there is no file yet."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def latest_rows(rows: Iterable[Row], identity: Callable[[Row], object]) -> list[Row]:
+    """Return the last row of each identity, in the order in which the identities first came."""
+    return list({identity(row): row for row in rows}.values())
 
 
 def append_rows(path: Path, rows: Iterable[Row]) -> None:
@@ -35,13 +35,3 @@ def append_new_rows(path: Path, rows: Iterable[Row], identity: Callable[[Row], o
     """Append those rows whose identity no row of the file has, so that a repeated command leaves the file as it is."""
     known = {identity(row) for row in read_rows(path)}
     append_rows(path, [row for row in rows if identity(row) not in known])
-
-
-def provenance() -> Row:
-    """Return the revision of the code and the machine that figures come from."""
-    command = ["git", "-C", str(RESULTS), "describe", "--always", "--dirty"]
-    revision = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-    facts = used(0, torch.device("cpu"))
-    hardware = {key: facts[key] for key in ("processor", "cores", "system")}
-    load = round(os.getloadavg()[0], 1)
-    return {"revision": revision or "unknown", "machine": {**hardware, "torch": torch.__version__, "load": load}}

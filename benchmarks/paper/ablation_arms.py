@@ -1,8 +1,10 @@
-"""The arms of the ablations as commands of the command line."""
+"""The arms of the ablations as commands of the command line, and the tests that they are scored on."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+
+from benchmarks.paper.distillation_papers import CROSS, MONO
 
 INCLUDE = Path(__file__).resolve().parents[1] / "tasks"
 STAGES = ("assistant", "embedding", "student", "contrast")
@@ -37,7 +39,7 @@ class Arm:
     """A line of the table.
 
     Attributes:
-        said: what it is, in words.
+        description: the arm in words.
         stages: that it trains; none where its encoder is made by another arm.
         start: the encoder that it begins with and the flag that names it. `{vocabulary}` and `{assistant}` are folders,
             `{full}` is that of the run of that name.
@@ -47,7 +49,7 @@ class Arm:
         model: folder of its encoder below `{out}`; by default that of its own run.
     """
 
-    said: str
+    description: str
     stages: tuple[str, ...] = ()
     start: tuple[str, ...] = ("--assistant", "{assistant}")
     needs: tuple[str, ...] = ("assistant",)
@@ -83,6 +85,25 @@ ARMS: dict[str, Arm] = {
     "recurrent-1": Arm("RU 1 run six times", CHAIN, values=("student.recurrent=1",)),
     "recurrent-2": Arm("RU 2 run three times", CHAIN, values=("student.recurrent=2",)),
     "ema": Arm("the moving teacher in place of stage 4", ("align",), THREE_STAGES, ("full",)),
+}
+
+
+@dataclass(frozen=True)
+class Test:
+    """A column of the table: the mean of a measure over the languages, or some of the language pairs, of a task."""
+
+    task: str
+    measure: str
+    pool: str
+    pairs: tuple[str, ...] = ()
+
+
+TESTS = {
+    "Tatoeba": Test("tatoeba-11", "accuracy", "both"),
+    "STS 2017": Test("sts17", "spearman", "pairs"),
+    "STS mono": Test("sts17", "spearman", "pairs", MONO),
+    "STS cross": Test("sts17", "spearman", "pairs", CROSS),
+    "LAReQA": Test("lareqa-sentences", "map@20", "multilingual"),
 }
 
 

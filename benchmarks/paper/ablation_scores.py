@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.paper.distillation_papers import CROSS, MONO
+from benchmarks.paper.ablation_arms import INCLUDE, TESTS, Test
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import packed
@@ -24,27 +24,7 @@ from metasearch.spec.seeding import stream
 from metasearch.study.statistics import bootstrap, weighted
 
 TASKS = ("tatoeba-11", "sts17", "lareqa-sentences")
-INCLUDE = str(Path(__file__).resolve().parents[1] / "tasks")
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Test:
-    """A column of the table: the mean of a measure over the languages, or some of the language pairs, of a task."""
-
-    task: str
-    measure: str
-    pool: str
-    pairs: tuple[str, ...] = ()
-
-
-TESTS = {
-    "Tatoeba": Test("tatoeba-11", "accuracy", "both"),
-    "STS 2017": Test("sts17", "spearman", "pairs"),
-    "STS mono": Test("sts17", "spearman", "pairs", MONO),
-    "STS cross": Test("sts17", "spearman", "pairs", CROSS),
-    "LAReQA": Test("lareqa-sentences", "map@20", "multilingual"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +58,7 @@ class Figure:
 
 def benchmarks(data: str) -> list[Benchmark]:
     """Return the tasks with their data."""
-    return [load_benchmark(task, data=data, include=[INCLUDE]) for task in TASKS]
+    return [load_benchmark(task, data=data, include=[str(INCLUDE)]) for task in TASKS]
 
 
 def opened(model: Path, benchmark: Benchmark) -> Encoder:

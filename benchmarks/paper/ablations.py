@@ -18,10 +18,12 @@ import click
 
 import metasearch as ms
 from benchmarks.common.command import Command, metasearch
-from benchmarks.common.rows import RESULTS, Row, append_rows, provenance
+from benchmarks.common.provenance import provenance
+from benchmarks.common.rows import RESULTS, Row, append_rows
 from benchmarks.paper.ablation_arms import ARMS, INCLUDE, Places, Steps, flags_of, with_needed
-from benchmarks.paper.ablation_rows import arm_rows, arm_table, ordering_rows, ordering_table
+from benchmarks.paper.ablation_rows import arm_rows, ordering_rows
 from benchmarks.paper.ablation_scores import figures, score
+from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.speed.encoding_rate import rates, sentences_of
 from metasearch.errors import ConfigError
 from metasearch.runs.files import write_whole
@@ -139,7 +141,7 @@ def tables(names: Sequence[str], places: Places, resamples: int, results: Path, 
     if facts is not None:
         stamp = {**facts, **provenance(), "versions": versions()}
         append_rows(results, [{**row, **stamp} for row in (*arms, *orderings)])
-    click.echo(arm_table(arms, {name: arm.said for name, arm in ARMS.items()}))
+    click.echo(arm_table(arms))
     click.echo("\n" + ordering_table(orderings))
 
 

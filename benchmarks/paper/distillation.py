@@ -13,8 +13,9 @@ from pathlib import Path
 import click
 
 from benchmarks.common.command import Command, metasearch
+from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, append_rows, read_rows
-from metasearch.runs.markdown import markdown
+from benchmarks.paper.distillation_tables import stages_table
 
 OWN_TASKS = Path(__file__).resolve().parents[1] / "tasks"
 TASKS = ("tatoeba-11", "sts17")
@@ -67,23 +68,11 @@ def main(
             else:
                 metasearch("distill", "--recipe", recipe, *flags, *common, "-o", str(folder))
             rows = read_rows(folder / "results.jsonl")
-            own = [{"study": name, "steps": steps, **row} for row in rows if row["language"] == "mean"]
+            own = [{"study": name, "steps": steps, **row, **provenance()} for row in rows if row["language"] == "mean"]
             append_rows(RESULTS / "distillation.jsonl", own)
-    click.echo(means([name for name in STUDIES if (output / name / "report.md").exists()], output))
-
-
-def means(studies: list[str], output: Path) -> str:
-    """Return the mean of each task's first measure after each stage of each study."""
-    lines = []
-    for name in studies:
-        rows = read_rows(output / name / "results.jsonl")
-        cells = {}
-        for row in rows:
-            if row["language"] == "mean":
-                cells.setdefault((row["learner"], row["task"]), f"{100 * row['value']:.2f}")
-        for stage in dict.fromkeys(stage for stage, _ in cells):
-            lines.append([name, stage, *(cells.get((stage, task), "") for task in (*TASKS, "lareqa"))])
-    return markdown(["study", "after", *TASKS, "lareqa"], lines, left=2)
+    finished = [name for name in STUDIES if (output / name / "report.md").exists()]
+    rows = [{"study": name, **row} for name in finished for row in read_rows(output / name / "results.jsonl")]
+    click.echo(stages_table(rows))
 
 
 if __name__ == "__main__":

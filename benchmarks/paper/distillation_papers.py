@@ -56,13 +56,13 @@ class Ordering:
     """One arm is said to be better than another.
 
     Attributes:
-        said: in words.
+        claim: the ordering in words.
         better, worse: our arms.
         published: encoder of the paper → its two rows, the better one first.
         note: where ours is not quite the paper's.
     """
 
-    said: str
+    claim: str
     better: str
     worse: str
     published: dict[str, tuple[Published, Published]]

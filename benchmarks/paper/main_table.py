@@ -16,6 +16,7 @@ import click
 
 import metasearch as ms
 from benchmarks.common.command import Command, metasearch
+from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows
 from benchmarks.paper.maml_align_paper import ALL_ARMS, ENCODER, MAIN_ARMS, TABLE_7
 from benchmarks.paper.study_rows import study_rows
@@ -66,7 +67,7 @@ def main(
     learners = ",".join(f"{learner}:{mode}" for learner, mode in ARMS[arms][task])
     shared = ("--encoder", encoder, "--seeds", seeds, "--jobs", jobs)
     metasearch("crossval", "--task", task, "--learner", learners, *shared, *given, "-o", output)
-    rows = study_rows(ms.read_study([output]), encoder)
+    rows = [{**row, **provenance()} for row in study_rows(ms.read_study([output]), encoder)]
     append_new_rows(results, rows, identity)
     tables = [languages_table(rows), changes_table(rows), orders_table(rows), modes_table(rows)]
     click.echo("\n\n".join(table for table in tables if table))

@@ -26,12 +26,13 @@ import torch
 
 import metasearch as ms
 from benchmarks.common.command import Command
+from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
 from benchmarks.paper.grid import AXES, Point, fitting, points
+from benchmarks.paper.small_study_tables import of_encoder, points_table, score
 from metasearch.errors import Interrupted, NonFiniteError
 from metasearch.jobs.compose import check_fit
 from metasearch.runs.folder import versions
-from metasearch.runs.markdown import markdown
 from metasearch.spec.library import Library
 from metasearch.training.machine import keep_memory
 
@@ -111,6 +112,7 @@ def measured(point: Point, setting: Setting, folder: str | None) -> Row:
         "error": error,
         "seconds": round(time.monotonic() - began, 1),
         "versions": versions(),
+        **provenance(),
     }
 
 
@@ -143,46 +145,8 @@ def run_all(found: list[Point], setting: Setting, folder: str | None, processes:
 
 def _keep(row: Row, path: Path) -> None:
     append_rows(path, [row])
-    said = row["error"] or f"{shown(row['best'])} at step {row['best_step']}"
+    said = row["error"] or f"{score(row['best'])} at step {row['best_step']}"
     click.echo(f"{row['learner']} {', '.join(row['changes']) or 'base'}: {said}, {row['seconds']:.0f} s", err=True)
-
-
-def of_encoder(rows: list[Row], task: str, encoder: str, fingerprint: str | None = None) -> list[Row]:
-    """Return the rows of a task with an encoder; other encoders may have had its name, such as `mini`, before.
-
-    Args:
-        rows: to choose from.
-        task: of the rows.
-        encoder: as it was named.
-        fingerprint: of its weights and tokens; by default that of the last row with this task and name.
-    """
-    own = [row for row in rows if (row["task"], row["encoder"]) == (task, encoder)]
-    wanted = fingerprint or (own[-1]["fingerprint"] if own else None)
-    return [row for row in own if row["fingerprint"] == wanted]
-
-
-def table(rows: list[Row]) -> str:
-    """Return a table of points, the best first, scores on dev times 100."""
-    ordered = sorted(rows, key=lambda row: (row["learner"], row["mode"], -(row["best"] if row["best"] else -1.0)))
-    lines = [
-        [
-            f"{row['learner']} ({row['mode']})", row["axis"], ", ".join(row["changes"]) or "none",
-            shown(row["zero_shot"]), shown(row["best"]), _gain(row), f"{row['best_step'] or ''}",
-            f"{row['max_steps']}", f"{row['fold']}", f"{row['seconds']:.0f}", row["error"] or "",
-        ]
-        for row in ordered
-    ]  # fmt: skip
-    heads = ["learner", "axis", "changes", "zero-shot", "best", "gain", "at step", "of", "fold", "s", "error"]
-    return markdown(heads, lines, left=3)
-
-
-def _gain(row: Row) -> str:
-    return f"{100 * (row['best'] - row['zero_shot']):+.2f}" if row["best"] is not None else ""
-
-
-def shown(value: float | None) -> str:
-    """Return a score times 100, empty where there is none."""
-    return "" if value is None else f"{100 * value:.2f}"
 
 
 @click.command(cls=Command)
@@ -215,7 +179,7 @@ def main(
         run_all(found, setting, folder, processes, results)
         fingerprint = setting.fingerprint
     rows = of_encoder(read_rows(results), task, encoder, fingerprint)
-    click.echo(table([row for row in rows if not arms or f"{row['learner']}:{row['mode']}" in arms]))
+    click.echo(points_table([row for row in rows if not arms or f"{row['learner']}:{row['mode']}" in arms]))
 
 
 def prepared(

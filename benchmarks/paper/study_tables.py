@@ -37,6 +37,26 @@ def languages_table(rows: Sequence[Row]) -> str:
     return markdown([*heads, *(f"{name} languages" for name in first["groups"])], lines, left=2)
 
 
+def summary_table(rows: Sequence[Row]) -> str:
+    """Return a line of each arm: mean, difference from zero-shot, also in groups of languages, and language bias."""
+    first = rows[0]
+    names = list(first["groups"])
+    count = "five" if len(first["folds"]) == 5 else str(len(first["folds"]))
+    heads = [f"{first['measure']}, {count} folds", "mode", "mean", "less zero-shot [95 %]"]
+    heads += [*(f"{name} languages" for name in names), "p (Holm)", *(["language bias"] if "bias" in first else [])]
+    lines = []
+    for row in rows:
+        found = row["against"].get(first["label"])
+        less = [""] * (1 + len(names))
+        if found:
+            groups = [f"{100 * found['groups'][name]['difference']:+z.2f}" for name in names]
+            less = [_interval(found), *groups]
+        mean = _spread(row["mean"], row["sd"], 2)
+        bias = [_spread(row["bias"], row["bias_sd"], 1)] if "bias" in row else []
+        lines.append([row["learner"], row["mode"] or "", mean, *less, _p(found), *bias])
+    return markdown(heads, lines, left=2)
+
+
 def changes_table(rows: Sequence[Row]) -> str:
     """Return a line of each arm: difference from zero-shot, also in groups of languages, language bias, budget."""
     first, biased = rows[0], "bias" in rows[0]
@@ -124,3 +144,17 @@ def _interval(found: Row) -> str:
 def _p(found: Row | None) -> str:
     p = None if found is None else found["holm"]
     return "" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+def first_rows_table(rows: Sequence[Row]) -> str:
+    """Return scores by language and their mean, from rows that hold one language each, as the first studies kept."""
+    by_arm: dict[tuple[str, str | None], dict[str, float]] = {}
+    for row in rows:
+        by_arm.setdefault((row["learner"], row["mode"]), {})[row["language"]] = row["value"]
+    languages = list(next(iter(by_arm.values())))
+    lines = [
+        [learner, mode or "", *(_times(scores[code]) for code in languages), _times(_mean(list(scores.values())))]
+        for (learner, mode), scores in by_arm.items()
+    ]
+    folds = ", ".join(map(str, rows[0]["folds"]))
+    return markdown([f"{rows[0]['measure']}, folds {folds}", "mode", *languages, "mean"], lines, left=2)

@@ -35,7 +35,8 @@ import torch
 
 from benchmarks.common.clock import Seconds, clock
 from benchmarks.common.command import Command
-from benchmarks.common.rows import RESULTS, append_rows, provenance
+from benchmarks.common.provenance import provenance
+from benchmarks.common.rows import RESULTS, append_rows
 from benchmarks.speed.outer_step import OuterStep
 from benchmarks.speed.sentence_transformers_loop import WAYS as OF_PEER
 from benchmarks.speed.sentence_transformers_loop import peers_of

@@ -13,7 +13,8 @@ from pathlib import Path
 import click
 
 from benchmarks.common.command import Command, metasearch
-from benchmarks.common.rows import RESULTS, Row, append_new_rows, provenance, read_rows
+from benchmarks.common.provenance import provenance
+from benchmarks.common.rows import RESULTS, Row, append_new_rows, read_rows
 from metasearch.runs.markdown import by_language, markdown
 from metasearch.spec.library import choose_recipe
 

@@ -25,7 +25,8 @@ import click
 import torch
 
 from benchmarks.common.command import Command
-from benchmarks.common.rows import RESULTS, Row, append_rows, provenance
+from benchmarks.common.provenance import provenance
+from benchmarks.common.rows import RESULTS, Row, append_rows
 from benchmarks.speed.cases import CASES, Session
 from benchmarks.speed.distillation_throughput import WAYS as OF_DISTILLATION
 from benchmarks.speed.race import RAISED
