@@ -9,6 +9,9 @@ import click
 
 from metasearch.errors import MetasearchError
 
+_STDERR = 2
+"""File descriptor of this process's stderr: stdout is left to the tables of a script."""
+
 
 class Command(click.Command):
     """A command whose errors are one line and an exit code, as those of `metasearch` are."""
@@ -27,6 +30,6 @@ def metasearch(*arguments: object) -> None:
     """Run a command of metasearch; where it fails, end with its exit code: it has said why on stderr."""
     words = [str(argument) for argument in arguments]
     click.echo("$ metasearch " + shlex.join(words), err=True)
-    done = subprocess.run([sys.executable, "-m", "metasearch", *words], stdout=sys.stderr, check=False)
+    done = subprocess.run([sys.executable, "-m", "metasearch", *words], stdout=_STDERR, check=False)
     if done.returncode:
         raise click.exceptions.Exit(done.returncode)

@@ -190,11 +190,11 @@ def _rows(
     """Return the rows of a width."""
     seconds: dict[str, list[Seconds]] = {way: [] for way in ("multilingual", "all pools", *LOOPS)}
     order = stream(0, "timed").permutation(len(given.questions)).tolist()
-    _timed(lambda: _ours(given, data, POOLS))  # the first time, memory is new
+    _timed(lambda: average_precisions(given, data, POOLS))  # the first time, memory is new
     for turn in range(rounds):
-        values, taken = _timed(lambda: _ours(given, data, ("multilingual",)))
+        values, taken = _timed(lambda: average_precisions(given, data, ("multilingual",)))
         seconds["multilingual"].append(taken)
-        seconds["all pools"].append(_timed(lambda: _ours(given, data, POOLS))[1])
+        seconds["all pools"].append(_timed(lambda: average_precisions(given, data, POOLS))[1])
         for way, (loop, measure) in LOOPS.items():
             count = min(questions[way], len(order))
             asked = [order[(turn * count + i) % len(order)] for i in range(count)]
@@ -213,7 +213,7 @@ def _rows(
     return rows
 
 
-def _ours(given: Given, data: RetrievalData, pools: Sequence[Pool]) -> dict[str, NDArray[np.float64]]:
+def average_precisions(given: Given, data: RetrievalData, pools: Sequence[Pool]) -> dict[str, NDArray[np.float64]]:
     """Return AP of each question in the multilingual pool, in the order of the data, by measure."""
     kept = evaluate_retrieval(given, data, MEASURES, pools).kept  # type: ignore[arg-type]
     values = {str(measure): np.zeros(len(data.questions)) for measure in MEASURES}

@@ -1,20 +1,16 @@
-"""What is kept of a study, and the README's tables of it, on studies with pretended scores."""
+"""What is kept of a study, on studies with pretended scores."""
 
-import importlib
-import json
-from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
-from click.testing import CliRunner
 
+from benchmarks.paper.study_rows import groups_of, study_rows
+from benchmarks.paper.study_tables import changes_table
 from helpers.studies import Made, write_study
-from metasearch.errors import DataError
 from metasearch.spec.library import Library
 from metasearch.study.compare import compare
 from metasearch.study.read import read_study
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 LANGUAGES = ("ar", "de", "el", "hi", "ru", "th", "tr")
 ARMS = {
     "zero-shot": 0.5,
@@ -25,13 +21,6 @@ ARMS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _beside():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCHMARKS))
-        yield
-
-
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study") / "s"
@@ -40,12 +29,7 @@ def study(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def rows(study):
-    return importlib.import_module("_outcome").outcome(study, "mini", resamples=200)
-
-
-@pytest.fixture
-def tables():
-    return importlib.import_module("study_table")
+    return study_rows(study, "mini", resamples=200)
 
 
 def row(rows, learner, mode=None):
@@ -53,7 +37,6 @@ def row(rows, learner, mode=None):
 
 
 def test_languages_of_no_episode_are_zero_shot():
-    groups_of = importlib.import_module("_outcome").groups_of
     found = groups_of(Library().task("lareqa"), LANGUAGES)
     assert found == {"few-shot": ["ar", "de", "el", "hi"], "zero-shot": ["ru", "th", "tr"]}
     stsb = Library().task("stsb")
@@ -110,68 +93,7 @@ def test_a_row_has_the_budget_that_was_spent(rows):
 def test_a_study_of_similarity_has_neither_bias_nor_groups(tmp_path):
     arms = {"zero-shot": 0.5, "maml-mono-bi": Made(1.0, learner="maml", mode="mono-bi")}
     folder = write_study(tmp_path / "s", arms, folds=(0, 1), task="demo-sts", kind="similarity", languages=("ar", "en"))
-    rows = importlib.import_module("_outcome").outcome(read_study([folder]), "tiny", resamples=200)
+    rows = study_rows(read_study([folder]), "tiny", resamples=200)
     assert [each.get("bias") for each in rows] == [None, None]
     assert rows[0]["groups"] == {}
-    assert "bias" not in importlib.import_module("study_table").changes_table(rows)
-
-
-def test_the_readmes_table_has_a_line_of_each_arm_with_its_difference(tmp_path, rows, tables):
-    path = tmp_path / "rows.jsonl"
-    older = [{**each, "study": "older", "mean": 0.0} for each in rows]
-    by_language = {"task": "lareqa", "encoder": "mini", "learner": "maml", "language": "ar", "value": 0.1}
-    path.write_text("".join(json.dumps(each) + "\n" for each in [by_language, *older, *rows]), encoding="utf-8")
-    result = CliRunner().invoke(tables.main, ["--task", "lareqa", "--encoder", "mini", "--results", str(path)])
-    assert result.exit_code == 0, result.output
-    found = row(rows, "maml-align", "mono-bi-multi")
-    scores, changes = [line for line in result.output.splitlines() if line.startswith("| maml-align  ")][:2]
-    less = found["against"]["zero-shot"]
-    assert f"{100 * found['mean']:.2f} ± {100 * found['sd']:.2f}" in scores
-    assert f"{100 * less['difference']:+.2f} [{100 * less['low']:+.2f}, {100 * less['high']:+.2f}]" in changes
-    assert f"| {100 * found['bias']:.1f} ± {100 * found['bias_sd']:.1f} |" in changes
-    assert "| fine-tune | mono-mono |" in " ".join(result.output.split())
-
-
-def test_a_study_that_is_not_there_is_named_with_those_that_are(tmp_path, rows, tables):
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
-    result = CliRunner().invoke(tables.main, ["--task", "stsb", "--encoder", "mini", "--results", str(path)])
-    assert result.exit_code == 2
-    assert "lareqa with mini" in result.output
-
-
-@pytest.mark.parametrize(
-    ("difference", "low", "high", "theirs", "verdict"),
-    [
-        (0.01, 0.005, 0.015, 0.6, "holds"),
-        (0.01, 0.005, 0.015, -10.0, "reversed"),
-        (0.01, -0.001, 0.021, -10.0, "not told apart"),
-        (0.01, None, None, 0.6, "–"),
-        (0.01, 0.005, 0.015, None, "–"),
-    ],
-)
-def test_an_order_holds_where_the_interval_says_so(tables, difference, low, high, theirs, verdict):
-    assert tables._verdict({"difference": difference, "low": low, "high": high}, theirs) == verdict
-
-
-def test_every_two_rows_of_table_1_are_put_in_order(rows, tables):
-    lines = tables.orders_table(rows).splitlines()[2:]
-    assert len(lines) == 4 * 3 / 2
-    assert "| fine-tune less zero-shot  | -10.0 |" in tables.orders_table(rows)  # 47.0 less 57.0
-
-
-def test_modes_are_listed_from_best_to_worst(rows, tables):
-    ours, theirs = (row(rows, "maml", mode)["mean"] for mode in ("trans", "mixt"))
-    listed = sorted([(ours, "trans"), (theirs, "mixt")], reverse=True)
-    expected = ", ".join(f"{mode} {100 * value:.1f}" for value, mode in listed)
-    assert f"| {expected} | trans 57.2, mixt 55.8 |" in tables.modes_table(rows)
-
-
-@pytest.mark.parametrize("script", ["main_table", "small_studies"])
-def test_what_is_wrong_is_one_line_and_has_the_exit_code_of_the_command_line(script, tmp_path):
-    arguments = ["--task", "lareqa", "--encoder", "tiny", "--data", str(tmp_path / "nowhere")]
-    more = ["-o", tmp_path / "study"] if script == "main_table" else ["--learner", "maml:trans"]
-    found = CliRunner().invoke(importlib.import_module(script).main, [*arguments, *map(str, more)])
-    assert found.exit_code == DataError.exit_code
-    assert found.stderr.startswith("Error: ")
-    assert str(tmp_path / "nowhere") in found.stderr
+    assert "bias" not in changes_table(rows)

@@ -1,37 +1,20 @@
 """The benchmark of distillation runs, compares like with like, and counts as it says. No time is asserted here."""
 
-import importlib
-import json
 from collections import Counter
-from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
+from benchmarks.speed import distillation_throughput as script
+from benchmarks.speed import sentence_transformers_loop as peer
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
 from metasearch.jobs.distill.kept_vectors import TargetStore
 from metasearch.spec.library import load_distillation
 from metasearch.spec.recipe import MaxLength
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 EPOCHS = {"student": 20, "contrast": 60}
 LIMIT = 128
-
-
-@pytest.fixture
-def script(monkeypatch):
-    """Return the benchmark as a module."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    monkeypatch.delenv("METASEARCH_DATA", raising=False)
-    return importlib.import_module("distillation_throughput")
-
-
-@pytest.fixture
-def peer(script):
-    return importlib.import_module("_peer")
 
 
 @pytest.fixture
@@ -45,27 +28,8 @@ def encoder(seed):
     return tiny.build(MaxLength(text=LIMIT), seed)
 
 
-def test_the_smallest_run_keeps_every_figure_of_every_way(script, tmp_path):
-    path = tmp_path / "figures.jsonl"
-    flags = ["--scale", "small", "--rounds", "2", "--steps", "1", "--threads", "1", "-o", str(path)]
-    result = CliRunner().invoke(script.main, flags, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    rates = [("metasearch", "pairs_per_second"), *product(script.WAYS, ("pairs_per_second", "ratio"))]
-    rates += [(way, f"cpu_{metric}") for way, metric in rates]
-    assert Counter((r["case"], r["shape"], r["epochs"], r["way"], r["metric"]) for r in rows) == Counter(
-        (case, shape, epochs, way, metric)
-        for case, shape in product(EPOCHS, script.SHAPES)
-        for epochs in (EPOCHS[case], 1)
-        for way, metric in rates
-    )
-    assert all(0 < row["low"] <= row["value"] <= row["high"] for row in rows)
-    assert {row["data"] for row in rows} == {"generated"}
-    assert all(row["revision"] and row["cores"] and row["threads"] == 1 and row["torch"] for row in rows)
-
-
 @pytest.mark.parametrize("name", EPOCHS)
-def test_both_sides_learn_the_same_loss_of_a_batch(script, peer, still, name, tmp_path):
+def test_both_sides_learn_the_same_loss_of_a_batch(still, name, tmp_path):
     """The peer takes the mean over the two columns, where the paper adds them; the contrastive term is ours alone."""
     stage, student, frozen = still[name], encoder(0), encoder(1)
     pairs = script.read_pairs(None)[:8]
@@ -82,7 +46,7 @@ def test_both_sides_learn_the_same_loss_of_a_batch(script, peer, still, name, tm
     assert ("contrast" in ours.terms) == (name == "contrast")
 
 
-def test_the_peer_is_given_the_pairs_of_our_round_and_no_others(script, still, monkeypatch):
+def test_the_peer_is_given_the_pairs_of_our_round_and_no_others(still, monkeypatch):
     trained, given = [], []
     batch = Batches.batch
 
@@ -108,7 +72,7 @@ def test_the_peer_is_given_the_pairs_of_our_round_and_no_others(script, still, m
     assert np.array(seconds["st-live"]).tolist() == [[1.0, 2.0], [1.0, 2.0]]
 
 
-def test_the_peer_takes_a_step_for_each_batch_and_changes_its_student_alone(peer, still):
+def test_the_peer_takes_a_step_for_each_batch_and_changes_its_student_alone(still):
     student, frozen = encoder(0), encoder(1)
     before = student.fingerprint, frozen.fingerprint
     theirs = peer.Peer(peer.bare(student, LIMIT), still["student"], 2, 2, teacher=peer.bare(frozen, LIMIT))
@@ -120,24 +84,7 @@ def test_the_peer_takes_a_step_for_each_batch_and_changes_its_student_alone(peer
     assert (student.fingerprint, frozen.fingerprint) == before
 
 
-def test_our_clocks_stand_still_while_the_others_run(peer, monkeypatch):
-    now = np.zeros(2)
-    monkeypatch.setattr(peer, "clock", now.copy)
-
-    def other(number):
-        now[:] += 100
-        return np.array([7.0 + number, 5.0 + number])
-
-    rounds = peer.Rounds([1, 3], {"st-live": other})
-    rounds.on_dev(0, 0.0, False)
-    for step in (1, 2, 3):
-        now[:] += (10 * step, 9 * step)
-        rounds.on_step(step, 3, "train", {})
-    assert np.array(rounds.seconds["metasearch"]).tolist() == [[10, 9], [20 + 30, 18 + 27]]
-    assert np.array(rounds.seconds["st-live"]).tolist() == [[7, 5], [8, 6]]
-
-
-def test_time_before_the_first_step_is_spread_over_epochs_and_ratios_are_medians_of_rounds(script):
+def test_time_before_the_first_step_is_spread_over_epochs_and_ratios_are_medians_of_rounds():
     wall = {"metasearch": [1.0, 2.0, 4.0], "st-live": [3.0, 4.0, 6.0], "st-labels": [2.0, 2.0, 2.0]}
     seconds = {way: [np.array([s, s / 2]) for s in found] for way, found in wall.items()}
     before = {"metasearch": np.array([10.0, 0.0]), "st-labels": np.array([20.0, 0.0])}
