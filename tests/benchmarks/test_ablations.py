@@ -168,9 +168,8 @@ def test_a_figure_of_similarity_is_the_mean_correlation_of_its_pairs():
     kept = Kept({cell: tuple(map(str, range(30))) for cell in cells.values()}, columns)
     each = {name: spearman(columns["predicted", *cell], columns["gold", *cell]) for name, cell in cells.items()}
     for test, of in {"STS mono": names[:3], "STS cross": names[3:], "STS 2017": names}.items():
-        assert ablation_scores.figure(kept, ablation_arms.TESTS[test], "d", 100).value == pytest.approx(
-            fmean(each[n] for n in of)
-        )
+        figure = ablation_scores.figure(kept, ablation_arms.TESTS[test], "d", 100)
+        assert figure.value == pytest.approx(fmean(each[n] for n in of))
 
 
 def test_sizes_are_those_of_the_weights_and_of_the_stored_file(tmp_path):
@@ -186,10 +185,8 @@ def test_sizes_are_those_of_the_weights_and_of_the_stored_file(tmp_path):
 
 def test_an_ordering_holds_where_the_interval_of_its_difference_is_above_zero():
     def figures(low, high):
-        return {
-            test: ablation_scores.Figure((low + high) / 2, np.linspace(low, high, 201), "d")
-            for test in ablation_arms.TESTS
-        }
+        figure = ablation_scores.Figure((low + high) / 2, np.linspace(low, high, 201), "d")
+        return dict.fromkeys(ablation_arms.TESTS, figure)
 
     found = {"full": figures(0.5, 0.5), "worse": figures(0.3, 0.4), "alike": figures(0.4, 0.6)}
     row = papers.Published(80, 70)
@@ -201,10 +198,8 @@ def test_an_ordering_holds_where_the_interval_of_its_difference_is_above_zero():
     ]
     rows = ablation_rows.ordering_rows(found, orderings)
     assert {row["study"]: row["holds"] for row in rows} == {"first": "yes", "second": "no", "third": "open"}
-    lines = [
-        [cell.strip() for cell in line.split("|")[1:-1]]
-        for line in ablation_tables.ordering_table(rows, orderings).split("\n")
-    ]
+    table = ablation_tables.ordering_table(rows, orderings)
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.split("\n")]
     assert lines[2][:5] == ["first", "XLM-R +1.0", "XLM-R +2.0", "+15.0", "+15.0"]
     assert lines[2][-1] == "STS yes, Tatoeba yes, LAReQA yes"
     assert lines[3][0] == "second (not in the paper)"

@@ -1,4 +1,4 @@
-"""Every table of the documents is what the rows of `benchmarks/results/` give, and what a table says of rows is right."""
+"""Every table of the documents is what the rows of `benchmarks/results/` give, and shows them rightly."""
 
 import pytest
 from click.testing import CliRunner

@@ -19,6 +19,12 @@ def _without_published_data(monkeypatch):
     monkeypatch.delenv("METASEARCH_DATA", raising=False)
 
 
+@pytest.fixture(autouse=True)
+def _no_garbage_collection(monkeypatch):
+    # With all of torch loaded it takes a second, which matters to what is timed only.
+    monkeypatch.setattr(race.gc, "collect", lambda: 0)
+
+
 def small(learner, shape="B", rounds=1):
     """Return what a learner computes on a small shape."""
     return shapes.Setting.of("small", shape, "tiny", learner, rounds)
@@ -139,6 +145,7 @@ def test_a_peer_with_another_gradient_ends_the_race(constants, tmp_path):
     assert asked == [(1.0, 0), (1.001, 0)]
 
 
+@pytest.mark.slow
 def test_a_way_runs_in_a_process_of_its_own(constants, tmp_path, monkeypatch):
     """It is forked here, which needs no imports; what goes wrong there is heard of here."""
     monkeypatch.setattr(race, "get_context", lambda method: get_context("fork"))
