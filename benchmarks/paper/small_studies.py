@@ -1,9 +1,9 @@
 """Small studies on dev: what rates, steps, meta-tasks, negatives and so on do to a learner. Test is never looked at.
 
-    python -m benchmarks.paper.small_studies --learner maml:trans --axis outer-lr --axis inner-lr --max-steps 100 \
-        --task lareqa --encoder mini --data ~/data --set budget.dev_holdout=0.5 --jobs 2
-    python -m benchmarks.paper.small_studies --learner maml:trans --crossed --axis outer.lr=1e-5,1e-4 \
-        --axis dropout=false,true --task lareqa --encoder mini --data ~/data
+    python -m benchmarks.paper.small_studies --task lareqa --encoder mini --data ~/data --learner maml:trans --jobs 2 \
+        --axis outer.lr=1e-5,1e-4 --axis options.inner_lr=1e-3,1e-2 --max-steps 100 --set budget.dev_holdout=0.5
+    python -m benchmarks.paper.small_studies --task lareqa --encoder mini --data ~/data --learner maml:trans --crossed \
+        --axis outer.lr=1e-5,1e-4 --axis dropout=false,true
     python -m benchmarks.paper.small_studies --task lareqa --encoder mini --table
 
 A point is a recipe with one change, or with `--crossed` one of each axis, trained on one fold with the dev score every
@@ -28,7 +28,7 @@ import metasearch as ms
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
-from benchmarks.paper.grid import AXES, Point, fitting, points
+from benchmarks.paper.grid import Point, points
 from benchmarks.paper.small_study_tables import of_encoder, points_table, score
 from metasearch.errors import Interrupted, NonFiniteError
 from metasearch.jobs.compose import check_fit
@@ -41,11 +41,11 @@ ROWS = RESULTS / "small_studies.jsonl"
 
 @dataclass(frozen=True)
 class Setting:
-    """What the points of a study share, and with them decides the result.
+    """What all points of a study share.
 
     Attributes:
-        encoder: as it was named.
-        fingerprint: of its weights and tokens.
+        encoder: name of the encoder, as it was given.
+        fingerprint: fingerprint of its weights and tokens.
         data: fingerprint of the task's data.
         max_steps: outer steps of each point.
     """
@@ -78,9 +78,9 @@ def measured(point: Point, setting: Setting, folder: str | None) -> Row:
     """Train a point and return its row; one whose loss is not finite has scores up to there, and the error.
 
     Args:
-        point: to train.
-        setting: of the study.
-        folder: of the data.
+        point: the recipe to train.
+        setting: what all points of the study share.
+        folder: folder of the data.
 
     Raises:
         Interrupted: it was asked to stop; there is no row of a part.
@@ -90,8 +90,10 @@ def measured(point: Point, setting: Setting, folder: str | None) -> Row:
     learner, curve, began = ms.make_learner(point.recipe, encoder), Curve(), time.monotonic()
     error = None
     try:
-        how = ms.fit(learner, benchmark, point.recipe, seed=setting.seed, max_steps=setting.max_steps, listener=curve)
-        if how.reason == "interrupted":
+        outcome = ms.fit(
+            learner, benchmark, point.recipe, seed=setting.seed, max_steps=setting.max_steps, listener=curve
+        )
+        if outcome.reason == "interrupted":
             raise Interrupted("stopped; the points that are done are kept. The same command goes on")
     except NonFiniteError as problem:
         error = str(problem)
@@ -123,11 +125,11 @@ def _begin(threads: int) -> None:
     keep_memory()
 
 
-def run_all(found: list[Point], setting: Setting, folder: str | None, processes: int, path: Path) -> None:
+def run_all(around: list[Point], setting: Setting, folder: str | None, processes: int, path: Path) -> None:
     """Run the points that have no row yet, some at a time, each in a process of its own; append rows as they come."""
     done = {row["key"] for row in read_rows(path)}
-    left = [point for point in found if point.key(**asdict(setting)) not in done]
-    click.echo(f"{len(found)} points, {len(found) - len(left)} of them done", err=True)
+    left = [point for point in around if point.key(**asdict(setting)) not in done]
+    click.echo(f"{len(around)} points, {len(around) - len(left)} of them done", err=True)
     if processes == 1:
         for point in left:
             _keep(measured(point, setting, folder), path)
@@ -153,7 +155,7 @@ def _keep(row: Row, path: Path) -> None:
 @click.option("--task", default="lareqa", show_default=True)
 @click.option("--encoder", required=True, help="Built-in name, local folder or hub name.")
 @click.option("--learner", "arms", multiple=True, metavar="NAME:MODE", help="Repeatable.")
-@click.option("--axis", "axes", multiple=True, help=f"KEY=VALUE,VALUE or one of {', '.join(AXES)}; by default all.")
+@click.option("--axis", "axes", multiple=True, metavar="KEY=VALUE,VALUE", help="Repeatable.")
 @click.option("--crossed", is_flag=True, help="All combinations of the axes, not one change at a time.")
 @click.option("--set", "base", multiple=True, metavar="KEY=VALUE", help="Of all points; repeatable.")
 @click.option("--max-steps", type=click.IntRange(min=1), default=100, show_default=True)
@@ -175,8 +177,8 @@ def main(
         learner, _, mode = arm.partition(":")
         if not mode:
             raise click.UsageError(f"--learner {arm}: expected a name and its mode, such as maml:trans")
-        found, setting, folder = prepared(task, encoder, learner, mode, **scale)
-        run_all(found, setting, folder, processes, results)
+        around, setting, folder = prepared(task, encoder, learner, mode, **scale)
+        run_all(around, setting, folder, processes, results)
         fingerprint = setting.fingerprint
     rows = of_encoder(read_rows(results), task, encoder, fingerprint)
     click.echo(points_table([row for row in rows if not arms or f"{row['learner']}:{row['mode']}" in arms]))
@@ -200,13 +202,12 @@ def prepared(
     declared = Library().task(task)
     folder = None if declared.data else data  # the texts of an embedded task lie beside it
     pace = [f"budget.eval_every={every or max(1, max_steps // 4)}", "budget.patience=0"]
-    named = axes or tuple(fitting(learner, declared.kind))
-    found = points(mode, encoder, learner, named, [*pace, *base], declared.kind, crossed)
+    around = points(mode, encoder, learner, axes, [*pace, *base], crossed)
     benchmark = ms.load_benchmark(task, mode, fold, folder)
-    for point in found:
+    for point in around:
         check_fit(point.recipe, benchmark, "fp32")
-    own = ms.load_encoder(encoder, declared.max_length, "cpu", seed).fingerprint
-    return found, Setting(task, mode, encoder, own, benchmark.data.fingerprint, fold, seed, max_steps), folder
+    weights = ms.load_encoder(encoder, declared.max_length, "cpu", seed).fingerprint
+    return around, Setting(task, mode, encoder, weights, benchmark.data.fingerprint, fold, seed, max_steps), folder
 
 
 if __name__ == "__main__":
