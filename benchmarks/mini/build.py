@@ -137,8 +137,8 @@ def build(settings: Settings, out: Path, command: str) -> Path:
             step.run()
     made = {"command": command, "seed": settings.seed, "steps": settings.steps}
     scores = [out / "scores" / f"{name}-{task}.jsonl" for name in (card.NAME, TEACHER[0]) for task in settings.tasks]
-    found = [path for path in scores if path.exists()]
-    text = card.render(out / "corpus", out / "joined", out / RECIPE, found, made)
+    scored = [path for path in scores if path.exists()]
+    text = card.render(out / "corpus", out / "joined", out / RECIPE, scored, made)
     (out / RECIPE / "README.md").write_text(text, encoding="utf-8")
     return out / RECIPE
 

@@ -107,9 +107,9 @@ def means(rows: Sequence[Row]) -> str:
 def _details(rows: Sequence[Row]) -> Iterable[str]:
     own = [row for row in rows if row["learner"] == NAME]
     for task in dict.fromkeys(row["task"] for row in own):
-        found = [row for row in own if row["task"] == task]
-        translation = {row["pool"] for row in found} == set(DIRECTIONS)
-        yield f"### {task}\n\n{by_direction(found, 'test') if translation else by_language(found, 'test')}"
+        of_task = [row for row in own if row["task"] == task]
+        translation = {row["pool"] for row in of_task} == set(DIRECTIONS)
+        yield f"### {task}\n\n{by_direction(of_task, 'test') if translation else by_language(of_task, 'test')}"
 
 
 def _front(languages: Sequence[str]) -> dict[str, Any]:

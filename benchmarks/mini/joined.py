@@ -134,17 +134,17 @@ def joins(pool: Pool, settings: Settings) -> Iterator[list[int]]:
 
 def joined(lines: Sequence[Line], settings: Settings, held: frozenset[str] = frozenset()) -> list[Line]:
     """Return the joined lines of all languages; arguments as those of `pools` and `joins`."""
-    found: dict[str, list[Line]] = {}
+    by_language: dict[str, list[Line]] = {}
     for pool in pools(lines, held):
         for chosen in joins(pool, settings):
             # A sentence before its paragraph is to be found by the sentence.
             source = pool.texts[chosen[0]] if chosen[0] in chosen[1:] else " ".join(pool.texts[i] for i in chosen)
             for language, side in pool.renditions.items():
-                own = found.setdefault(language, [])
+                own = by_language.setdefault(language, [])
                 path = Path(f"joined.en-{language}.tsv")
                 target = " ".join(side[i] for i in chosen)
                 own.append(Line(path, len(own) + 1, language, source, target, pool.corpus))
-    return [line for language in sorted(found) for line in found[language]]
+    return [line for language in sorted(by_language) for line in by_language[language]]
 
 
 def held_out(corpus: Path, dev: int, seed: int) -> frozenset[str]:
@@ -154,8 +154,8 @@ def held_out(corpus: Path, dev: int, seed: int) -> frozenset[str]:
     """
     if not dev:
         return frozenset()
-    _, found = read_corpus([corpus], CorpusSettings()).hold_out(dev, seed)
-    return frozenset(pair.source for pair in found)
+    _, dev_pairs = read_corpus([corpus], CorpusSettings()).hold_out(dev, seed)
+    return frozenset(pair.source for pair in dev_pairs)
 
 
 def make(corpus: Path, output: Path, settings: Settings, dev: int = 0) -> str:

@@ -149,10 +149,10 @@ def flags_of(name: str, steps: Steps, places: Places) -> list[str]:
 
 def with_needed(names: Collection[str]) -> list[str]:
     """Return arms and all that they need, in the order of the table."""
-    found = set(names)
-    while more := {needed for name in found for needed in ARMS[name].needs} - found:
-        found |= more
-    return [name for name in ARMS if name in found]
+    chosen = set(names)
+    while more := {needed for name in chosen for needed in ARMS[name].needs} - chosen:
+        chosen |= more
+    return [name for name in ARMS if name in chosen]
 
 
 def _stage_values(stage: str, steps: int) -> list[str]:

@@ -15,11 +15,11 @@ Figures = Mapping[str, Mapping[str, Figure]]
 def arm_rows(figures: Figures, facts: Mapping[str, Mapping[str, Any]]) -> list[Row]:
     """Return a row for each arm and test, and one for each of its facts: sizes, and sentences per second."""
     rows: list[Row] = []
-    for arm, found in figures.items():
-        for test, figure in found.items():
-            shown = figure.interval()
+    for arm, by_test in figures.items():
+        for test, figure in by_test.items():
+            interval = figure.interval()
             measure = {"task": TESTS[test].task, "measure": TESTS[test].measure, "data": figure.data}
-            scored = {"value": figure.value, "low": shown.low, "high": shown.high}
+            scored = {"value": figure.value, "low": interval.low, "high": interval.high}
             rows.append({"study": arm, "metric": test, **scored, **measure})
         for metric, value in facts.get(arm, {}).items():
             middle, low, high = value if isinstance(value, list) else (value, None, None)
@@ -34,9 +34,15 @@ def ordering_rows(figures: Figures, orderings: Sequence[Ordering] = ORDERINGS) -
         if each.better not in figures or each.worse not in figures:
             continue
         for test in TESTS:
-            found = figures[each.better][test].above(figures[each.worse][test])
-            shown = found.interval()
-            row = {"study": each.claim, "metric": test, "value": found.value, "low": shown.low, "high": shown.high}
+            change = figures[each.better][test].above(figures[each.worse][test])
+            interval = change.interval()
+            row = {
+                "study": each.claim,
+                "metric": test,
+                "value": change.value,
+                "low": interval.low,
+                "high": interval.high,
+            }
             rows.append({**row, "better": each.better, "worse": each.worse, "holds": verdict(row)})
     return rows
 

@@ -95,12 +95,12 @@ def figures(folder: Path, label: str, resamples: int, tests: Collection[str] = t
         RunFolderError: it was not scored.
         DataError: what was kept is damaged.
     """
-    files, found = RunFolder(folder), {}
+    files, by_test = RunFolder(folder), {}
     for name in tests:
         test = TESTS[name]
         kept, facts = load(files.queries(test.task, label, "test"))
-        found[name] = figure(kept, test, str(facts["data"]), resamples)
-    return found
+        by_test[name] = figure(kept, test, str(facts["data"]), resamples)
+    return by_test
 
 
 def figure(kept: Kept, test: Test, data: str, resamples: int) -> Figure:
@@ -125,13 +125,13 @@ def _means(kept: Kept, measure: str, cells: Sequence[Cell], rows: Sequence[NDArr
         rows: unit of each item of a cell.
         counts: how often each resample has each unit, `(B, U)`.
     """
-    found = []
+    means = []
     for cell, row in zip(cells, rows, strict=True):
         weights = counts[:, row]
         if measure == "spearman":
-            found.append(weighted.spearman(weights, kept.columns["predicted", *cell], kept.columns["gold", *cell]))
+            means.append(weighted.spearman(weights, kept.columns["predicted", *cell], kept.columns["gold", *cell]))
         else:
             column = kept.columns[measure, *cell][:, None]
-            found.append(weighted.means(weights, column, np.ones_like(column))[:, 0])
-    mean: Array = np.mean(found, axis=0)
+            means.append(weighted.means(weights, column, np.ones_like(column))[:, 0])
+    mean: Array = np.mean(means, axis=0)
     return mean

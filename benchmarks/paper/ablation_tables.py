@@ -48,12 +48,12 @@ def ordering_table(rows: Sequence[Row], orderings: Sequence[Ordering] = ORDERING
     for each in orderings:
         if (each.claim, "STS 2017") not in by_key:
             continue
-        found = {test: by_key[each.claim, test] for test in TESTS}
+        by_test = {test: by_key[each.claim, test] for test in TESTS}
         paper = [_published(each, part) for part in ("mono", "cross")]
-        ours = [f"{100 * found[f'STS {part}']['value']:+.1f}" for part in ("mono", "cross")]
-        verdicts = ", ".join(f"{test.split()[0]} {found[test]['holds']}" for test in _VERDICTS)
+        ours = [f"{100 * by_test[f'STS {part}']['value']:+.1f}" for part in ("mono", "cross")]
+        verdicts = ", ".join(f"{test.split()[0]} {by_test[test]['holds']}" for test in _VERDICTS)
         claim = f"{each.claim} ({each.note})" if each.note else each.claim
-        lines.append([claim, *paper, *ours, *(_difference(found[test]) for test in _VERDICTS), verdicts])
+        lines.append([claim, *paper, *ours, *(_difference(by_test[test]) for test in _VERDICTS), verdicts])
     return markdown(heads, lines) + f"\n\n{NOTE}"
 
 

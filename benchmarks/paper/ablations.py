@@ -103,10 +103,10 @@ def train(name: str, steps: Steps, places: Places) -> None:
 
 def same_flags(path: Path, flags: Sequence[str], folder: Path) -> None:
     """Keep the flags with which a run begins; `ConfigError` where it began with others."""
-    said = shlex.join(flags) + "\n"
-    if (folder / "config.yaml").exists() and path.is_file() and path.read_text(encoding="utf-8") != said:
+    text = shlex.join(flags) + "\n"
+    if (folder / "config.yaml").exists() and path.is_file() and path.read_text(encoding="utf-8") != text:
         raise ConfigError(f"{folder} was begun with other flags, see {path}; choose another folder with -o")
-    write_whole(path, said)
+    write_whole(path, text)
 
 
 def measure(names: Sequence[str], places: Places, rounds: int, threads: int) -> bool:
@@ -117,8 +117,8 @@ def measure(names: Sequence[str], places: Places, rounds: int, threads: int) -> 
         return False
     click.echo(f"sentences per second of {', '.join(shapes)}", err=True)
     texts = sentences_of(ms.load_benchmark("tatoeba-11", data=str(places.data), include=[str(INCLUDE)]).split.test)
-    found = rates(shapes, texts, rounds, threads)
-    write_whole(path, json.dumps(found) + "\n")
+    speeds = rates(shapes, texts, rounds, threads)
+    write_whole(path, json.dumps(speeds) + "\n")
     return True
 
 

@@ -27,7 +27,7 @@ class Point:
     recipe: Recipe
 
     def key(self, **shared: Any) -> str:
-        """Return what a result is found again by: everything it depends on but the revision of the code."""
+        """Return the identity of a result: everything it depends on but the revision of the code."""
         return digest({**settings_of({"recipe": self.recipe.model_dump()}), **{k: str(v) for k, v in shared.items()}})
 
 

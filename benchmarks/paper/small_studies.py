@@ -90,9 +90,8 @@ def measured(point: Point, setting: Setting, folder: str | None) -> Row:
     learner, curve, began = ms.make_learner(point.recipe, encoder), Curve(), time.monotonic()
     error = None
     try:
-        outcome = ms.fit(
-            learner, benchmark, point.recipe, seed=setting.seed, max_steps=setting.max_steps, listener=curve
-        )
+        how = {"seed": setting.seed, "max_steps": setting.max_steps, "listener": curve}
+        outcome = ms.fit(learner, benchmark, point.recipe, **how)
         if outcome.reason == "interrupted":
             raise Interrupted("stopped; the points that are done are kept. The same command goes on")
     except NonFiniteError as problem:
@@ -147,8 +146,8 @@ def run_all(around: list[Point], setting: Setting, folder: str | None, processes
 
 def _keep(row: Row, path: Path) -> None:
     append_rows(path, [row])
-    said = row["error"] or f"{score(row['best'])} at step {row['best_step']}"
-    click.echo(f"{row['learner']} {', '.join(row['changes']) or 'base'}: {said}, {row['seconds']:.0f} s", err=True)
+    outcome = row["error"] or f"{score(row['best'])} at step {row['best_step']}"
+    click.echo(f"{row['learner']} {', '.join(row['changes']) or 'base'}: {outcome}, {row['seconds']:.0f} s", err=True)
 
 
 @click.command(cls=Command)

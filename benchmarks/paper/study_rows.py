@@ -56,7 +56,7 @@ def study_rows(study: Study, encoder: str, resamples: int = bootstrap.RESAMPLES)
             "learner": arm.learner,
             "mode": arm.mode,
             **_scores(study, arm, groups),
-            "against": {label: found[arm.label] for label, found in compared.items() if arm.label in found},
+            "against": {label: by_arm[arm.label] for label, by_arm in compared.items() if arm.label in by_arm},
             **changes.get(arm.label, {}),
             **_budget(study, arm),
             **stamp,
@@ -92,14 +92,14 @@ def _scores(study: Study, arm: Arm, groups: Mapping[str, Sequence[str]]) -> Row:
         )
         for language in study.languages
     }
-    found = over_folds(list(folds.values()), measure, pool)
+    total = over_folds(list(folds.values()), measure, pool)
     dev = [runs for runs in by_fold(study, arm, measure, pool, "dev").values() if runs]
     return {
         "label": arm.label,
         "recipe": arm.recipe,
         "languages": languages,
-        "mean": found.mean,
-        "sd": found.sd,
+        "mean": total.mean,
+        "sd": total.sd,
         "groups": {name: fmean(languages[code] for code in codes) for name, codes in groups.items()},
         "dev": over_folds(dev, measure, pool, "dev").mean if dev else None,
     }
@@ -136,11 +136,11 @@ def _of_groups(study: Study, comparison: Comparison, each: Compared, groups: Map
     if not groups:
         return {}
     pairs = list(pair(study, each.arm, comparison.baseline, comparison.measure, comparison.pool).runs.values())
-    found = figures(
+    resampled_figures = figures(
         (runs for both in pairs for runs in both),
         study.languages, comparison.measure, comparison.pool, comparison.resamples, comparison.seed,
     )  # fmt: skip
-    own, other, resampled = difference(pairs, found)
+    own, other, resampled = difference(pairs, resampled_figures)
     rows = {}
     for name, codes in groups.items():
         at = [study.languages.index(code) for code in codes]
@@ -168,11 +168,11 @@ def bias_changes(study: Study) -> dict[str, Row]:
     Raises:
         RunFolderError: a run kept no rankings.
     """
-    found = {arm: ranked for arm in study.arms if (ranked := _bias_by_fold(study, arm)).by_fold}
-    if study.baseline not in found:
+    by_arm = {arm: ranked for arm in study.arms if (ranked := _bias_by_fold(study, arm)).by_fold}
+    if study.baseline not in by_arm:
         return {}
-    before, rows, ps = found[study.baseline], {}, {}
-    for arm, after in found.items():
+    before, rows, ps = by_arm[study.baseline], {}, {}
+    for arm, after in by_arm.items():
         whole = mean(list(after.by_fold.values()))
         spread = None if whole.spread is None else whole.spread.bias
         rows[arm.label] = {"bias": whole.figures.bias, "bias_sd": spread, "bias_excess": whole.figures.excess}

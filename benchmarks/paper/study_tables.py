@@ -46,14 +46,14 @@ def summary_table(rows: Sequence[Row]) -> str:
     heads += [*(f"{name} languages" for name in names), "p (Holm)", *(["language bias"] if "bias" in first else [])]
     lines = []
     for row in rows:
-        found = row["against"].get(first["label"])
+        change = row["against"].get(first["label"])
         less = [""] * (1 + len(names))
-        if found:
-            groups = [f"{100 * found['groups'][name]['difference']:+z.2f}" for name in names]
-            less = [_interval(found), *groups]
+        if change:
+            groups = [f"{100 * change['groups'][name]['difference']:+z.2f}" for name in names]
+            less = [_interval(change), *groups]
         mean = _spread(row["mean"], row["sd"], 2)
         bias = [_spread(row["bias"], row["bias_sd"], 1)] if "bias" in row else []
-        lines.append([row["learner"], row["mode"] or "", mean, *less, _p(found), *bias])
+        lines.append([row["learner"], row["mode"] or "", mean, *less, _p(change), *bias])
     return markdown(heads, lines, left=2)
 
 
@@ -64,16 +64,16 @@ def changes_table(rows: Sequence[Row]) -> str:
     heads += ["p (Holm)", *(["bias", "p of its change"] if biased else []), "steps kept", "s a cell"]
     lines = []
     for row in rows:
-        found = row["against"].get(first["label"])
+        change = row["against"].get(first["label"])
         less = (
-            [_interval(found), *map(_interval, found["groups"].values())]
-            if found
+            [_interval(change), *map(_interval, change["groups"].values())]
+            if change
             else [""] * (1 + len(first["groups"]))
         )
         bias = [_spread(row["bias"], row["bias_sd"], 1), _p(row.get("bias_change"))] if biased else []
         kept = f"{row['kept']:.0f} of {row['steps']:.0f}" if row.get("steps") is not None else ""
         seconds = f"{row['seconds']:.0f}" if row["seconds"] is not None else ""
-        lines.append([row["learner"], row["mode"] or "", *less, _p(found), *bias, kept, seconds])
+        lines.append([row["learner"], row["mode"] or "", *less, _p(change), *bias, kept, seconds])
     return markdown(heads, lines, left=2)
 
 
@@ -88,13 +88,19 @@ def orders_table(rows: Sequence[Row]) -> str:
     chain = [arm for arm in (("zero-shot", None), *MAIN_ARMS[task]) if arm in by_arm]
     lines = []
     for one, other in [(a, b) for i, a in enumerate(chain) for b in chain[:i]]:
-        found = by_arm[one]["against"].get(by_arm[other]["label"])
-        if found is None:
+        change = by_arm[one]["against"].get(by_arm[other]["label"])
+        if change is None:
             continue
         theirs = _mean(figures[one]) - _mean(figures[other]) if one in figures and other in figures else None
-        said = f"{one[0]} less {other[0]}"
+        pair = f"{one[0]} less {other[0]}"
         lines.append(
-            [said, NONE if theirs is None else f"{theirs:+.1f}", _interval(found), _p(found), _verdict(found, theirs)]
+            [
+                pair,
+                NONE if theirs is None else f"{theirs:+.1f}",
+                _interval(change),
+                _p(change),
+                _verdict(change, theirs),
+            ]
         )
     return markdown(["difference", "paper", "ours [95 %]", "p (Holm)", "the paper's order"], lines)
 
@@ -116,12 +122,12 @@ def _ranked(means: Mapping[str, float], scale: float) -> str:
     return ", ".join(f"{mode} {scale * means[mode]:.1f}" for mode in ordered) or NONE
 
 
-def _verdict(found: Row, theirs: float | None) -> str:
-    if theirs is None or found["low"] is None:
+def _verdict(change: Row, theirs: float | None) -> str:
+    if theirs is None or change["low"] is None:
         return NONE
-    if found["low"] <= 0 <= found["high"]:
+    if change["low"] <= 0 <= change["high"]:
         return "not told apart"
-    return "holds" if (found["difference"] > 0) == (theirs > 0) else "reversed"
+    return "holds" if (change["difference"] > 0) == (theirs > 0) else "reversed"
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -136,13 +142,13 @@ def _spread(value: float, sd: float | None, decimals: int) -> str:
     return f"{100 * value:z.{decimals}f}" + ("" if sd is None else f" ± {100 * sd:.{decimals}f}")
 
 
-def _interval(found: Row) -> str:
-    ends = "" if found["low"] is None else f" [{100 * found['low']:+z.2f}, {100 * found['high']:+z.2f}]"
-    return f"{100 * found['difference']:+z.2f}{ends}"
+def _interval(change: Row) -> str:
+    ends = "" if change["low"] is None else f" [{100 * change['low']:+z.2f}, {100 * change['high']:+z.2f}]"
+    return f"{100 * change['difference']:+z.2f}{ends}"
 
 
-def _p(found: Row | None) -> str:
-    p = None if found is None else found["holm"]
+def _p(change: Row | None) -> str:
+    p = None if change is None else change["holm"]
     return "" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.2g}"
 
 

@@ -79,9 +79,9 @@ def maml(session: Session) -> list[Row]:
     jobs = session.jobs(setting, ("fast", "learn2learn", f"learn2learn{RAISED}", "authors", "reference"))
     rates: list[float] = []
     limit = _Limit(session, setting)
-    found = race(jobs, session.rounds, session.apart, session.folder, each=lambda: rates.append(limit.rate()))
-    rows = _raced("maml", session, setting, found)
-    for way, seconds in found.seconds.items():
+    outcome = race(jobs, session.rounds, session.apart, session.folder, each=lambda: rates.append(limit.rate()))
+    rows = _raced("maml", session, setting, outcome)
+    for way, seconds in outcome.seconds.items():
         shares = [work / (rate * s[0]) for work, rate, s in zip(limit.work, rates, seconds, strict=True)]
         metric = "fraction of the GEMM limit" if way == "fast" else f"fraction of the GEMM limit, {way}"
         facts = {"gflops_of_limit": round(float(np.median(rates)) / 1e9, 1), "tflop_of_step": _tera(limit.work)}
@@ -165,7 +165,7 @@ def evaluation(session: Session) -> list[Row]:
         return []
     data = Path(session.data) if session.data else None
     rows: list[Row] = evaluation_rows(session.scale, session.rounds, data)
-    return [{**found, "rounds": session.rounds, "threads": session.threads} for found in rows]
+    return [{**each, "rounds": session.rounds, "threads": session.threads} for each in rows]
 
 
 CASES: dict[str, Callable[[Session], list[Row]]] = {
@@ -201,22 +201,22 @@ class _Limit:
         return gemm_limit.rate(self.encoder, self.tokens, threads or self.session.threads, repeats)
 
 
-def _raced(case: str, session: Session, setting: Setting, found: Race) -> list[Row]:
+def _raced(case: str, session: Session, setting: Setting, outcome: Race) -> list[Row]:
     """Return episodes per second and memory of each way, and the ratios of ours to those of the others."""
-    ours = np.array(found.seconds["fast"])
+    ours = np.array(outcome.seconds["fast"])
     facts = {"batch": setting.batch, "inner_steps": setting.recipe.options["inner_steps"]}
     rows = []
-    for way, seconds in found.seconds.items():
+    for way, seconds in outcome.seconds.items():
         wall = np.array(seconds)[:, 0]
         rows.append(_row(case, session, f"episodes/s, {way}", setting.batch / wall, **facts))
-        peaks = {key: round(mib, 1) for key, mib in found.memory[way].items()}
+        peaks = {key: round(mib, 1) for key, mib in outcome.memory[way].items()}
         rows.append(_row(case, session, f"peak MiB, {way}", [peaks["gradient"]], **facts, whole_step=peaks["step"]))
-    for way, error in found.errors.items():
-        theirs = np.array(found.seconds[way])
+    for way, error in outcome.errors.items():
+        theirs = np.array(outcome.seconds[way])
         cpu = round(float(np.median(theirs[:, 1] / ours[:, 1])), 3)
         same = {**facts, "gradient_error": float(f"{error:.2g}")}
         rows.append(_row(case, session, f"times {way}", theirs[:, 0] / ours[:, 0], **same, cpu=cpu))
-        mine, others = (max(found.memory[name]["gradient"], 1 / MIB) for name in ("fast", way))
+        mine, others = (max(outcome.memory[name]["gradient"], 1 / MIB) for name in ("fast", way))
         rows.append(_row(case, session, f"memory over {way}", [mine / others], **same))
     return rows
 

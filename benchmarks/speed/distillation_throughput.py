@@ -125,12 +125,12 @@ def rows_of(
     The time before the first step is spread over a number of epochs. Each figure comes by both clocks.
     """
     none = np.zeros(2)
-    whole = {way: np.array(found) + before.get(way, none) / epochs for way, found in seconds.items()}
+    whole = {way: np.array(taken) + before.get(way, none) / epochs for way, taken in seconds.items()}
     rows = []
-    for way, found in whole.items():
-        figures = {"pairs_per_second": pairs / found}
+    for way, taken in whole.items():
+        figures = {"pairs_per_second": pairs / taken}
         if way != "metasearch":
-            figures["ratio"] = found / whole["metasearch"]
+            figures["ratio"] = taken / whole["metasearch"]
         for (name, values), (column, prefix) in product(figures.items(), enumerate(("", "cpu_"))):
             by_clock = values[:, column]
             spread = {"value": np.median(by_clock), "low": by_clock.min(), "high": by_clock.max()}
@@ -183,12 +183,12 @@ def main(
             against = teacher if stage.against == "teacher" else assistant
             # Encoders remember tokens; a fresh one knows none, as at the beginning of a run.
             frozen = Encoder(against.model, against.name, against.max_length)
-            found = measure(stage, student_of(shape, assistant, size), frozen, pairs, size.batch, ends, ways)
+            measured = measure(stage, student_of(shape, assistant, size), frozen, pairs, size.batch, ends, ways)
             facts = {"scale": scale, "data": "real" if data else "generated", "rounds": rounds, "steps": steps}
             rows = [
                 {"case": name, "shape": shape, **row, **facts, "threads": threads, **provenance()}
                 for epochs in (stage.budget.epochs, 1)
-                for row in rows_of(*found, steps * size.batch, epochs)
+                for row in rows_of(*measured, steps * size.batch, epochs)
             ]
             append_rows(output, rows)
             shown += [[str(row[key]) for key in SHOWN] for row in rows]

@@ -48,9 +48,9 @@ def rates(models: Mapping[str, Path], sentences: Sequence[str], rounds: int, thr
     return {name: _summary(len(sentences) / np.array(seconds)) for name, seconds in taken.items()}
 
 
-def _summary(found: Seconds) -> dict[str, Any]:
+def _summary(rates: Seconds) -> dict[str, Any]:
     """Return median, lowest and highest of sentences per second `(rounds, 2)`."""
     return {
         kind: [float(f"{value:.4g}") for value in (np.median(column), column.min(), column.max())]
-        for kind, column in zip(("wall", "cpu"), found.T, strict=True)
+        for kind, column in zip(("wall", "cpu"), rates.T, strict=True)
     }

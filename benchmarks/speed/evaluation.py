@@ -101,9 +101,9 @@ def evaluation_rows(scale: str, rounds: int, data: Path | None) -> list[dict[str
     assert isinstance(task, RetrievalData)
     shape = f"{len(task.questions)} questions, {len(task.candidates)} candidates"
     return [
-        {**found, "data": "real" if data else "generated", "pool": shape}
+        {**measured, "data": "real" if data else "generated", "pool": shape}
         for width in size.widths
-        for found in _rows(Given(task, width), task, width, rounds, size.questions)
+        for measured in _rows(Given(task, width), task, width, rounds, size.questions)
     ]
 
 
@@ -131,7 +131,7 @@ def authors(k: int | None) -> Loop:
     """Return the paper's loop."""
 
     def loop(given: Given, data: RetrievalData, asked: Sequence[int]) -> list[float]:
-        found = []
+        precisions = []
         candidates, uuids = given.vectors["candidate"], [list(c.answers) for c in data.candidates]
         for i in asked:
             scores = np.dot(candidates, given.vectors["question"][i])
@@ -142,22 +142,22 @@ def authors(k: int | None) -> Loop:
                 if candidate in relevant:
                     hits += 1
                     total += hits / rank
-            found.append(total / (len(relevant) if k is None else min(len(relevant), k)))
-        return found
+            precisions.append(total / (len(relevant) if k is None else min(len(relevant), k)))
+        return precisions
 
     return loop
 
 
 def lareqa(given: Given, data: RetrievalData, asked: Sequence[int]) -> list[float]:
     """Rank the candidates of a question at a time in numpy and look 20 deep."""
-    found = []
+    values = []
     for i in asked:
         truth = np.array([given.questions[i].id in candidate.answers for candidate in data.candidates])
         scores = np.matmul(given.vectors["question"][i], given.vectors["candidate"].T)
         hits = truth[np.argsort(-scores)][:20]
         precisions = np.cumsum(hits) / np.arange(1, len(hits) + 1)
-        found.append(float((precisions * hits).sum() / min(truth.sum(), 20)))
-    return found
+        values.append(float((precisions * hits).sum() / min(truth.sum(), 20)))
+    return values
 
 
 def trec(given: Given, data: RetrievalData, asked: Sequence[int]) -> list[float]:
@@ -198,18 +198,18 @@ def _rows(
         for way, (loop, measure) in LOOPS.items():
             count = min(questions[way], len(order))
             asked = [order[(turn * count + i) % len(order)] for i in range(count)]
-            found, taken = _timed(lambda loop=loop, asked=asked: loop(given, data, asked))  # type: ignore[misc]
-            _require_equal(way, measure, found, [values[str(measure)][i] for i in asked])
+            peer_values, taken = _timed(lambda loop=loop, asked=asked: loop(given, data, asked))  # type: ignore[misc]
+            _require_equal(way, measure, peer_values, [values[str(measure)][i] for i in asked])
             seconds[way].append(taken * len(order) / count)
     shape = f"D {width}"
     rows = [row("evaluation", shape, f"seconds, {way}", [wall for wall, _ in taken]) for way, taken in seconds.items()]
     for way in LOOPS:
         times = np.array(seconds[way]) / np.array(seconds["multilingual"])
         cpu = round(float(np.median(times[:, 1])), 3)
-        found = row("evaluation", shape, f"times {way}", times[:, 0].tolist(), cpu=cpu, questions=questions[way])
+        times_row = row("evaluation", shape, f"times {way}", times[:, 0].tolist(), cpu=cpu, questions=questions[way])
         if way == "authors":
-            found |= {"target": f">= {TARGET:g}", "holds": bool(found["value"] >= TARGET)}
-        rows.append(found)
+            times_row |= {"target": f">= {TARGET:g}", "holds": bool(times_row["value"] >= TARGET)}
+        rows.append(times_row)
     return rows
 
 
@@ -218,23 +218,23 @@ def average_precisions(given: Given, data: RetrievalData, pools: Sequence[Pool])
     kept = evaluate_retrieval(given, data, MEASURES, pools).kept  # type: ignore[arg-type]
     values = {str(measure): np.zeros(len(data.questions)) for measure in MEASURES}
     spoken = np.array([question.language for question in data.questions])
-    for (name, pool, language, _), found in kept.columns.items():
+    for (name, pool, language, _), column in kept.columns.items():
         if pool == "multilingual":
-            values[name][spoken == language] = found
+            values[name][spoken == language] = column
     return values
 
 
-def _require_equal(way: str, measure: Measure, found: Sequence[float], expected: Sequence[float]) -> None:
-    theirs, ours = float(np.mean(found)), float(np.mean(expected))
+def _require_equal(way: str, measure: Measure, values: Sequence[float], expected: Sequence[float]) -> None:
+    theirs, ours = float(np.mean(values)), float(np.mean(expected))
     if abs(theirs - ours) > _CLOSE:
-        raise MetasearchError(f"{way} finds {measure} {theirs:.6f} on {len(found)} questions, we find {ours:.6f}")
+        raise MetasearchError(f"{way} finds {measure} {theirs:.6f} on {len(values)} questions, we find {ours:.6f}")
 
 
 def _timed(run: Callable[[], T]) -> tuple[T, Seconds]:
     """Return a result and the seconds that it took, by the clock on the wall and by the processor."""
     began = clock()
-    found = run()
-    return found, clock() - began
+    result = run()
+    return result, clock() - began
 
 
 def _noisy(signal: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float32]:

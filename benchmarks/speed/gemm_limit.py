@@ -43,8 +43,8 @@ def lengths_of(encoder: Encoder, examples: LabelledSet) -> list[int]:
     """Return the tokens of each distinct text of a set of triplets."""
     questions = dict.fromkeys(t.question.text for t in examples.examples)
     candidates = dict.fromkeys(c.text for t in examples.examples for c in (t.positive, t.negative))
-    found = [*encoder.lengths(list(questions), "question"), *encoder.lengths(list(candidates), "candidate")]
-    return [int(length) for length in found]
+    lengths = [*encoder.lengths(list(questions), "question"), *encoder.lengths(list(candidates), "candidate")]
+    return [int(length) for length in lengths]
 
 
 def rate(encoder: Encoder, tokens: int, threads: int, repeats: int) -> float:
@@ -71,12 +71,12 @@ def rate(encoder: Encoder, tokens: int, threads: int, repeats: int) -> float:
 def _seconds(tokens: int, given: int, made: int, repeats: int) -> float:
     """Return the median time of the three products of a linear."""
     x, weight, gradient = torch.randn(tokens, given), torch.randn(made, given), torch.randn(tokens, made)
-    found = []
+    taken = []
     for _ in range(repeats + 1):
         began = time.perf_counter()
         _, _, _ = x @ weight.T, gradient @ weight, gradient.T @ x
-        found.append(time.perf_counter() - began)
-    return statistics.median(found[1:])
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken[1:])
 
 
 def _passes(recipe: Recipe, batch: Sequence[Episode]) -> Iterator[tuple[LabelledSet, int]]:

@@ -57,8 +57,8 @@ class Ours:
             learner.use(Fast(encoder, second_order="recompute"))
         if engine == "plain":
             sets = {id(s): s for batch in batches for episode in batch for s in episode.sets}
-            found = {key: in_three_towers(encoder, examples) for key, examples in sets.items()}
-            learner.prepare = lambda examples: found[id(examples)]  # type: ignore[method-assign]
+            prepared = {key: in_three_towers(encoder, examples) for key, examples in sets.items()}
+            learner.prepare = lambda examples: prepared[id(examples)]  # type: ignore[method-assign]
         learner.begin(len(batches))
         self._outer_step = OuterStep(learner, setting.recipe.outer, setting.recipe.dropout)
         self._batches = batches

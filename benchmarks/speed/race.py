@@ -89,19 +89,19 @@ class Runner:
         self.encoder.encode(["warm"], "question")
         gc.collect()
         start = reset_peak()
-        found: dict[str, float] = {}
+        peaks: dict[str, float] = {}
 
         def before_the_optimiser(*_: Any) -> None:
-            if found:  # an optimiser that calls another's step comes here twice
+            if peaks:  # an optimiser that calls another's step comes here twice
                 return
-            found["gradient"] = (peak() - start) / MIB
+            peaks["gradient"] = (peak() - start) / MIB
             kept = {name: p.grad for name, p in self.loop.parameters.items() if p.grad is not None}
             torch.save(kept, path)
 
         hook = self.loop.optimizer.register_step_pre_hook(before_the_optimiser)
         self.step()
         hook.remove()
-        return found | {"step": (peak() - start) / MIB}
+        return peaks | {"step": (peak() - start) / MIB}
 
     def step(self) -> Seconds:
         """Take the next step."""
@@ -121,8 +121,8 @@ class Apart:
 
     def first(self, path: Path) -> dict[str, float]:
         """As `Runner.first`."""
-        found: dict[str, float] = self._pool.submit(_call, "first", path).result()
-        return found
+        peaks: dict[str, float] = self._pool.submit(_call, "first", path).result()
+        return peaks
 
     def step(self) -> Seconds:
         """As `Runner.step`."""
@@ -164,21 +164,21 @@ def race(
     Raises:
         DifferentGradient: a way's gradient differs from that of the first way by more than rounding.
     """
-    found = Race(seconds={way: [] for way in jobs})
+    outcome = Race(seconds={way: [] for way in jobs})
     with ExitStack() as stack:
         running = {}
         for way, job in jobs.items():
             running[way] = stack.enter_context(_running(job, apart))
-            found.memory[way] = running[way].first(folder / f"{way}.pt")
+            outcome.memory[way] = running[way].first(folder / f"{way}.pt")
         ours, *others = jobs
         for way in others:
-            found.errors[way] = _compared(folder, ours, way)
+            outcome.errors[way] = _compared(folder, ours, way)
         for number in range(rounds):
             for way in sorted(running, key=list(jobs).index, reverse=number % 2 == 1):
-                found.seconds[way].append(running[way].step())
+                outcome.seconds[way].append(running[way].step())
             if each:
                 each()
-    return found
+    return outcome
 
 
 def weigh(job: Job, apart: bool, folder: Path) -> dict[str, float]:
@@ -187,11 +187,11 @@ def weigh(job: Job, apart: bool, folder: Path) -> dict[str, float]:
         return running.first(folder / "gradient.pt")
 
 
-def relative_error(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> float:
-    """Return ‖found − wanted‖₂ / ‖wanted‖₂ over all parameters; one without a gradient has zeros."""
+def relative_error(gradient: dict[str, Tensor], reference: dict[str, Tensor]) -> float:
+    """Return ‖gradient − reference‖₂ / ‖reference‖₂ over all parameters; one without a gradient has zeros."""
     difference = size = 0.0
-    for name in sorted(found.keys() | wanted.keys()):
-        pair = [_dense(side[name]) if name in side else None for side in (found, wanted)]
+    for name in sorted(gradient.keys() | reference.keys()):
+        pair = [_dense(side[name]) if name in side else None for side in (gradient, reference)]
         mine, theirs = (torch.zeros(()) if side is None else side for side in pair)
         difference += (mine - theirs).double().square().sum().item()
         size += theirs.double().square().sum().item()

@@ -105,8 +105,8 @@ def labelled(teacher: SentenceTransformer | None, rows: Rows, stage: Stage) -> R
     if teacher is None:
         return rows
     columns = COLUMNS if stage.options["target"] == "own" else COLUMNS[:1]
-    found = [teacher.encode([row[c] for row in rows], batch_size=64, show_progress_bar=False) for c in columns]
-    labels = torch.from_numpy(np.stack(found, axis=1) if len(found) > 1 else found[0])
+    vectors = [teacher.encode([row[c] for row in rows], batch_size=64, show_progress_bar=False) for c in columns]
+    labels = torch.from_numpy(np.stack(vectors, axis=1) if len(vectors) > 1 else vectors[0])
     return [{**row, "label": label} for row, label in zip(rows, labels, strict=True)]
 
 
