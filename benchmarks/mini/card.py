@@ -55,7 +55,6 @@ def render(corpus: Path, joined: Path, model: Path, scores: Sequence[Path], made
     rows = [json.loads(line) for path in scores for line in path.read_text(encoding="utf-8").splitlines()]
     encoder = load_encoder(str(model), device="cpu")
     others = sorted({row["learner"] for row in rows} - {NAME})
-    versions = rows[0]["versions"] if rows else {}
     template = Environment(loader=FileSystemLoader(HERE), undefined=StrictUndefined, autoescape=False)
     return (
         template.get_template("card.md.j2").render(
@@ -73,7 +72,7 @@ def render(corpus: Path, joined: Path, model: Path, scores: Sequence[Path], made
             means=means(rows),
             details="\n\n".join(_details(rows)),
             compared=f", beside {', '.join(others)}" if others else "",
-            versions=", ".join(f"{library} {version}" for library, version in versions.items()),
+            versions=_versions(rows),
             **made,
         )
         + "\n"
@@ -110,6 +109,11 @@ def _details(rows: Sequence[Row]) -> Iterable[str]:
         of_task = [row for row in own if row["task"] == task]
         translation = {row["pool"] for row in of_task} == set(DIRECTIONS)
         yield f"### {task}\n\n{by_direction(of_task, 'test') if translation else by_language(of_task, 'test')}"
+
+
+def _versions(rows: Sequence[Row]) -> str:
+    versions = rows[0]["versions"] if rows else {}
+    return ", ".join(f"{library} {version}" for library, version in versions.items())
 
 
 def _front(languages: Sequence[str]) -> dict[str, Any]:

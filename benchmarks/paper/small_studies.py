@@ -74,6 +74,24 @@ class Curve:
         self.scores.append((step, score))
 
 
+def train_point(point: Point, setting: Setting, benchmark: ms.Benchmark, curve: Curve) -> str | None:
+    """Train a point, and return the error that ended it, where its loss is not finite.
+
+    Raises:
+        Interrupted: it was asked to stop; there is no row of a part.
+    """
+    encoder = ms.load_encoder(setting.encoder, benchmark.task.max_length, "cpu", setting.seed)
+    learner = ms.make_learner(point.recipe, encoder)
+    how = {"seed": setting.seed, "max_steps": setting.max_steps, "listener": curve}
+    try:
+        outcome = ms.fit(learner, benchmark, point.recipe, **how)
+    except NonFiniteError as error:
+        return str(error)
+    if outcome.reason == "interrupted":
+        raise Interrupted("stopped; the points that are done are kept. The same command goes on")
+    return None
+
+
 def measured(point: Point, setting: Setting, folder: str | None) -> Row:
     """Train a point and return its row; one whose loss is not finite has scores up to there, and the error.
 
@@ -81,21 +99,10 @@ def measured(point: Point, setting: Setting, folder: str | None) -> Row:
         point: the recipe to train.
         setting: what all points of the study share.
         folder: folder of the data.
-
-    Raises:
-        Interrupted: it was asked to stop; there is no row of a part.
     """
     benchmark = ms.load_benchmark(setting.task, setting.mode, setting.fold, folder)
-    encoder = ms.load_encoder(setting.encoder, benchmark.task.max_length, "cpu", setting.seed)
-    learner, curve, began = ms.make_learner(point.recipe, encoder), Curve(), time.monotonic()
-    error = None
-    try:
-        how = {"seed": setting.seed, "max_steps": setting.max_steps, "listener": curve}
-        outcome = ms.fit(learner, benchmark, point.recipe, **how)
-        if outcome.reason == "interrupted":
-            raise Interrupted("stopped; the points that are done are kept. The same command goes on")
-    except NonFiniteError as problem:
-        error = str(problem)
+    curve, began = Curve(), time.monotonic()
+    error = train_point(point, setting, benchmark, curve)
     trained = [(score, -step) for step, score in curve.scores if step]
     best, at = max(trained, default=(None, None))
     return {

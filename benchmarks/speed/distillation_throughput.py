@@ -77,8 +77,7 @@ def measure(
     began = clock()
     batches = Batches(pairs, Source.lengths(pairs, student), batch, seed=0)
     counting = clock() - began
-    starts = [0, *ends[:-1]]
-    drawn = [[pairs[i] for step in range(a, b) for i in batches.rows(step)] for a, b in zip(starts, ends, strict=True)]
+    drawn = [[pairs[i] for step in steps_of(number, ends) for i in batches.rows(step)] for number in range(len(ends))]
     used = [pair for pairs_of_round in drawn for pair in pairs_of_round]
     peers, labelling = peers_of([way for way in ways if way in OF_PEER], stage, student, frozen, drawn)
     with tempfile.TemporaryDirectory() as folder:
@@ -105,12 +104,17 @@ def measure(
     return {way: taken[1:] for way, taken in seconds.items()}, before
 
 
+def steps_of(number: int, ends: Sequence[int]) -> range:
+    """Return the steps of a round, from the last step of each round."""
+    return range(ends[number - 1] if number else 0, ends[number])
+
+
 def in_rounds(step: OuterStep, batches: Batches, batch: int, ends: Sequence[int]) -> Callable[[int], Seconds]:
     """Return what takes the steps of a round by its number and returns their seconds."""
 
     def run(number: int) -> Seconds:
         began = clock()
-        for position in range(ends[number - 1] if number else 0, ends[number]):
+        for position in steps_of(number, ends):
             step(batches.batch(position, batch))
         return clock() - began
 
