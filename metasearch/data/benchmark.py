@@ -1,6 +1,7 @@
 """What can be named and what it resolves to: tasks, modes, recipes. Never imports torch."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from metasearch.data.folds import Split, split
@@ -62,9 +63,9 @@ def load_benchmark(ref: DataRef | str, mode: str | None = None, **keys: Any) -> 
     declared = with_fold_seed(library.task(ref.task), ref.fold_seed)
     chosen = library.mode(mode) if mode else None
     arrangements = resolve(declared, chosen, library.modes()) if chosen else {}
-    measures = tuple(Measure.parse(name, declared.kind) for name in declared.measures)
-    reader = registry.load("readers", declared.reader)
     path = library.path("task", ref.task)
+    measures = _measures(declared, path)
+    reader = registry.load("readers", declared.reader)
     expected = reader.files(declared)
     if not expected and declared.kind == "translation":
         raise ConfigError(f"{path}: reader: '{declared.reader}' reads no translations; use 'tatoeba'")
@@ -79,6 +80,13 @@ def load_benchmark(ref: DataRef | str, mode: str | None = None, **keys: Any) -> 
         require_languages(records, declared.languages, str(folder))
     parts = split(records, declared.folds, ref.fold)
     return Benchmark(declared, chosen, arrangements, records, parts, measures, ref.fold)
+
+
+def _measures(task: Task, path: Path) -> tuple[Measure, ...]:
+    try:
+        return tuple(Measure.parse(name, task.kind) for name in task.measures)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: measures: {error}") from None
 
 
 def with_fold_seed(task: Task, seed: int | None) -> Task:

@@ -99,8 +99,8 @@ def add_scores(
         with heard(encoder, listener or Silent(), f"{label} on {split} of {task}", data):
             results = evaluate(encoder, data, benchmark.measures, POOLS if split == "test" else POOLS[:1])
         if split == "test":
-            # First the questions: rows that stand in the results say that all of it is there.
-            results.kept.save(questions, facts | {"split": split} | stamp)
+            # Before the rows: a row in the results says that the results by question are there.
+            results.questions.save(questions, facts | {"split": split} | stamp)
         if (label, split) not in known:
             stamped = {**stamp, "processor": processor()}
             files.add_results({**facts, "split": split, **row, **stamped} for row in results.rows())

@@ -71,7 +71,7 @@ def take_over(origin: RunFolder, files: RunFolder, facts: Row, data: str, splits
     for split in splits:
         questions = origin.queries(rows[0]["task"], ZERO_SHOT, split)
         if questions.is_file():
-            # First the questions: rows that stand in the results say that all of it is there.
+            # Before the rows, as where they were made.
             known, said = load(questions)
             known.save(files.queries(rows[0]["task"], ZERO_SHOT, split), {**said, **facts})
     files.add_results({**row, **facts} for row in rows)
