@@ -68,11 +68,11 @@ def command(
     check(level, resamples)  # reading takes longer
     study = read_study(paths, task, any_version)
     arm = None if baseline is None else study.arm(baseline)
-    found = compare(study, arm, measure, pool, level, resamples, seed)
+    comparison = compare(study, arm, measure, pool, level, resamples, seed)
     if as_json or shown == "json":
-        click.echo(json.dumps(compared.tree(found), ensure_ascii=False, allow_nan=False, indent=1))
+        click.echo(json.dumps(compared.tree(comparison), ensure_ascii=False, allow_nan=False, indent=1))
     elif shown == "csv":
-        click.echo(formats.csv(compared.whole_table(found)), nl=False)
+        click.echo(formats.csv(compared.whole_table(comparison)), nl=False)
     else:
-        tables = compared.comparison_table(found), compared.language_table(found)
+        tables = compared.comparison_table(comparison), compared.language_table(comparison)
         click.echo("\n".join(map(formats.FORMATS[shown], tables)), nl=False)

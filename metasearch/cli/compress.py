@@ -85,10 +85,10 @@ def command(
 
     from metasearch.jobs import compose, compress
 
-    found = compress.bare_config(encoder) if sizes_only else None
-    if found is None:
-        found = compose.load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
-    sizes = compress.forecast(found, chosen) if output is None else compress.compress(found, chosen, output)
+    source = compress.bare_config(encoder) if sizes_only else None
+    if source is None:
+        source = compose.load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
+    sizes = compress.forecast(source, chosen) if output is None else compress.compress(source, chosen, output)
     click.echo(_json(*sizes, output) if as_json else _table(*sizes, output))
 
 

@@ -166,9 +166,9 @@ def _distillation(
     shared = {key: getattr(config, key) for key in ("max_steps", "device", "precision", "trust_remote_code", "data")}
     shared["engine"] = config.engine or DEFAULT_ENGINE
     named = {**stages, **shared, "recipe": name, "stages": None, "evaluate": (), "targets": None, "include": include}
-    found = resolved(distill.configure(**named, assignments=assignments))
-    benchmarks_of(found)
-    return found
+    distillation = resolved(distill.configure(**named, assignments=assignments))
+    benchmarks_of(distillation)
+    return distillation
 
 
 def _names(flag: str, written: str | None) -> list[str]:
@@ -191,11 +191,11 @@ def _changes(assignments: Sequence[str], arms: Sequence[str]) -> dict[str, list[
     from metasearch.spec.recipe import ZERO_SHOT
 
     names = [name for arm in arms if (name := arm.partition(":")[0].strip()) != ZERO_SHOT]
-    found: dict[str, list[str]] = {}
+    changes: dict[str, list[str]] = {}
     for assignment in assignments:
         name, colon, rest = assignment.partition(":")
         own = bool(colon) and "=" not in name
         if own and name not in names:
             raise ConfigError(f"--set {assignment}: '{name}' is not trained in this study.{nearest(name, names)}")
-        found.setdefault(name if own else "", []).append(rest if own else assignment)
-    return found
+        changes.setdefault(name if own else "", []).append(rest if own else assignment)
+    return changes

@@ -44,10 +44,10 @@ def command(encoder: str, plain: bool, int8: bool, trust_remote_code: bool, outp
 
     from metasearch.jobs import compose, compress
 
-    found = compose.load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code)
+    loaded = compose.load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code)
     if int8:
-        compress.export_stored(found, output)
-    elif not compress.export(found, output):
+        compress.export_stored(loaded, output)
+    elif not compress.export(loaded, output):
         click.echo(f"metasearch: '{encoder}' is a stock model already; written as it is", err=True)
     size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
     click.echo(f"size: {size / 1e6:.2f} MB\nmodel: {output}")

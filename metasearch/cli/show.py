@@ -41,8 +41,8 @@ def command(
     if kind is None:
         everything = [known for kind in KINDS for known in library.names(kind)]
         raise ConfigError(f"no task, mode, recipe or distillation '{name}'.{nearest(name, everything)}")
-    found = getattr(library, kind)(name)
-    click.echo(yaml.dump(found.model_dump(mode="json", exclude_none=kind != "distillation")))
+    declared = getattr(library, kind)(name)
+    click.echo(yaml.dump(declared.model_dump(mode="json", exclude_none=kind != "distillation")))
     if mode is not None:
         if kind != "task":
             raise ConfigError(f"--mode goes with a task; '{name}' is a {kind}")

@@ -79,8 +79,8 @@ def say_notes(learner: Learner) -> None:
 
 def learner_class(recipe: Recipe) -> type[Learner]:
     """Return the class of a recipe's learner."""
-    found: type[Learner] = registry.load("learners", recipe.learner).LEARNER
-    return found
+    learner: type[Learner] = registry.load("learners", recipe.learner).LEARNER
+    return learner
 
 
 def learner_options(recipe: Recipe) -> Any:

@@ -1,7 +1,7 @@
 """What all commands that fill a run folder share: how one is begun, gone on with, and stopped."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,19 +57,13 @@ def complete(files: RunFolder, work: Callable[[], object], patience: float = 0) 
         Interrupted: by Ctrl-C or SIGTERM; it says how to go on.
         RunFolderError: another process is at work in the folder.
     """
-    with stoppable(files.path), files.held(patience):
-        if not files.finished:
-            work()
-    return RunResult.of(files)
-
-
-@contextmanager
-def stoppable(folder: Path, what: str = "stopped") -> Iterator[None]:
-    """Turn Ctrl-C into an `Interrupted` that says how to go on with a folder."""
     try:
-        yield
+        with files.held(patience):
+            if not files.finished:
+                work()
     except KeyboardInterrupt:
-        raise interrupted(folder, what) from None
+        raise interrupted(files.path, "stopped") from None
+    return RunResult.of(files)
 
 
 def interrupted(folder: Path, what: str) -> Interrupted:

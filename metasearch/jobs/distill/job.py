@@ -63,19 +63,7 @@ def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent)
 def resume(
     folder: Path, listener_of: ListenerOf = silent, trust_remote_code: bool = False, patience: float = 0
 ) -> RunResult:
-    """Go on with a distillation where it was left; a finished one is only read.
-
-    Args:
-        folder: the run folder.
-        listener_of: opens a listener for each stage.
-        trust_remote_code: run code that comes with an encoder; must be said again where the run began with it.
-        patience: seconds to wait for another process that is at work in the folder.
-
-    Raises:
-        ConfigError: an encoder comes with code that is not trusted.
-        RunFolderError: the folder is no run, or a checkpoint is damaged.
-        DataError: the data is not what a stage began with.
-    """
+    """Go on with a distillation where it was left; a finished one is only read. Errors are as of `train.resume`."""
     files, config, _ = RunFolder.open(folder, DistillConfig)
     if files.finished:
         return RunResult.of(files)

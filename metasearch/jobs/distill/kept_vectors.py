@@ -56,12 +56,12 @@ class Targets:
         Raises:
             KeyError: a text is none of those that `TargetStore.targets` was asked for.
         """
-        found = np.empty((len(texts), self.dimension), np.float32)
+        vectors = np.empty((len(texts), self.dimension), np.float32)
         places = self._places(texts)
         segments, rows = self._segment[places].tolist(), self._row[places].tolist()
         for i, (segment, row) in enumerate(zip(segments, rows, strict=True)):
-            found[i] = self._vectors[segment][row]
-        return found
+            vectors[i] = self._vectors[segment][row]
+        return vectors
 
     def _places(self, texts: Sequence[str]) -> NDArray[np.intp]:
         wanted = digests_of(texts)
@@ -69,12 +69,12 @@ class Targets:
         while True:  # once, but for texts that share the first half of their digests
             inside = places < len(self._digests)
             at = self._digests[np.where(inside, places, 0)] if len(self._digests) else wanted
-            found = inside & (at == wanted).all(1)
-            if found.all():
+            here = inside & (at == wanted).all(1)
+            if here.all():
                 return places
-            onward = inside & (at[:, 0] == wanted[:, 0]) & ~found
-            if not (found | onward).all():
-                raise KeyError(f"no kept vector of the text {texts[int(np.argmin(found | onward))]!r}")
+            onward = inside & (at[:, 0] == wanted[:, 0]) & ~here
+            if not (here | onward).all():
+                raise KeyError(f"no kept vector of the text {texts[int(np.argmin(here | onward))]!r}")
             places = places + onward
 
 
