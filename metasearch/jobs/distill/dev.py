@@ -94,7 +94,7 @@ class Dev:
         if self.monitor == "cosine":
             return self._cosine(pairs, source, target), target
         languages = np.array([pair.languages[1] for pair in pairs])
-        accuracies = [
+        each = [
             _both_ways(source[languages == code], target[languages == code]) for code in sorted(set(languages))
         ]
         return float(np.mean(each)), target
