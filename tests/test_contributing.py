@@ -129,5 +129,5 @@ def test_the_examples_are_linted_and_formatted(ended):
     ruff = [Path(sys.executable).parent / "ruff"]
     settings = ["--config", str(Path(__file__).parents[1] / "pyproject.toml")]
     for command in (["check"], ["format", "--check"]):
-        ran = subprocess.run([*ruff, *command, *settings, *paths], capture_output=True, text=True)
+        ran = subprocess.run([*ruff, *command, *settings, *paths], capture_output=True, text=True, cwd=ended[1])
         assert ran.returncode == 0, ran.stdout
