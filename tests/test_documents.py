@@ -50,6 +50,12 @@ def test_every_flag_of_the_prose_exists(document):
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", prose(document))) - NOT_OURS <= known
 
 
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_target_of_make_exists(document):
+    targets = set(re.findall(r"(?:`|^)make ([a-z-]+)(?:`|\s)", DOCUMENTS[document], flags=re.M))
+    assert targets <= set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.M))
+
+
 @pytest.mark.parametrize(("document", "words"), all_commands("python -m"), ids=label)
 def test_a_script_and_its_flags_exist(document, words):
     if words[0] == "venv":
