@@ -6,12 +6,15 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
 
 import metasearch
-from helpers.documents import DOCUMENTS, commands
+from helpers.documents import DOCUMENTS, blocks, commands
+from metasearch.spec import registry
 from metasearch.spec.library import shipped
 from test_structure import MAY_IMPORT, imports_of
 
@@ -49,6 +52,7 @@ def ended(tmp_path_factory):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         assert not (root / path).exists(), path
         (root / path).write_text(text, encoding="utf-8")
+    install_extras(root)
     ran = subprocess.run(
         [sys.executable, "-c", RUN_ALL],
         input=json.dumps({"commands": COMMANDS, "modules": [dotted(path) for path in MODULES]}),
@@ -59,6 +63,22 @@ def ended(tmp_path_factory):
     )
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout), root
+
+
+def install_extras(root):
+    """Put a package with CONTRIBUTING's entry points beside the copy; each module is that of the metric's example."""
+    (declared,) = blocks("CONTRIBUTING.md", "toml")
+    info = root / "search_extras-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: search-extras\nVersion: 1.0\n", encoding="utf-8")
+    lines = []
+    for group, entries in tomllib.loads(declared)["project"]["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {module}" for name, module in entries.items())]
+        for module in entries.values():
+            path = root / f"{module.replace('.', '/')}.py"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(FILES["metasearch/evaluation/metrics/success.py"], encoding="utf-8")
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def dotted(path):
@@ -107,6 +127,16 @@ def test_the_section_is_in_the_report(ended):
     assert "## Best and worst language" in text
     lines = (ended[1] / "report" / "tables" / "extremes.csv").read_text("utf-8").splitlines()
     assert [line.split(",")[0] for line in lines[1:]] == ["zero-shot", "mldg"]
+
+
+def test_a_package_of_ones_own_offers_a_metric(ended):
+    assert re.search(r"hit +from package search-extras: search_extras.hit", outcome(ended, "^ls metrics"))
+
+
+def test_every_kind_of_plug_in_has_its_group_and_its_example():
+    for kind, (_, defines, _) in ((name, astuple(kind)) for name, kind in registry.KINDS.items()):
+        assert f"`metasearch.{kind}`" in TEXT
+        assert any(f"\n{defines}" in FILES[path] for path in MODULES), kind
 
 
 @pytest.mark.parametrize("path", MODULES)
