@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from metasearch.runs.listener import Silent
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -21,7 +22,6 @@ from metasearch.jobs.compose import make_learner
 from metasearch.learners.inner_loop import _MAML as MAML
 from metasearch.learners.losses.triplet import triplet_loss
 from metasearch.learners.sets import Prepared
-from metasearch.runs.listener import Silent
 from metasearch.spec.recipe import Role
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer

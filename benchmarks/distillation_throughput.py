@@ -34,6 +34,7 @@ from typing import Any
 import click
 import numpy as np
 import torch
+from metasearch.runs.listener import Listener, Silent
 
 from _peer import WAYS as OF_PEER
 from _peer import Rounds, Seconds, clock, peers_of
@@ -47,7 +48,6 @@ from metasearch.jobs.compose import load_encoder, with_engine
 from metasearch.jobs.distill.kept_vectors import TargetStore
 from metasearch.jobs.distill.sources import Source, texts_of
 from metasearch.jobs.distill.stage import learner_of
-from metasearch.runs.listener import Listener, Silent
 from metasearch.runs.markdown import markdown
 from metasearch.spec.library import load_distillation
 from metasearch.spec.recipe import Engine, MaxLength

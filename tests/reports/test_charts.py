@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from metasearch.reports.charts.curves import dev_chart, history, loss_chart, mean_of, running_mean, thinned
 from metasearch.reports.charts.dots import Dots, Names, dot_chart
 from metasearch.reports.charts.forest import Estimate, forest
-from metasearch.reports.charts.heatmap import Matrix, heatmap
 from metasearch.reports.charts.line import Look, Series, line_chart
+
+from metasearch.reports.charts.heatmap import Matrix, heatmap
 from metasearch.reports.charts.svg import clean, shorten, width
 from metasearch.study.arms import Arm
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from metasearch.reports.explorer_section import explorer_section
 
 from helpers.studies import Made, write_run, write_study
 from metasearch.errors import ConfigError
 from metasearch.reports import explorer_section as sections
 from metasearch.reports.changed_pairs import changed_pairs
 from metasearch.reports.explorer import DEPTH, Explorer, Hit, Question, Side, Version, explore, explorers
-from metasearch.reports.explorer_section import explorer_section
 from metasearch.runs.questions import Text
 from metasearch.study.read import read_study
 

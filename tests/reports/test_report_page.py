@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
+from metasearch.reports.charts.forest import Estimate, forest
 
 import metasearch.reports.page as module
-from metasearch.reports.charts.forest import Estimate, forest
 from metasearch.reports.charts.svg import COLOURS, DASHES
 from metasearch.reports.page import Report, Section, html_table, page
 from metasearch.reports.table import Cell, Line, Table

@@ -3,11 +3,11 @@
 from statistics import stdev
 
 import pytest
+from metasearch.reports.modes import mode_table
 
 from helpers.tables import WHAT, places, row_of, shown, study_of, study_of_rows
 from metasearch.reports.main_table import MANY, fold_table, group_table, main_table, placed, pool_table, seed_table
 from metasearch.reports.means import over_languages
-from metasearch.reports.modes import mode_table
 from metasearch.reports.table import Cell, Table
 
 

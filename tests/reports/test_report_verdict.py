@@ -1,11 +1,11 @@
 """What a report says beside its main table: the language matrix, the pools, the facts, and the verdict in words."""
 
 import pytest
+from metasearch.reports.facts import duration, fact_table, run_table
+from metasearch.reports.matrix import matrix_tables
 
 from helpers.tables import WHAT, row_of, shown, study_of, study_of_rows
-from metasearch.reports.facts import duration, fact_table, run_table
 from metasearch.reports.main_table import ordered, pool_table
-from metasearch.reports.matrix import matrix_tables
 from metasearch.reports.means import What
 from metasearch.reports.verdict import difference, verdict
 from metasearch.study.compare import Compared, Comparison

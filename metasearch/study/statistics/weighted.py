@@ -24,8 +24,8 @@ def means(weights: Array, sums: Array, sizes: Array) -> Array:
         `(B, K)`; NaN where a resample has no value of a column.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Array = (weights @ sums) / (weights @ sizes)
-    return found
+        weighted_means: Array = (weights @ sums) / (weights @ sizes)
+    return weighted_means
 
 
 def pearson(weights: Array, x: Array, y: Array) -> Array:
@@ -101,5 +101,5 @@ def _ranked(weights: Array, values: Array) -> tuple[Array, Array]:
 
 
 def _ratio(covariance: Array, variances: Array) -> Array:
-    found: Array = np.clip(covariance / np.sqrt(variances), -1.0, 1.0)
-    return found
+    correlation: Array = np.clip(covariance / np.sqrt(variances), -1.0, 1.0)
+    return correlation

@@ -56,8 +56,8 @@ def counts(languages: Counts, size: int) -> Counts:
         >>> counts(np.array([[0, 2, 2]]), 3)
         array([[1, 0, 2]])
     """
-    found: Counts = (languages[:, :, None] == np.arange(size)).sum(1)
-    return found
+    table: Counts = (languages[:, :, None] == np.arange(size)).sum(1)
+    return table
 
 
 def counts_of_groups(languages: Counts, offsets: Counts, size: int) -> Counts:
@@ -144,8 +144,8 @@ def lost(ranks: Counts, above: Counts, offsets: Counts, k: int) -> Values:
         array([[0.33333333, 0.08333333]])
     """
     # In one call: sums in the same order, so that no rounding makes a loss negative.
-    found = average_precisions(np.column_stack([ranks, ranks[:, None] - above]), offsets, k)
-    return found[:, 1:] - found[:, :1]
+    precisions = average_precisions(np.column_stack([ranks, ranks[:, None] - above]), offsets, k)
+    return precisions[:, 1:] - precisions[:, :1]
 
 
 def means(values: Values, groups: Counts, size: int) -> Values:
@@ -158,8 +158,8 @@ def means(values: Values, groups: Counts, size: int) -> Values:
     """
     member = (groups == np.arange(size)[:, None]).astype(float)
     with np.errstate(invalid="ignore"):
-        found: Values = member @ values / member.sum(1, keepdims=True)
-    return found
+        averages: Values = member @ values / member.sum(1, keepdims=True)
+    return averages
 
 
 def bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> Values:
@@ -179,9 +179,9 @@ def bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> V
         array([0.25])
     """
     excess, room = own_values(observed - expected, own), own_values(greatest - expected, own)
-    found = np.full(len(own), np.nan)
-    np.divide(excess, room, out=found, where=room > _NO_ROOM)
-    return found
+    shares = np.full(len(own), np.nan)
+    np.divide(excess, room, out=shares, where=room > _NO_ROOM)
+    return shares
 
 
 def uneven(observed: Values, expected: Values) -> Values:
@@ -206,8 +206,8 @@ def own_values(values: Values, own: Counts) -> Values:
         values: `(A, L)`.
         own: as for `bias`, `(A,)`.
     """
-    found: Values = np.where(own < 0, np.nan, values[np.arange(len(own)), own])
-    return found
+    own_cells: Values = np.where(own < 0, np.nan, values[np.arange(len(own)), own])
+    return own_cells
 
 
 def other_values(values: Values, own: Counts) -> Values:
@@ -222,8 +222,8 @@ def other_values(values: Values, own: Counts) -> Values:
     size = values.shape[1]
     if size < 2:
         return np.full(len(own), np.nan)
-    found: Values = (values.sum(1) - own_values(values, own)) / (size - 1)
-    return found
+    others: Values = (values.sum(1) - own_values(values, own)) / (size - 1)
+    return others
 
 
 def _parts(values: Counts) -> Values:

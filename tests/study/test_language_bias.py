@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metasearch.errors import DataError
-from metasearch.evaluation.metrics import language_bias as measure
 from metasearch.evaluation.metrics.average_precision import average_precision
+from metasearch.study.statistics import language_bias as measure
 
 
 def measured(spoken, rankings, relevant, k, asked, size=None, asks=None):
