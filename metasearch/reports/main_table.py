@@ -1,4 +1,4 @@
-"""The main table: learners by languages, as tables 1, 7 and 8 of the MAML-Align paper; and what tables of arms share."""
+"""The main table: learners by languages, as tables 1, 7, 8 of the MAML-Align paper; and what tables of arms share."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -104,7 +104,9 @@ def labelled(arms: Sequence[Arm], known: Mapping[str, Settings] | None = None) -
         for same in alike.values():
             values = [getattr(arms[i], attribute) or "" for i in same]
             if len(set(values)) > 1:
-                words = _differences(values, known or {}) if attribute == "settings" else dict(zip(values, values))
+                words = (
+                    _differences(values, known or {}) if attribute == "settings" else {value: value for value in values}
+                )
                 for i, value in zip(same, values, strict=True):
                     names[i] = shown.format(names[i], words[value]) if value else names[i]
     return [replace(arm, label=name) for arm, name in zip(arms, names, strict=True)]
