@@ -9,7 +9,6 @@ from filelock import FileLock, Timeout
 
 from metasearch.errors import RunFolderError
 
-
 NEW = ".new"
 """Suffix of a file while it is written."""
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metasearch.reports.explorer_section import explorer_section
 
 from helpers.studies import Made, write_run, write_study
 from metasearch.errors import ConfigError
-from metasearch.reports import explorer_section as sections
 from metasearch.reports.changed_pairs import changed_pairs
 from metasearch.reports.explorer import DEPTH, Explorer, Hit, Question, Side, Version, explore, explorers
+from metasearch.reports.sections import explorer as sections
+from metasearch.reports.sections.explorer import explorer_section
 from metasearch.runs.questions import Text
 from metasearch.study.read import read_study
 
@@ -42,8 +42,8 @@ def mean_over_seeds(study, label, fold, unit, language):
     values = []
     for scored in study.of(study.arm(label)):
         if scored.fold == fold:
-            at = scored.kept.units["multilingual", language, "all"].index(unit)
-            values.append(scored.kept.columns["map@20", "multilingual", language, "all"][at])
+            at = scored.questions.units["multilingual", language, "all"].index(unit)
+            values.append(scored.questions.columns["map@20", "multilingual", language, "all"][at])
     assert len(values) == 2
     return sum(values) / 2
 
@@ -127,7 +127,7 @@ class TestTheRankings:
         question = explorer.questions[0]
         version = question.versions[1]
         scored = next(s for s in study.of(study.arm("maml")) if (s.fold, s.seed) == (question.fold, 1))
-        ranking = scored.kept.ranking
+        ranking = scored.questions.ranking
         row = [(q.id, q.language) for q in ranking.questions].index((question.id, "de"))
         assert version.other.seed == 1
         assert [h.candidate for h in version.other.hits] == [ranking.candidates[i] for i in ranking.top[row][:DEPTH]]
@@ -199,7 +199,7 @@ class TestTheSection:
     def test_a_single_learner_has_nothing_to_explore(self, tmp_path):
         study = read_study([write_run(tmp_path / "run", Made(learner="zero-shot"))])
         section = explorer_section(study, study.baseline)
-        assert section.paragraphs == (sections.NONE,)
+        assert section.paragraphs == (sections.NOTHING,)
         assert not section.html
 
     @given(st.lists(st.text(), min_size=1, max_size=4))

@@ -5,13 +5,13 @@ import math
 
 import numpy as np
 import pytest
-from metasearch.reports.bias import NONE, bias_tables
 
 from helpers.rankings import ranking_by
 from helpers.studies import Made, write_study
 from metasearch.data.records import Candidate, Question
 from metasearch.errors import ConfigError
-from metasearch.reports import bias as reports
+from metasearch.reports.sections import language_bias as reports
+from metasearch.reports.sections.language_bias import NONE, bias_tables
 from metasearch.study.bias import Bias, Figures, bias_of, bias_of_arm, bias_of_ranking, mean
 from metasearch.study.read import read_study
 from metasearch.study.statistics.language_bias import average_precisions
@@ -48,7 +48,7 @@ def test_an_encoder_that_prefers_its_language_is_told_from_one_that_does_not(stu
 
 def test_the_average_precision_it_speaks_of_is_that_of_the_scores(study):
     for scored in study.scored:
-        kept = scored.kept.ranking
+        kept = scored.questions.ranking
         found = average_precisions(kept.ranks, kept.offsets, 20)
         for (language, _), value in scored.values("map@20", "multilingual").items():
             own = [i for i, question in enumerate(kept.questions) if question.language == language]

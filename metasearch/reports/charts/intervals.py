@@ -21,15 +21,13 @@ class Estimate:
         value: finite value.
         low: lower end of the interval; None where there is none.
         high: upper end, likewise.
+        hollow: whether the marker is hollow, such as where the interval holds the value that all are compared with.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
-
-    def excludes(self, value: float) -> bool:
-        """Return whether a value is outside of the interval."""
-        return self.low is not None and self.high is not None and not self.low <= value <= self.high
+    hollow: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,9 +50,6 @@ def interval_chart(
 ) -> Markup:
     """Return a chart of values with their intervals. The axis need not start at 0: only places have a meaning.
 
-    A value has a full marker where its interval excludes the reference, or where there is no interval; otherwise a
-    hollow one.
-
     Args:
         table: values of the chart, whose title and words it takes over.
         rows: rows from above.
@@ -69,29 +64,27 @@ def interval_chart(
     drawing = Drawing(table.title, table.in_words(), _WIDE)
     top = 0.0
     for row in rows:
-        bottom = top + _LABEL + _VALUE * len(row.estimates) + _GAP
+        bottom = top + _LABEL + _VALUE * sum(e is not None for e in row.estimates) + _GAP
         for tick in x.ticks:
             drawing.line(x.at(tick), top + _LABEL, x.at(tick), bottom - 2, "grid")
         if reference:
             drawing.line(x.at(reference[1]), top + _LABEL, x.at(reference[1]), bottom - 2, "reference")
-        _draw(drawing, row, x, top, reference)
+        _draw(drawing, row, x, top)
         top = bottom
     below = x.draw_level(drawing, top + 4, name)
     return drawing.markup(drawing.legend(below, series, lines=False, reference=reference[0] if reference else None))
 
 
-def _draw(drawing: Drawing, row: Row, x: Axis, top: float, reference: tuple[str, float] | None) -> None:
+def _draw(drawing: Drawing, row: Row, x: Axis, top: float) -> None:
     """Draw a row: label and values in words, below them intervals and markers."""
     drawing.text(_WIDE, top + FONT + 3, row.text, "value", "end")
     drawing.text(0, top + FONT + 3, shorten(row.label, _WIDE - width(row.text) - 10), "label")
-    for number, estimate in enumerate(row.estimates):
-        if estimate is None:
-            continue
-        y = top + _LABEL + _VALUE * (number + 0.6)
+    known = [(number, estimate) for number, estimate in enumerate(row.estimates) if estimate]
+    for place, (number, estimate) in enumerate(known):
+        y = top + _LABEL + _VALUE * (place + 0.6)
         if estimate.low is not None and estimate.high is not None:
             css = f"interval c{number % COLOURS}"
             drawing.line(x.at(estimate.low), y, x.at(estimate.high), y, css)
             for end in (estimate.low, estimate.high):
                 drawing.line(x.at(end), y - 4, x.at(end), y + 4, css)
-        hollow = estimate.low is not None and reference is not None and not estimate.excludes(reference[1])
-        drawing.marker(number, x.at(estimate.value), y, "hollow" if hollow else "")
+        drawing.marker(number, x.at(estimate.value), y, "hollow" if estimate.hollow else "")

@@ -33,7 +33,8 @@ def _chart(comparison: Comparison) -> Chart:
             for e in comparison.arms
         ),
         notes=(
-            f"Bars are {percent(comparison.level)} intervals of the paired bootstrap over questions.",
+            f"Bars are {percent(comparison.level)} intervals of the paired bootstrap over questions; "
+            "a marker is hollow where 0 is inside.",
             mark_note(comparison),
         ),
     )
@@ -41,6 +42,7 @@ def _chart(comparison: Comparison) -> Chart:
     for e in comparison.arms:
         low, high = (None if end is None else 100 * end for end in (e.interval.low, e.interval.high))
         text = f"{100 * e.difference:+z.2f}" + ("" if low is None else f" [{low:z.2f}, {high:z.2f}]")
-        rows.append(Row(e.arm.label, (Estimate(100 * e.difference, low, high),), f"{minus(text)}{e.mark}"))
+        estimate = Estimate(100 * e.difference, low, high, hollow=not e.interval.excludes(0.0))
+        rows.append(Row(e.arm.label, (estimate,), f"{minus(text)}{e.mark}"))
     name = f"{comparison.measure} less that of {baseline}, × 100"
     return Chart(table, interval_chart(table, rows, name, (baseline, 0.0)))
