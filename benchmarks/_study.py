@@ -12,7 +12,7 @@ from metasearch.cli._cells import watching
 from metasearch.cli.crossval import configure
 from metasearch.jobs import train
 from metasearch.jobs.crossval.runner import crossval
-from metasearch.reports.means import What, by_language
+from metasearch.reports.means import by_language
 from metasearch.runs.markdown import markdown
 from metasearch.study.study import Study
 
@@ -87,7 +87,7 @@ def keep(study: Study, encoder: str, path: Path) -> None:
 def beside_the_paper(study: Study, task: str, encoder: str, arms: Sequence[Arm]) -> str:
     """Return ours and the paper's, a line each, times 100, and what keeps them from being compared."""
     languages, figures = TABLE.get(task, (study.languages, {}))
-    measure, pool = study.require()
+    measure, pool, _ = study.select()
     ours = means(study)
     lines = []
     for learner, mode in [("zero-shot", None), *arms]:
@@ -113,9 +113,11 @@ def beside_the_paper(study: Study, task: str, encoder: str, arms: Sequence[Arm])
 
 def means(study: Study) -> dict[tuple[str, str | None], dict[str, float]]:
     """Return learner and mode → language → mean over seeds, then folds, of the task's first measure on test."""
-    what = What(*study.require())
+    selection = study.select()
     return {
-        (arm.learner, arm.mode): {language: value for (language, _), value in by_language(study, arm, what).items()}
+        (arm.learner, arm.mode): {
+            language: value for (language, _), value in by_language(study, arm, selection).items()
+        }
         for arm in study.arms
     }
 

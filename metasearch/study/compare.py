@@ -124,6 +124,10 @@ class Comparison:
     arms: tuple[Compared, ...]
     missing: tuple[str, ...]
 
+    def of(self, arm: Arm) -> Compared | None:
+        """Return an arm beside the baseline; None for the baseline, and where nothing could be compared."""
+        return next((each for each in self.arms if each.arm == arm), None)
+
 
 def compare(
     study: Study,

@@ -82,7 +82,7 @@ def resampled_by_hand(study, statistic, seed=0, resamples=200, pool="multilingua
     folds = []
     for fold in study.folds:
         zero, maml = (
-            next(each for each in study.of(study.arm(label)) if each.fold == fold).kept
+            next(each for each in study.of(study.arm(label)) if each.fold == fold).questions
             for label in ("zero-shot", "maml")
         )
         cells = [cell for cell in zero.units if cell[0] == pool]
