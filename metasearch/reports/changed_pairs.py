@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from metasearch.reports.table import Cell, Line, Table
 from metasearch.study.arms import Arm
+from metasearch.study.statistics import weighted
 from metasearch.study.study import Scored, Study
 
 Pair = tuple[int, str, str]
@@ -74,4 +74,5 @@ def _ranks(runs: Sequence[Scored], column: str) -> dict[Pair, float]:
 
 def _share(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return midranks, from 0 to 1, `(N,)` → `(N,)`."""
-    return (stats.rankdata(values) - 1) / max(len(values) - 1, 1)  # type: ignore[no-any-return]
+    ranks: NDArray[np.float64] = weighted.midranks(np.ones((1, len(values))), values)[0]
+    return (ranks - 1) / max(len(values) - 1, 1)

@@ -6,6 +6,7 @@ A question stands together with its translations: it is chosen by the mean over 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,25 +17,26 @@ from metasearch.study.study import Scored, ScoreSelection, Study
 POOL = "multilingual"
 DEPTH = 10
 """How many candidates of a ranking are shown."""
+DECIMALS = 4
+"""To how many decimals values and scores are rounded: a page has thousands of them."""
 
 Asked = tuple[str, str]
 """Id and language of a question."""
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(NamedTuple):
     """A candidate in a ranking.
 
     Attributes:
         rank: rank from 1.
         candidate: text of the candidate.
-        relevant: whether it answers the question.
+        relevant: 1 where it answers the question, else 0; a page has thousands of them.
         score: score that ranks it; None where the run has kept only the rank.
     """
 
     rank: int
     candidate: Text
-    relevant: bool
+    relevant: int
     score: float | None
 
 
@@ -57,11 +59,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Version:
-    """A question in one language, and the results of both learners."""
+    """A question in one language, and the results of the baseline and the other learner."""
 
     text: Text
-    baseline: Side
-    other: Side
+    sides: tuple[Side, ...]
 
 
 @dataclass(frozen=True)
@@ -71,27 +72,19 @@ class Question:
     Attributes:
         id: id that its translations share.
         fold: fold that tested it.
+        values: values of the baseline and the other learner, mean over languages.
         versions: one for each language, in the order of the study.
     """
 
     id: str
     fold: int
+    values: tuple[float, ...]
     versions: tuple[Version, ...]
 
     @property
-    def baseline(self) -> float:
-        """The baseline's value, mean over languages."""
-        return float(np.mean([version.baseline.value for version in self.versions]))
-
-    @property
-    def other(self) -> float:
-        """The other learner's value, mean over languages."""
-        return float(np.mean([version.other.value for version in self.versions]))
-
-    @property
     def difference(self) -> float:
-        """By how much the other learner is better, mean over languages."""
-        return self.other - self.baseline
+        """By how much the other learner is better."""
+        return self.values[1] - self.values[0]
 
 
 @dataclass(frozen=True)
@@ -142,8 +135,7 @@ def explore(study: Study, baseline: Arm, other: Arm, count: int = 20, measure: s
     differences = {(fold, unit): diff for fold in folds for unit, diff in _differences(*values[fold]).items()}
     chosen = sorted(differences, key=lambda key: (-abs(differences[key]), key))[:count]
     shown = tuple(
-        Question(unit, fold, _versions(unit, study.languages, [side[fold][0] for side in sides], values[fold]))
-        for fold, unit in chosen
+        _question(unit, fold, study.languages, [side[fold][0] for side in sides], values[fold]) for fold, unit in chosen
     )
     one, two = (max(len(side[fold]) for fold in folds) for side in sides)
     return Explorer(baseline.label, other.label, selection.measure, shown, len(differences), (one, two))
@@ -175,16 +167,17 @@ def _differences(baseline: Mapping[Asked, float], other: Mapping[Asked, float]) 
     return {unit: float(np.mean(sorted(each))) for unit, each in differences.items()}
 
 
-def _versions(
-    unit: str, languages: Sequence[str], runs: Sequence[Scored], values: Sequence[Mapping[Asked, float]]
-) -> tuple[Version, ...]:
+def _question(
+    unit: str, fold: int, languages: Sequence[str], runs: Sequence[Scored], values: Sequence[Mapping[Asked, float]]
+) -> Question:
     """Return a question in each language that both learners were asked in."""
+    both = [language for language in languages if all((unit, language) in own for own in values)]
     versions = []
-    for asked in ((unit, language) for language in languages):
-        if all(asked in own for own in values):
-            (text, one), (_, two) = (_side(run, asked, own[asked]) for run, own in zip(runs, values, strict=True))
-            versions.append(Version(text, one, two))
-    return tuple(versions)
+    for asked in ((unit, language) for language in both):
+        texts, sides = zip(*(_side(run, asked, own[asked]) for run, own in zip(runs, values, strict=True)), strict=True)
+        versions.append(Version(texts[0], sides))
+    means = (float(np.mean([own[unit, language] for language in both])) for own in values)
+    return Question(unit, fold, tuple(round(mean, DECIMALS) for mean in means), tuple(versions))
 
 
 def _side(run: Scored, asked: Asked, value: float) -> tuple[Text, Side]:
@@ -192,20 +185,20 @@ def _side(run: Scored, asked: Asked, value: float) -> tuple[Text, Side]:
     ranking = run.questions.ranking
     assert ranking is not None
     row = next(i for i, text in enumerate(ranking.questions) if (text.id, text.language) == asked)
-    return ranking.questions[row], Side(value, run.seed, *_hits(ranking, row))
+    return ranking.questions[row], Side(round(value, DECIMALS), run.seed, *_hits(ranking, row))
 
 
 def _hits(ranking: Ranking, row: int) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
     """Return the highest ranked candidates of a question, and the relevant ones below them."""
     own = slice(int(ranking.offsets[row]), int(ranking.offsets[row + 1]))
     rank_of = dict(zip(ranking.relevant[own].tolist(), ranking.ranks[own].tolist(), strict=True))
-    top, scores = ranking.top[row].tolist(), ranking.scores[row].tolist()
+    top, scores = ranking.top[row].tolist(), [round(score, DECIMALS) for score in ranking.scores[row].tolist()]
     hits = tuple(
-        Hit(rank, ranking.candidates[i], i in rank_of, score)
+        Hit(rank, ranking.candidates[i], int(i in rank_of), score)
         for rank, (i, score) in enumerate(zip(top[:DEPTH], scores, strict=False), 1)
     )
     below = tuple(
-        Hit(rank, ranking.candidates[i], True, scores[rank - 1] if rank <= len(scores) else None)
+        Hit(rank, ranking.candidates[i], 1, scores[rank - 1] if rank <= len(scores) else None)
         for i, rank in rank_of.items()
         if rank > DEPTH
     )

@@ -122,7 +122,7 @@ def bias_of_ranking(ranking: Ranking, k: int = DEPTH) -> Bias:
     spoken = np.array([of[candidate.language] for candidate in ranking.candidates])
 
     top = language_bias.counts(spoken[ranking.top[:, :depth]], size)
-    relevant = language_bias.counts_of_groups(spoken[ranking.relevant], ranking.offsets, size)
+    relevant = np.add.reduceat(language_bias.counts(spoken[ranking.relevant][:, None], size), ranking.offsets[:-1])
     others = np.bincount(spoken, minlength=size) - relevant
     hits = np.add.reduceat((ranking.ranks <= depth).astype(np.int64), ranking.offsets[:-1])
     observed, expected, greatest, lost = (

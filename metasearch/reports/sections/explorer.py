@@ -7,13 +7,14 @@ of the questions with both values stands in its place.
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
 
 from metasearch.reports.changed_pairs import changed_pairs
 from metasearch.reports.charts.svg import clean
-from metasearch.reports.explorer import Explorer, Hit, Question, Side, explorers
+from metasearch.reports.explorer import Explorer, explorers
 from metasearch.reports.page import environment, source
 from metasearch.reports.section import Inputs, Section
 from metasearch.runs.questions import Text
@@ -95,46 +96,23 @@ def _within(pairs: Sequence[Explorer], limit: int) -> tuple[list[Explorer], Mark
 
 
 def _json(pairs: Sequence[Explorer]) -> Markup:
-    """Return the pairs as JSON that may stand in a script element: `<`, `>` and `&` only as escapes."""
+    """Return the pairs as JSON that may stand in a script element: `<`, `>` and `&` only as escapes.
+
+    A text is its index among `texts`, and a candidate the list of rank, text, whether relevant, and score or null.
+    """
     texts: dict[tuple[str, str], int] = {}
-    listed = [
-        {"baseline": e.baseline, "other": e.other, "questions": [_question(q, texts) for q in e.questions]}
-        for e in pairs
-    ]
-    tree = {"average": _average(pairs[0].measure), "texts": list(texts), "pairs": listed}
+
+    def plain(value: Any) -> Any:
+        """Return a text as its index, new ones at the end, and any other object as its attributes."""
+        if isinstance(value, Text):
+            return texts.setdefault((value.language, value.text), len(texts))
+        return vars(value)
+
+    listed = [{"baseline": e.baseline, "other": e.other, "questions": e.questions} for e in pairs]
     # Candidates of all languages are most of it: as UTF-8 they take half of what ASCII escapes would.
-    text = clean(json.dumps(tree, ensure_ascii=False, separators=(",", ":")))
+    dump = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), default=plain)
+    shown = dump(listed)  # before the texts that it names
+    text = clean(f'{{"average":{dump(_average(pairs[0].measure))},"pairs":{shown},"texts":{dump(list(texts))}}}')
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
-
-
-def _question(question: Question, texts: dict[tuple[str, str], int]) -> dict[str, Any]:
-    return {
-        "id": question.id,
-        "fold": question.fold,
-        "values": [_rounded(question.baseline), _rounded(question.other)],
-        "versions": [
-            {"text": _index(texts, v.text), "sides": [_side(v.baseline, texts), _side(v.other, texts)]}
-            for v in question.versions
-        ],
-    }
-
-
-def _side(side: Side, texts: dict[tuple[str, str], int]) -> dict[str, Any]:
-    """Return a learner's ranking; a candidate is rank, text, whether relevant, and score or null."""
-
-    def row(hit: Hit) -> list[Any]:
-        return [hit.rank, _index(texts, hit.candidate), int(hit.relevant), _rounded(hit.score)]
-
-    rows = {"hits": [row(hit) for hit in side.hits], "below": [row(hit) for hit in side.below]}
-    return {"value": _rounded(side.value), "seed": side.seed, **rows}
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(float(value), 4)
-
-
-def _index(texts: dict[tuple[str, str], int], text: Text) -> int:
-    """Return the index of a text among all texts; a new one is added."""
-    return texts.setdefault((text.language, text.text), len(texts))

@@ -60,19 +60,6 @@ def counts(languages: Counts, size: int) -> Counts:
     return table
 
 
-def counts_of_groups(languages: Counts, offsets: Counts, size: int) -> Counts:
-    """Return the same of groups that stand in a row, `(N, L)`.
-
-    Args:
-        languages: index of the language of each candidate, `(M,)`.
-        offsets: group i is `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
-        size: L.
-    """
-    before = np.zeros((len(languages) + 1, size), np.int64)
-    np.cumsum(languages[:, None] == np.arange(size), axis=0, out=before[1:])
-    return before[offsets[1:]] - before[offsets[:-1]]
-
-
 def expected_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> Values:
     """Return the share of each language in the top k that a ranker without bias has in the mean, e of a question.
 
