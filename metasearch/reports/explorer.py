@@ -1,6 +1,6 @@
 """The rankings of two learners for the questions that they differ on most.
 
-A question stands together with its translations: it is chosen by the mean over its languages, and shown in all of them.
+A question and its translations are one entry: it is chosen by the mean over its languages, and shown in all of them.
 """
 
 from collections import defaultdict

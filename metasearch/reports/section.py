@@ -51,10 +51,10 @@ class Section:
     Attributes:
         key: name for links; no other section has it.
         heading: heading in plain text.
-        paragraphs: plain text that stands first.
-        charts: charts that stand next.
-        tables: tables that are written as files, too. On the page a table whose values a chart has stands folded below
-            that chart, and the others below all charts.
+        paragraphs: first part of the section, in plain text.
+        charts: second part of the section.
+        tables: tables that are written as files, too. On the page the table of a chart is folded below that chart, and
+            the others follow all charts.
         html: further content, last; its maker has escaped it. It holds no `<style>`, no script that runs, and no
             `style` attribute: the policy of the page forbids them.
         style: further rules for it.

@@ -52,8 +52,8 @@ def _same_versions(both: str, one: Mapping[str, str], other: Mapping[str, str]) 
 def combine(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
     """Return the arms with their labels, and the scores of each on each fold with each seed.
 
-    Zero-shot, which every run scores or takes over, counts once. Runs of the same arm are put together, wherever they
-    are from; where two studies have the same arm on the same fold with the same seed, each study's is an arm.
+    Zero-shot, which every run scores or takes over, counts once. Runs of the same arm are combined, wherever they are
+    from; where two studies have the same arm on the same fold with the same seed, each study's is an arm.
 
     Raises:
         ConfigError: two runs of one study are the same arm, fold and seed; or zero-shot, of what should be the same

@@ -1,4 +1,4 @@
-"""The test questions of a fold as a sample that can be resampled, and which runs of two arms go together."""
+"""The test questions of a fold as a sample that can be resampled, and the runs of two arms in pairs."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -120,7 +120,7 @@ def _require_reported(runs: Runs, made: Sample, selection: ScoreSelection) -> No
 
 @dataclass(frozen=True, eq=False)
 class Pairing:
-    """The runs of two arms that go together.
+    """The runs of two arms, paired by fold and seed.
 
     Attributes:
         arm: arm that is compared.

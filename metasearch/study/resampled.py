@@ -21,7 +21,7 @@ class Figure:
 
     Attributes:
         observed: the measure, `(L + 1,)`; NaN where the fold lacks a language.
-        resampled: on each resample of the fold's questions, `(B, L + 1)`; NaN where it is undefined.
+        resampled: the measure on each resample of the fold's questions, `(B, L + 1)`; NaN where it is undefined.
     """
 
     observed: Array

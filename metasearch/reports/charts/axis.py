@@ -45,7 +45,7 @@ class Axis:
         return max(width(self.label(tick)) for tick in self.ticks) + 10
 
     def draw_upright(self, drawing: Drawing, left: float, right: float, name: str) -> None:
-        """Draw the axis upright, with lines across the plot; its name stands level above it, where it is easy to read.
+        """Draw the axis upright, with lines across the plot; its name is level above it, easy to read.
 
         Args:
             drawing: drawing of the chart.

@@ -106,7 +106,7 @@ class Drawing:
         """Draw a legend: a sample of each series and its label.
 
         Args:
-            y: pixel below which it stands.
+            y: pixel of its upper edge.
             labels: labels of the series, by their numbers.
             lines: whether series are lines, and not markers only.
             reference: label of the line that all are compared with; drawn last.

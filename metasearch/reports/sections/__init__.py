@@ -1,6 +1,6 @@
 """The sections of a report, one a file: `ORDER`, its place in the report, and `section`, which makes it.
 
-A section is found by its file, and stands in the page, in Markdown, in `tables.json` and in `tables/`.
+The file is all there is to add: page, Markdown, `tables.json` and `tables/` take the section from here.
 """
 
 from metasearch.reports.section import Inputs, Section
