@@ -83,11 +83,6 @@ def page(report: Report) -> str:
     )
 
 
-def html_table(table: Table) -> Markup:
-    """Return a table as HTML, within a container in which it scrolls where it is too wide."""
-    return Markup(environment().get_template("table.html.j2").module.table(table))  # type: ignore[attr-defined]
-
-
 def source(name: str) -> str:
     """Return a file of the templates as it is."""
     loader = environment().loader

@@ -176,6 +176,7 @@ def test_values_stand_at_their_places_with_the_ends_of_their_intervals_and_the_r
     low, high = (float(next(each.get(x) for each in lines(root, "interval c0"))) for x in ("x1", "x2"))
     reference = float(next(each.get("x1") for each in lines(root, "reference")))
     assert (low + high) / 2 == pytest.approx(at_2, abs=0.1)
+    assert [float(each.get("x1")) for each in lines(root, "interval c0")] == [low, low, high]  # bar, and its ends
     assert (high - low) / (at_2 - reference) == pytest.approx((3 - 1) / 2, abs=0.01)
     assert (at_2 - reference) / (reference - at_minus_4) == pytest.approx(2 / 4, abs=0.01)
     assert [names[2:] for names in classes(root, "path")] == [[], ["hollow"]]

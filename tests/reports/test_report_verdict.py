@@ -1,9 +1,13 @@
 """What a report says beside its main table: the language matrix, the pools, the facts, and the verdict in words."""
 
+import re
+
 import pytest
 
 from helpers.tables import SELECTION, row_of, shown, study_of, study_of_rows
 from metasearch.reports.main_table import ordered
+from metasearch.reports.section import Inputs
+from metasearch.reports.sections.compared import section
 from metasearch.reports.sections.languages import matrix_tables
 from metasearch.reports.sections.run_facts import duration, fact_table, run_table
 from metasearch.reports.sections.scores import pool_table
@@ -104,6 +108,16 @@ def test_the_verdict_says_when_it_cannot_be_told(two_folds):
 def test_the_verdict_says_when_fine_tuning_is_better(two_folds):
     said = words(two_folds, compared(two_folds.arms[1], 0.05, 0.15, value=0.4))
     assert "fine-tune is better than zero-shot by 10.00; in the MAML-Align paper plain fine-tuning is weaker." in said
+
+
+def test_the_chart_has_a_hollow_marker_where_the_interval_holds_0_and_the_values_in_words(two_folds):
+    each = [compared(two_folds.arms[1], low, high) for low, high in ((-0.15, -0.05), (-0.25, 0.05), (None, None))]
+    comparison = Comparison("study", "demo", two_folds.arms[0], "map@20", "multilingual", 0.95, 1000, 0, (*each,), ())
+    (chart,) = section(Inputs(two_folds, two_folds, SELECTION, comparison)).charts
+    assert re.findall('class="marker c0( hollow)?"', chart.svg) == ["", " hollow", " hollow"]
+    assert "fine-tune" in chart.svg
+    for words in ("−10.00 [−15.00, −5.00]*†<", "−10.00 [−25.00, 5.00]†<", ">−10.00†<"):
+        assert words in chart.svg
 
 
 def test_an_undefined_interval_claims_nothing(two_folds):
