@@ -86,7 +86,8 @@ def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
     counts = " to ".join(map(str, dict.fromkeys((pairs[0], pairs[-1]))))
     several = f" Not corrected for the number of learners: of {_one_in(comparison.level)} without any difference one "
     several += "is expected to be marked."
-    lost = max(_undefined(each) for each in comparison.arms)
+    intervals = [i for each in comparison.arms for i in (each.interval, *(d.interval for d in each.languages.values()))]
+    lost = max(interval.undefined for interval in intervals)
     return (
         f"{_over(comparison)} Better in: languages on which the learner is above {comparison.baseline.label}.",
         f"*: the {percent(comparison.level)} interval excludes 0 (paired bootstrap, percentiles of "
@@ -114,10 +115,6 @@ def _over(comparison: Comparison) -> str:
     deviation = f"; ±: standard deviation over {' or '.join(sorted(spreads))} (n - 1)" if spreads else ""
     seeds = ", seeds averaged first" if any(len(each.seeds) > 1 for each in comparison.arms) else ""
     return f"Mean over languages, then over {over}{seeds}{deviation}."
-
-
-def _undefined(compared: Compared) -> int:
-    return max(compared.interval.undefined, *(each.interval.undefined for each in compared.languages.values()))
 
 
 def _title(comparison: Comparison) -> str:
