@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError, DataError
-from metasearch.runs.questions import Cell, Kept
+from metasearch.runs.questions import Cell, QuestionResults
+from metasearch.spec.measure import Measure
 from metasearch.study.arms import Arm
 from metasearch.study.statistics import weighted
 from metasearch.study.study import Scored, ScoreSelection, Study
@@ -62,7 +63,8 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
     measure, pool, _ = selection
     cells = tuple(sorted(cell for cell in results[0].units if cell[0] == pool))
     ids = tuple(results[0].units[cell] for cell in cells)
-    names = ("predicted", "gold") if measure in _CORRELATIONS else (measure,)
+    correlated = any(name == "predicted" for name, *_ in results[0].columns)
+    names = ("predicted", "gold") if correlated else (measure,)
     for run, own in zip(runs, results, strict=True):
         if tuple(own.units.get(cell) for cell in cells) != ids:
             raise DataError(f"{first.run.path} and {run.run.path}: fold {first.fold} has other test questions in each")
@@ -70,7 +72,7 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
             raise DataError(f"{run.run.path}: no {measure} of each question was kept in pool {pool}")
     units = {unit: i for i, unit in enumerate(sorted({unit for asked in ids for unit in asked}))}
     rows = [np.array([units[unit] for unit in asked]) for asked in ids]
-    if measure in _CORRELATIONS:
+    if correlated:
         statistic = _correlation(results, cells, rows, measure)
     else:
         statistic = _mean(results, cells, rows, measure, len(units))
@@ -80,7 +82,11 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
 
 
 def _mean(
-    results: Sequence[Kept], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str, units: int
+    results: Sequence[QuestionResults],
+    cells: Sequence[Cell],
+    rows: Sequence[NDArray[np.int64]],
+    measure: str,
+    units: int,
 ) -> Callable[[Array], Array]:
     columns = [np.mean([each.columns[measure, *cell] for each in results], axis=0) for cell in cells]
     sums: Array = np.stack(
@@ -91,10 +97,10 @@ def _mean(
 
 
 def _correlation(
-    results: Sequence[Kept], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str
+    results: Sequence[QuestionResults], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str
 ) -> Callable[[Array], Array]:
     pairs = [[(each.columns["predicted", *cell], each.columns["gold", *cell]) for each in results] for cell in cells]
-    correlate = _CORRELATIONS[measure]
+    correlate = _CORRELATIONS.get(measure) or weighted.resampled(Measure(measure).load().function)
 
     def statistic(weights: Array) -> Array:
         columns = [

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from metasearch.errors import ConfigError, nearest
 from metasearch.runs.log import read_events
-from metasearch.runs.questions import Kept, kept_at, load
+from metasearch.runs.questions import QuestionResults, load, questions_path
 from metasearch.runs.rows import MEAN, Row
 from metasearch.study.arms import Arm
 
@@ -77,10 +77,10 @@ class Scored:
     @property
     def questions_path(self) -> Path:
         """Path of the file with the results of each test question, whether it is there or not."""
-        return kept_at(self.run.path, self.rows[0]["task"], self.rows[0]["learner"], "test")
+        return questions_path(self.run.path, self.rows[0]["task"], self.rows[0]["learner"], "test")
 
     @property
-    def questions(self) -> Kept:
+    def questions(self) -> QuestionResults:
         """Results of each test question; the file is read on demand, and the latest ones stay in memory.
 
         Raises:
@@ -110,7 +110,7 @@ class Scored:
 
 
 @lru_cache(maxsize=_CACHED_FILES)
-def _load(path: Path, changed: int) -> Kept:
+def _load(path: Path, changed: int) -> QuestionResults:
     """Return the content of a file; one that has `changed` since is read anew."""
     return load(path)[0]
 

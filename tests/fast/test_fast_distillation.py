@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from metasearch.runs.listener import Silent
 
 from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
@@ -11,6 +10,7 @@ from metasearch.fast import Fast
 from metasearch.jobs.distill.kept_vectors import TargetStore
 from metasearch.learners.distill import Distill
 from metasearch.learners.ema import EMA
+from metasearch.runs.listener import Silent
 from metasearch.spec.recipe import Loss, MaxLength, Outer, Pace
 from metasearch.spec.seeding import stream
 from metasearch.training.checkpoint import CheckpointStore

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from metasearch.runs.listener import Silent
 from torch import nn
 from torch.func import functional_call
 from torch.nn import functional as F
@@ -16,6 +15,7 @@ from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import ConfigError
 from metasearch.jobs.compose import load_encoder
 from metasearch.learners.ema import EMA, Average, share
+from metasearch.runs.listener import Silent
 from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Loss, Outer, Pace
 from metasearch.training.checkpoint import CheckpointStore

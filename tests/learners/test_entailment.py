@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from metasearch.runs.listener import Silent
 from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
 
 from metasearch.data.entailment import LABELS, EntailmentPair
@@ -15,6 +14,7 @@ from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import ConfigError
 from metasearch.learners.entailment import LEARNER, Entailment
 from metasearch.learners.losses.entailment import entailment_logits, entailment_loss
+from metasearch.runs.listener import Silent
 from metasearch.spec.arrangement import Arrangement, Variant
 from metasearch.spec.recipe import Budget, Loss, Outer
 from metasearch.training.checkpoint import CheckpointStore
