@@ -7,8 +7,8 @@ import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from metasearch.data.packed import byte_lines
 from metasearch.data.parallel.names import recognise
+from metasearch.data.text_files import byte_lines
 from metasearch.errors import DataError
 
 SUFFIXES = (".txt", ".tsv")

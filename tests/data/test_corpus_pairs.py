@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metasearch.data.parallel.corpus import Corpus, Part
-from metasearch.data.parallel.damage import Report
+from metasearch.data.report import Report
 from metasearch.data.translation import Translation
 from metasearch.errors import DataError
 

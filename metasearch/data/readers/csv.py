@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from metasearch.data.readers import _rows
-from metasearch.data.readers.base import csv_of, text_of
 from metasearch.data.records import Data
+from metasearch.data.text_files import csv_rows
 from metasearch.errors import DataError
 from metasearch.spec.task import Task
 
@@ -25,7 +25,7 @@ def read(folder: Path, task: Task) -> Data:
 
 def _lines(path: Path) -> Iterator[tuple[int, _rows.Row]]:
     header: list[str] | None = None
-    for line, row in csv_of(text_of(path), path):
+    for line, row in csv_rows(path):
         if header is None:
             header = [name.strip() for name in row]
         elif row and len(row) != len(header):

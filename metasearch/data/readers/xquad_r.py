@@ -10,8 +10,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, StringConstraints, ValidationError
 
-from metasearch.data.readers.base import json_of, text_of, unique
+from metasearch.data.readers.base import unique
 from metasearch.data.records import Candidate, Question, RetrievalData
+from metasearch.data.text_files import json_of, text_of
 from metasearch.errors import DataError
 from metasearch.spec.task import Task
 
