@@ -69,7 +69,10 @@ def _kfold(groups: tuple[str, ...], folds: Folds, fold: int) -> Groups:
     if not 0 <= fold < folds.k:
         raise ConfigError(f"fold {fold} is out of range; the task has folds 0 to {folds.k - 1}")
     if len(groups) < folds.k:
-        raise DataError(f"{folds.k} folds need at least {folds.k} articles or rows; the data has {len(groups)}")
+        raise DataError(
+            f"{folds.k} folds need at least {folds.k} articles or rows; the data has {len(groups)}. "
+            "Lower k of folds in the task, or use more data"
+        )
     order = list(groups)
     if folds.shuffle:
         stream(folds.seed, "folds").shuffle(order)
