@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from metasearch.compress.student import with_transformer
 from metasearch.encoders.compressed import backbone_config, layers_of
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.limits import check_feed_forward
+from metasearch.encoders.limits import check_fewer
 from metasearch.errors import DataError, EncoderError
 from metasearch.spec.seeding import stream
 
@@ -79,7 +79,8 @@ def narrowed(config: Any, feed_forward: int) -> Any:
 def _neurons(config: Any, feed_forward: int) -> str:
     """Return what a configuration calls the number of neurons, which must be above the wanted one."""
     name = "hidden_dim" if backbone_config(config).model_type == "distilbert" else "intermediate_size"
-    check_feed_forward(feed_forward, getattr(config, name))
+    neurons = getattr(config, name)
+    check_fewer("feed-forward", feed_forward, neurons, f"a layer has {neurons} neurons")
     return name
 
 

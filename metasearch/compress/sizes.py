@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from transformers import AutoModel
 
-from metasearch.encoders.compressed import CompressedConfig, CompressedModel, width_of
+from metasearch.compress.student import student_config
+from metasearch.encoders.compressed import CompressedConfig, CompressedModel
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.limits import warn_if_wider
 from metasearch.errors import EncoderError
 
 COMPONENTS = ("words", "projection", "positions", "types", "LayerNorm", "layers", "pooler", "other")
@@ -103,9 +103,7 @@ def planned_sizes(config: Any, bottleneck: int | None, recurrent: int | None, re
         EncoderError: the model is of a kind that cannot be compressed, or is compressed already.
         ConfigError: a number does not fit it.
     """
-    planned = CompressedConfig(backbone=config, bottleneck=bottleneck, recurrent=recurrent, repeats=repeats)
-    warn_if_wider(bottleneck, planned.vocab_size, width_of(planned.native))
-    return config_sizes(planned)
+    return config_sizes(student_config(config, bottleneck, recurrent, repeats))
 
 
 def with_other(sizes: Sizes, weights: int) -> Sizes:

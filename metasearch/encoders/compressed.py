@@ -22,6 +22,14 @@ MODEL_TYPE = "metasearch-compressed"
 BACKBONES = ("bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")
 
 
+def _of_backbone(name: str, doc: str) -> property:
+    return property(lambda config: getattr(config.backbone, name), doc=doc)
+
+
+def _set_vocab_size(config: Any, words: int) -> None:
+    config.backbone.vocab_size = words
+
+
 class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers is untyped here
     """Configuration of a compressed encoder.
 
@@ -66,35 +74,11 @@ class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers 
         """Configuration of the stock model that computes the same at full size."""
         return self.backbone
 
-    @property
-    def hidden_size(self) -> int:
-        """Columns of a token's vector."""
-        return int(self.backbone.hidden_size)
-
-    @property
-    def num_hidden_layers(self) -> int:
-        """Layers that run; fewer may exist."""
-        return int(self.backbone.num_hidden_layers)
-
-    @property
-    def max_position_embeddings(self) -> int:
-        """Rows of the backbone's table of positions."""
-        return int(self.backbone.max_position_embeddings)
-
-    @property
-    def pad_token_id(self) -> int | None:
-        """Number of the padding token."""
-        found: int | None = self.backbone.pad_token_id
-        return found
-
-    @property
-    def vocab_size(self) -> int:
-        """Rows of the word table."""
-        return int(self.backbone.vocab_size)
-
-    @vocab_size.setter
-    def vocab_size(self, words: int) -> None:
-        self.backbone.vocab_size = words
+    hidden_size = _of_backbone("hidden_size", "Columns of a token's vector.")
+    num_hidden_layers = _of_backbone("num_hidden_layers", "Layers that run; fewer may exist.")
+    max_position_embeddings = _of_backbone("max_position_embeddings", "Rows of the backbone's table of positions.")
+    pad_token_id = _of_backbone("pad_token_id", "Number of the padding token.")
+    vocab_size = _of_backbone("vocab_size", "Rows of the word table.").setter(_set_vocab_size)
 
 
 class CompressedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is untyped here

@@ -52,5 +52,5 @@ def test_data_for_which_no_setting_is_small_enough_is_told_how_much_would_do(tmp
 
 def test_the_smallest_fold_decides(tmp_path):
     """Of 39 rows the first four folds have 8, and the last one 7."""
-    with pytest.raises(DataError, match="there are 7. .*--set episodes.k=7 --set episodes.q=7 fits"):
+    with pytest.raises(DataError, match=r"there are 7\. .*--set episodes.k=7 --set episodes.q=7 fits"):
         checked(tmp_path, K * FOLDS - 1)
