@@ -39,7 +39,7 @@ def claim_file(path: Path) -> None:
         taken = path.exists()
         _check_writable(path.parent)
     except OSError as error:
-        raise RunFolderError(f"{path}: cannot be written: {error.strerror}") from None
+        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
     if taken:
         raise RunFolderError(f"{path} exists already; choose another file with -o")
 
