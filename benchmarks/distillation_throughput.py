@@ -44,9 +44,9 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.batches import Batches
 from metasearch.jobs import train
 from metasearch.jobs.compose import load_encoder, with_engine
-from metasearch.jobs.distill.kept_vectors import TargetStore
 from metasearch.jobs.distill.sources import Source, texts_of
 from metasearch.jobs.distill.stage import learner_of
+from metasearch.jobs.distill.target_store import TargetStore
 from metasearch.runs.listener import Listener, Silent
 from metasearch.runs.markdown import markdown
 from metasearch.spec.library import load_distillation

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
-from metasearch.jobs.distill.kept_vectors import TargetStore
+from metasearch.jobs.distill.target_store import TargetStore
 from metasearch.spec.library import load_distillation
 from metasearch.spec.recipe import MaxLength
 
