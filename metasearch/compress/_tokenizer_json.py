@@ -50,7 +50,7 @@ def needed(spec: Spec, used: Iterable[str]) -> set[str]:
     names = numbers(spec)
     kept = {*used, *(added["content"] for added in spec["added_tokens"])}
     kept |= {name for name in names if _BYTE.fullmatch(name)}
-    kept |= {name for name, _ in _template_tokens(spec["post_processor"])}
+    kept |= _template_tokens(spec["post_processor"])
     kept |= {spec["model"].get("unk_token")}
     kept &= set(names)
     if spec["model"]["type"] == "BPE":
@@ -134,29 +134,24 @@ def _with_parts(spec: Spec, kept: set[str]) -> set[str]:
     return found
 
 
-def _template_tokens(processor: Any) -> list[tuple[str, int]]:
-    """Return name and number of every token that a post-processor adds."""
-    found: list[tuple[str, int]] = []
+def _template_tokens(processor: Any) -> set[str]:
+    """Return the names of all tokens that a post-processor adds."""
+    added: set[str] = set()
     for part in _processors(processor):
-        for special in part.get("special_tokens", {}).values():
-            found += zip(special["tokens"], special["ids"], strict=True)
-        found += [(part[role][0], part[role][1]) for role in ("cls", "sep") if role in part]
-    return found
+        added.update(*(special["tokens"] for special in part.get("special_tokens", {}).values()))
+        added |= {part[role][0] for role in ("cls", "sep") if role in part}
+    return added
 
 
 def _renumber(processor: Any, moved: Mapping[int, int]) -> None:
     for part in _processors(processor):
         for special in part.get("special_tokens", {}).values():
             special["ids"] = [moved[number] for number in special["ids"]]
-        for role in ("cls", "sep"):
-            if role in part:
-                part[role][1] = moved[part[role][1]]
+        for role in {"cls", "sep"} & part.keys():
+            part[role][1] = moved[part[role][1]]
 
 
 def _processors(processor: Any) -> list[dict[str, Any]]:
     """Return the post-processors in a sequence of them, at any depth; none for none."""
-    if processor is None:
-        return []
-    if processor["type"] == "Sequence":
-        return [part for inner in processor["processors"] for part in _processors(inner)]
-    return [processor]
+    inner = processor.get("processors") if processor else []
+    return [processor] if inner is None else [part for each in inner for part in _processors(each)]
