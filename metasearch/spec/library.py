@@ -14,6 +14,7 @@ from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import Recipe
 from metasearch.spec.stages import Distillation
 from metasearch.spec.task import Mode, Task
+from metasearch.spec.yaml import Model
 
 _WHERE = {"task": "", "mode": "modes", "recipe": "recipes", "distillation": "distillation"}
 
@@ -53,15 +54,11 @@ class Library:
 
     def task(self, name: str) -> Task:
         """Return a task by name."""
-        task = yaml.read(self.path("task", name), Task)
-        self._same_name("task", name, task.task)
-        return task
+        return self._read("task", name, Task)
 
     def mode(self, name: str) -> Mode:
         """Return a transfer mode by name."""
-        mode = yaml.read(self.path("mode", name), Mode)
-        self._same_name("mode", name, mode.mode)
-        return mode
+        return self._read("mode", name, Mode)
 
     def modes(self) -> list[Mode]:
         """Return all transfer modes."""
@@ -69,20 +66,15 @@ class Library:
 
     def recipe(self, name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
         """Return a recipe by name, with values put over it."""
-        recipe = yaml.read(self.path("recipe", name), Recipe, overrides)
-        self._same_name("recipe", name, recipe.recipe)
-        return recipe
+        return self._read("recipe", name, Recipe, overrides)
 
     def distillation(self, name: str, overrides: Mapping[str, Any] | None = None) -> Distillation:
         """Return a recipe of several stages by name, with values put over it."""
-        path = self.path("distillation", name)
-        known = yaml.read(path, Distillation).stages
+        known = self._read("distillation", name, Distillation).stages
         for stage in (overrides or {}).get("stages") or {}:
             if stage not in known:
                 raise ConfigError(f"--set stages.{stage}: no such stage.{nearest(stage, known)}")
-        found = yaml.read(path, Distillation, overrides)
-        self._same_name("distillation", name, found.recipe)
-        return found
+        return self._read("distillation", name, Distillation, overrides)
 
     def recipe_for(self, learner: str, encoder: str) -> str:
         """Return the recipe a learner uses when none is named: `<learner>-<encoder>` where there is one."""
@@ -90,17 +82,21 @@ class Library:
         return tuned if tuned in self._paths["recipe"] else learner
 
     def _index(self, kind: str) -> dict[str, Path]:
-        found: dict[str, Path] = {}
+        paths: dict[str, Path] = {}
         for folder in self.folders:
             for path in sorted((folder / _WHERE[kind]).glob("*.yaml")):
-                if path.stem in found:
-                    raise ConfigError(f"{path}: {kind} '{path.stem}' is declared already in {found[path.stem]}")
-                found[path.stem] = path
-        return found
+                if path.stem in paths:
+                    raise ConfigError(f"{path}: {kind} '{path.stem}' is declared already in {paths[path.stem]}")
+                paths[path.stem] = path
+        return paths
 
-    def _same_name(self, kind: str, name: str, declared: str) -> None:
-        if declared != name:
-            raise ConfigError(f"{self.path(kind, name)}: {kind}: '{declared}' must be the file's name, '{name}'")
+    def _read(self, kind: str, name: str, model: type[Model], overrides: Mapping[str, Any] | None = None) -> Model:
+        path = self.path(kind, name)
+        declaration = yaml.read(path, model, overrides)
+        written = getattr(declaration, "recipe" if kind == "distillation" else kind)
+        if written != name:
+            raise ConfigError(f"{path}: {kind}: '{written}' must be the file's name, '{name}'")
+        return declaration
 
 
 def overrides(assignments: Sequence[str]) -> yaml.Tree:
@@ -171,7 +167,7 @@ def choose_recipe(
             f"learner '{learner}' has no recipe of its own; name one with --recipe. If it is a stage's, see "
             "`metasearch ls distillations`"
         )
-    found = library.recipe(name, overrides(assignments))
-    if learner is not None and found.learner != learner:
-        raise ConfigError(f"recipe '{name}' is for learner '{found.learner}', not '{learner}'")
-    return found
+    chosen_recipe = library.recipe(name, overrides(assignments))
+    if learner is not None and chosen_recipe.learner != learner:
+        raise ConfigError(f"recipe '{name}' is for learner '{chosen_recipe.learner}', not '{learner}'")
+    return chosen_recipe
