@@ -72,9 +72,9 @@ def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor,
 
 def _configs(model: Any) -> Iterator[Any]:
     """Yield every configuration in a model; a compressed one keeps that of its backbone inside its own."""
-    found = [module.config for module in model.modules() if hasattr(module, "config")]
-    found += [config.native for config in found if hasattr(config, "native")]
-    yield from {id(config): config for config in found if not hasattr(config, "native")}.values()
+    configs = [module.config for module in model.modules() if hasattr(module, "config")]
+    configs += [config.native for config in configs if hasattr(config, "native")]
+    yield from {id(config): config for config in configs if not hasattr(config, "native")}.values()
 
 
 def _renumber(config: Any, tokenizer: PreTrainedTokenizerBase, pad: int, words: int) -> None:

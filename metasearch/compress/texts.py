@@ -43,12 +43,12 @@ def text_files(paths: Iterable[Path]) -> list[Path]:
     Raises:
         DataError: a path is missing, or a folder has no text file.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         if not path.exists():
             raise DataError(f"{path}: no such file or folder")
-        found += [path] if path.is_file() else _inside(path)
-    return list(dict.fromkeys(found))
+        files += [path] if path.is_file() else _inside(path)
+    return list(dict.fromkeys(files))
 
 
 def read_file(path: Path) -> Iterator[str]:

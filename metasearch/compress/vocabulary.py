@@ -120,11 +120,11 @@ def _model(kind: Kind, blank: Tokenizer, lines: list[str], count: int) -> models
         names = [*_FIRST, *BYTES, *learned, _MASK]
         vocabulary = {name: number for number, name in enumerate(names)}
         return models.BPE(vocabulary, merges, unk_token="<unk>", byte_fallback=True)
-    found = pieces.unigram(blank, lines, count, _OF_BYTE_NAMES)
+    scored = pieces.unigram(blank, lines, count, _OF_BYTE_NAMES)
     # A byte is chosen where no piece fits, whatever its score, and never for a text that looks like its name.
-    byte = 2 * len(BYTES[0]) * found[-1][1]
+    byte = 2 * len(BYTES[0]) * scored[-1][1]
     fixed = [*((name, 0.0) for name in _FIRST), *((name, byte) for name in BYTES)]
-    return models.Unigram([*fixed, *found, (_MASK, 0.0)], len(_FIRST) - 1, True)
+    return models.Unigram([*fixed, *scored, (_MASK, 0.0)], len(_FIRST) - 1, True)
 
 
 def _finished(tokenizer: Tokenizer, model: models.Model) -> Tokenizer:

@@ -58,7 +58,7 @@ class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers 
         **kwargs: Any,
     ) -> None:
         self.backbone = backbone_config(backbone)
-        # Where the assistant lay is no part of what the student is; equal students have equal files.
+        # The path of the assistant is no property of the student; equal students have equal files.
         self.backbone._name_or_path = ""
         check_width(bottleneck, width_of(self.backbone))
         depth = self.backbone.num_hidden_layers

@@ -59,7 +59,7 @@ class Embedder(nn.Module):
     def _embedded(self, features: Features, output: Output) -> Tensor:
         backbone = self.model[0].auto_model
         backbone = getattr(backbone, "backbone", backbone)
-        # Packed texts say where their tokens stand; not all backbones could hear it.
+        # Packed texts bring the positions of their tokens, which not all backbones accept.
         where = {"position_ids": features["position_ids"]} if "position_ids" in features else {}
         hidden: Tensor = backbone.embeddings(features["input_ids"], **where)
         if hasattr(backbone, "embeddings_project"):  # ELECTRA, where tables are narrower than layers
@@ -145,8 +145,8 @@ class Encoder:
     def padded(self, rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
         """Return tokens of texts as padded tensors `(B, T)` on the weights' device."""
         columns = {key: [row[i].tolist() for row in rows] for i, key in enumerate(self.columns)}
-        found = self._tokenizer.pad(columns, return_tensors="pt")
-        return {key: value.to(self.device) for key, value in found.items()}
+        tensors = self._tokenizer.pad(columns, return_tensors="pt")
+        return {key: value.to(self.device) for key, value in tensors.items()}
 
     def tokens(self, texts: Sequence[str], role: Role) -> list[NDArray[np.int32]]:
         """Return the tokens of each text, special tokens included, cut at the limit of the role.
@@ -154,7 +154,7 @@ class Encoder:
         Each distinct text is tokenised once in the life of the encoder.
 
         Returns:
-            Arrays `(columns, length)`; what stands in a row of them is in `columns`.
+            Arrays `(columns, length)`; `columns` names their rows.
         """
         new = [text for text in dict.fromkeys(texts) if (role, text) not in self._tokens]
         prompt = self.model.prompts.get(_PROMPTS.get(role, ""), "") or ""

@@ -73,8 +73,8 @@ def packed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if weight.ndim == 2 and weight.is_floating_point() and weight.numel():
             tensors[name], tensors[name + SCALE] = quantise(weight.detach().cpu())
         else:
-            kept = weight.detach().cpu()
-            tensors[name] = (kept.float() if kept.is_floating_point() else kept).clone()  # tied ones apart
+            values = weight.detach().cpu()
+            tensors[name] = (values.float() if values.is_floating_point() else values).clone()  # tied ones apart
     return tensors
 
 
@@ -97,8 +97,8 @@ def unpacked(path: Path) -> dict[str, Tensor]:
         integers, steps = tensors.pop(name), tensors.pop(name + SCALE, None)
         rows, columns = integers.shape
         if steps is None or tuple(steps.shape) not in ((rows, 1), (1, columns)):
-            found = "there are none" if steps is None else f"they have shape {tuple(steps.shape)}"
-            raise EncoderError(f"{path}: '{name}' needs steps of shape {(rows, 1)} or {(1, columns)}; {found}")
+            actual = "there are none" if steps is None else f"they have shape {tuple(steps.shape)}"
+            raise EncoderError(f"{path}: '{name}' needs steps of shape {(rows, 1)} or {(1, columns)}; {actual}")
         weights[name] = dequantise(integers, steps)
     weights.update(tensors)
     return weights
@@ -181,13 +181,13 @@ class StoredModel:
 def _fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
     """Set all weights of a model; `EncoderError` unless names and shapes are the model's own."""
     expected = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
-    for said, names in (("lacks", expected.keys() - weights.keys()), ("does not know", weights.keys() - expected)):
+    for problem, names in (("lacks", expected.keys() - weights.keys()), ("does not know", weights.keys() - expected)):
         if names:
-            raise EncoderError(f"{path}: the model {said} '{min(names)}'")
+            raise EncoderError(f"{path}: the model {problem} '{min(names)}'")
     for name, shape in expected.items():
         if tuple(weights[name].shape) != shape:
-            found = tuple(weights[name].shape)
-            raise EncoderError(f"{path}: '{name}' has shape {found}; the configuration asks for {shape}")
+            actual = tuple(weights[name].shape)
+            raise EncoderError(f"{path}: '{name}' has shape {actual}; the configuration asks for {shape}")
     model.load_state_dict(weights)
 
 

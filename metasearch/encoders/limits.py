@@ -12,11 +12,11 @@ def check_width(bottleneck: int | None, width: int) -> None:
         check_fewer("bottleneck", bottleneck, width, f"the word table has {width} columns")
 
 
-def check_fewer(name: str, value: object, present: int, said: str) -> None:
+def check_fewer(name: str, value: object, present: int, size: str) -> None:
     """Raise `ConfigError` unless a value is a whole number from 1 to one less than what is present."""
     _check_whole(name, value)
     if not 1 <= value < present:  # type: ignore[operator]  # a whole number
-        raise ConfigError(f"{name} {value}: {said}; choose a number from 1 to {present - 1}")
+        raise ConfigError(f"{name} {value}: {size}; choose a number from 1 to {present - 1}")
 
 
 def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int | None:

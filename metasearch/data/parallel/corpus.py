@@ -25,17 +25,17 @@ class Part:
 
     Attributes:
         path: the file; of two, the one in the language of the translations.
-        corpus: such as `TED2020`.
-        language: of the translations.
-        pivot: the language of the sources.
-        kept: pairs of it.
+        corpus: name of the corpus, such as `TED2020`.
+        language: language of the translations.
+        pivot: language of the sources.
+        pairs: number of its pairs.
     """
 
     path: Path
     corpus: str
     language: str
     pivot: str
-    kept: int
+    pairs: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +91,8 @@ class Corpus(Sequence[Translation]):
         """Language → how many pairs translate into it."""
         counts: dict[str, int] = {}
         for part in self.parts:
-            if part.kept:
-                counts[part.language] = counts.get(part.language, 0) + part.kept
+            if part.pairs:
+                counts[part.language] = counts.get(part.language, 0) + part.pairs
         return counts
 
     @cached_property
@@ -109,7 +109,7 @@ class Corpus(Sequence[Translation]):
 
     def describe(self) -> str:
         """Return the size in words, such as `161000 pairs of en with ar, de from 2 files`."""
-        files = sum(part.kept > 0 for part in self.parts)
+        files = sum(part.pairs > 0 for part in self.parts)
         return f"{len(self)} pairs of {self.pivot} with {', '.join(self.languages)} from {files} files"
 
     def lengths(self, by_text: ArrayLike) -> NDArray[np.int64]:
@@ -131,8 +131,8 @@ class Corpus(Sequence[Translation]):
     def subset(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> "Corpus":
         """Return the pairs for which the mask `(P,)` holds, or those of the given numbers."""
         part = self.part[mask]
-        kept = np.bincount(part, minlength=len(self.parts)).tolist()
-        parts = tuple(replace(p, kept=count) for p, count in zip(self.parts, kept, strict=True))
+        pairs = np.bincount(part, minlength=len(self.parts)).tolist()
+        parts = tuple(replace(p, pairs=count) for p, count in zip(self.parts, pairs, strict=True))
         return replace(self, source=self.source[mask], target=self.target[mask], part=part, parts=parts)
 
     def drop_long(self, lengths_by_text: ArrayLike, max_tokens: int) -> "Corpus":
