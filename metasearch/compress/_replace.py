@@ -43,7 +43,7 @@ def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor,
         encoder: stays as it is.
         tokenizer: becomes part of the copy.
         rows: the new word table, `(V, K)`.
-        padding: what becomes of `padding_of` the model; by default the padding token of the tokenizer.
+        padding: number of the padding token in the model, see `padding_of`; by default that of the tokenizer.
 
     Raises:
         EncoderError: the tokenizer has no padding token, or the model cannot take its number.
@@ -54,7 +54,7 @@ def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor,
     old = encoder.model
     table = word_table(old[0].auto_model)
     weight = nn.Parameter(rows.to(table.weight), requires_grad=table.weight.requires_grad)
-    # A copy takes what stands in the memo for what it finds: the old table and tokenizer are never copied.
+    # The memo of deepcopy names the replacements, so the old table and tokenizer are never copied.
     memo = {id(table.weight): weight, id(old.tokenizer): tokenizer}
     model = copy.deepcopy(old, memo)
     transformer = model[0]

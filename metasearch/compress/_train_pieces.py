@@ -42,7 +42,7 @@ def unigram(blank: Tokenizer, texts: Sequence[str], count: int, needed: Iterable
 
     Args:
         blank: has the normaliser and the pre-tokeniser.
-        texts: what to learn from.
+        texts: training texts.
         count: pieces that are wanted; fewer come back when the texts do not have so many.
         needed: characters that are pieces whether or not they occur in the texts.
     """

@@ -22,12 +22,12 @@ class Plan:
     Attributes:
         bottleneck: columns of the word table's narrow factor.
         recurrent: layers to keep.
-        repeats: how often they run.
+        repeats: number of times they run.
         feed_forward: neurons that the feed-forward block of each layer keeps.
         texts: text files, or folders of them, that choose these neurons.
-        initial: what the bottleneck starts from.
+        initial: how the bottleneck is initialised.
         trim: text files, or folders of them, whose words are the vocabulary to keep; all words where there is none.
-        seed: of fresh weights, and of the choice among many texts.
+        seed: seed of fresh weights, and of the choice among many texts.
     """
 
     bottleneck: int | None = None

@@ -41,7 +41,7 @@ class Sizes:
     """Numbers of weights.
 
     Attributes:
-        counts: of each of `COMPONENTS`.
+        counts: number of weights in each of `COMPONENTS`.
     """
 
     counts: Mapping[str, int]
@@ -83,7 +83,7 @@ def config_sizes(config: Any) -> Sizes:
     """Return the sizes of the transformer that a configuration describes; makes no weights.
 
     Args:
-        config: of transformers; stock or compressed.
+        config: configuration of transformers, stock or compressed.
 
     Raises:
         EncoderError: it describes no model, such as one whose heads do not divide its width.

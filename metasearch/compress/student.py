@@ -35,13 +35,13 @@ def make_student(
     Pooling, further modules, prompts, tokenizer and lengths are the assistant's, too. The assistant stays as it is.
 
     Args:
-        assistant: of a kind in `metasearch.encoders.compressed.BACKBONES`.
+        assistant: encoder of a kind in `metasearch.encoders.compressed.BACKBONES`.
         bottleneck: columns K of the word table's narrow factor; none leaves the table whole.
         recurrent: layers M to keep, the first of the assistant's L; none keeps all.
-        repeats: how often they run; by default L/M times. 1 makes a student without recurrence.
-        initial: what the bottleneck starts from.
-        seed: of fresh weights.
-        name: what results are labelled with; by default the assistant's name with K and M.
+        repeats: number of times they run; by default L/M. 1 makes a student without recurrence.
+        initial: how the bottleneck is initialised.
+        seed: seed of fresh weights.
+        name: name of the student in results; by default the assistant's name with K and M.
 
     Raises:
         EncoderError: the assistant is of a kind that cannot be compressed, or is compressed already.

@@ -36,7 +36,7 @@ def train_tokenizer(
     SentencePiece. Special tokens and template `<s> A </s>` are those of XLM-R. The same texts give the same tokenizer.
 
     Args:
-        texts: what to learn from; they are held in memory.
+        texts: training texts; they are held in memory.
         size: tokens in all, special ones and the 256 bytes included.
         kind: `unigram` (Kudo, 2018) or `bpe` (Sennrich et al., 2016).
         lowercase: make all texts lower case.
@@ -79,15 +79,15 @@ def with_vocabulary(
 ) -> Encoder:
     """Return an encoder with another tokenizer and a new word table, and all else as it was.
 
-    Special tokens take the rows of their counterparts. With `pieces`, a token that stands in the old vocabulary, too,
+    Special tokens take the rows of their counterparts. With `pieces`, a token of the old vocabulary
     takes its row, and any other the mean of the rows that the old tokenizer gives for its text. What is left, or with
     `random` all but special tokens, is drawn from normal distributions with mean and deviation of the old columns.
 
     Args:
         encoder: stays as it is.
-        tokenizer: of transformers; it is copied.
-        initial: where new rows come from.
-        seed: of the rows that are drawn.
+        tokenizer: tokenizer of transformers; it is copied.
+        initial: how new rows are initialised.
+        seed: seed of the rows that are drawn.
 
     Raises:
         ConfigError: there is no such way to begin.

@@ -36,7 +36,7 @@ _BY_NAME: dict[str, Label] = {label: label for label in LABELS}
 Languages = tuple[str, str]
 _Row = Mapping[str, object]
 _Cells = list[str]
-# Where a line cannot be read, the reason stands in place of its cells or fields.
+# A line that cannot be read has the reason in place of its cells or fields.
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class EntailmentPair:
     """Two sentences, and whether the first entails the second, contradicts it, or neither.
 
     Attributes:
-        languages: of premise and hypothesis.
+        languages: languages of premise and hypothesis.
     """
 
     premise: str
@@ -70,7 +70,7 @@ class Entailments:
 
         Args:
             dev: number of pairs at least; 0 keeps all for training.
-            seed: which premises.
+            seed: seed of the choice of premises.
 
         Raises:
             DataError: there are too few pairs.

@@ -36,10 +36,10 @@ class Candidate:
 
     Attributes:
         id: unique within the data.
-        text: what the encoder sees (for LAReQA the sentence followed by its paragraph).
+        text: text that the encoder reads (for LAReQA the sentence followed by its paragraph).
         group: the article it belongs to.
         answers: ids of the questions that it answers.
-        shown: what a person is shown; the sentence without its paragraph.
+        shown: text for a person to read; the sentence without its paragraph.
     """
 
     id: str
@@ -52,11 +52,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class ScoredPair:
-    """Two sentences and how alike they are.
+    """Two sentences and their similarity.
 
     Attributes:
-        pair: the name of its language pair, such as `tr-en`; the texts may stand in the other order.
-        languages: of the two texts, in the order of the texts.
+        pair: the name of its language pair, such as `tr-en`; the texts may be in the other order.
+        languages: languages of the two texts, in their order.
         score: gold similarity from 0 to 1.
         group: the row it belongs to; translations of a row share it.
     """

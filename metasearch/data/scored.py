@@ -17,7 +17,7 @@ from metasearch.errors import ConfigError, DataError
 from metasearch.spec.seeding import stream
 
 Row = tuple[str, str, float]
-"""Two sentences, and how alike they are from 0 to 1."""
+"""Two sentences, and their similarity from 0 to 1."""
 
 Languages = tuple[str, str]
 
@@ -33,7 +33,7 @@ def read_scored(
     Args:
         paths: CSV or TSV files.
         gold_max: the score of two sentences that mean the same; records hold scores divided by it.
-        languages: of first and second sentence; by default the names of the files tell.
+        languages: languages of first and second sentence; by default those in the names of the files.
 
     Raises:
         DataError: a file is missing or damaged, with file and line, or its name tells no language.
@@ -78,7 +78,8 @@ def write_scored(path: Path, pairs: Iterable[ScoredPair]) -> None:
     """Write a CSV that `read_scored` reads back, with scores from 0 to 5.
 
     Texts, scores and their order come back exactly where the pairs are as readers give them: texts stripped, and
-    scores the quotient of a number and 5. Languages and groups stand in no file; its name and its rows tell them.
+    scores the quotient of a number and 5. Languages and groups are not written: the name of the file and the numbers of
+    its rows give them.
 
     Raises:
         DataError: it cannot be written.
@@ -93,7 +94,7 @@ def write_scored(path: Path, pairs: Iterable[ScoredPair]) -> None:
 def scored_csv(rows: Iterable[Row]) -> str:
     """Return rows as the text of a CSV without header, with scores from 0 to 5."""
     file = io.StringIO(newline="")
-    # Sentences stand in quotes always, so that no file begins with what could be taken for a byte-order mark.
+    # Sentences are always quoted, so that no file begins with what could be taken for a byte-order mark.
     writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerows((first, second, _written(score)) for first, second, score in rows)
     return file.getvalue()
@@ -105,9 +106,9 @@ def split_dev(
     """Return train and dev; all translations of a row go the same way.
 
     Args:
-        pairs: in any order, which both parts keep.
-        size: of dev: a share of the rows below 1, or a number of rows; 0 keeps all for training.
-        seed: which rows.
+        pairs: pairs in any order, which both parts keep.
+        size: size of dev: a share of the rows below 1, or a number of rows; 0 keeps all for training.
+        seed: seed of the choice of rows.
 
     Raises:
         ConfigError: the size is negative, or a number of rows that is not whole.

@@ -12,7 +12,7 @@ Key = TypeVar("Key")
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, tuple[Item, ...]]:
-    """Return the items of each key; keys, and the items of each, stand in the order of the items."""
+    """Return the items of each key; keys, and the items of each, are in the order of the items."""
     table: dict[Key, list[Item]] = {}
     for item in items:
         table.setdefault(key(item), []).append(item)
@@ -68,7 +68,7 @@ class TranslationData:
         return frozenset(code for pair in self.pairs for code in pair.languages)
 
     def select(self, groups: Collection[str]) -> "TranslationData":
-        """Return the part of the data that stands in these files."""
+        """Return the part of the data that is in these files."""
         wanted = set(groups)
         return replace(self, pairs=tuple(pair for pair in self.pairs if pair.languages[1] in wanted))
 

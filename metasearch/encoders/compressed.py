@@ -38,7 +38,7 @@ class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers 
             layers in it is set to the number that run, `recurrent` times `repeats`.
         bottleneck: columns K of the factorised word table; none leaves it whole.
         recurrent: layers M that exist, the first of the backbone's; none leaves all.
-        repeats: how often they run; by default as often as the backbone's depth asks for.
+        repeats: number of times they run; by default so many that the depth of the backbone stays.
 
     Raises:
         EncoderError: the backbone is of a kind that cannot be compressed, or is compressed already.
@@ -90,7 +90,7 @@ class CompressedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is
     config_class = CompressedConfig
     base_model_prefix = "backbone"
     supports_gradient_checkpointing = True
-    # What is asked for is asked of the backbone, which knows what it supports.
+    # The backbone itself refuses what it does not support.
     _supports_sdpa = True
     _supports_flash_attn = True
     _supports_flex_attn = True

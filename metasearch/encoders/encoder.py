@@ -81,7 +81,7 @@ class Encoder:
 
     Args:
         model: the model; its first module must be a transformer with a tokenizer.
-        name: what results are labelled with.
+        name: name of the encoder in results.
         max_length: longest inputs in tokens; cut further to what the model can take.
 
     Raises:
@@ -180,8 +180,8 @@ class Encoder:
         Each distinct text is encoded once, in batches of texts of similar length.
 
         Args:
-            texts: in any order.
-            role: of all of them.
+            texts: texts in any order.
+            role: role of all texts.
             output: `sentence`, `pooled` or `embedding`; `tokens` are no vectors of texts.
             batch_size: texts in one forward pass.
         """

@@ -61,7 +61,7 @@ def packed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors of a stored file: matrices as integers and steps, all else in float32.
 
     Args:
-        weights: of a transformer, by name.
+        weights: weights of a transformer, by name.
 
     Raises:
         EncoderError: a weight is not finite.
@@ -157,8 +157,8 @@ class StoredModel:
 
         Args:
             name: folder or hub name.
-            config: of the folder.
-            kwargs: of `from_pretrained` of transformers: where files are, `dtype` and `attn_implementation`.
+            config: configuration in the folder.
+            kwargs: arguments of `from_pretrained` of transformers: where files are, `dtype` and `attn_implementation`.
 
         Raises:
             EncoderError: its file of weights is damaged or does not fit the configuration, or something is asked for

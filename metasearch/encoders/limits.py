@@ -25,7 +25,7 @@ def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int
     Args:
         depth: number of layers L of the whole encoder.
         recurrent: number of layers M that stay; None for a model that keeps all layers.
-        repeats: how often they are to run.
+        repeats: number of times they are to run; None for L/M.
 
     Raises:
         ConfigError: there are fewer layers than M, L is no multiple of M, a number is below 1, or more than 4·L layers

@@ -121,7 +121,7 @@ def load_recipe(name: str, assignments: Sequence[str] = (), include: Sequence[st
     """Return a recipe by name.
 
     Args:
-        name: such as `maml-align`.
+        name: name of the recipe, such as `maml-align`.
         assignments: values to put over it, such as `outer.lr=1e-4`.
         include: folders with further recipes.
     """
@@ -132,7 +132,7 @@ def load_distillation(name: str, assignments: Sequence[str] = (), include: Seque
     """Return a recipe of several stages by name; arguments as those of `load_recipe`.
 
     Args:
-        name: such as `compress`.
+        name: name of the recipe, such as `compress`.
         assignments: values to put over it, such as `student.bottleneck=64` or `stages.contrast.outer.lr=1e-4`.
         include: folders with further recipes.
     """

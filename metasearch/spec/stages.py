@@ -59,9 +59,9 @@ class Stage(Declared):
         trains: the role that learns.
         against: the frozen role whose outputs are the targets, for learners that take some.
         data: `parallel` corpora, `scored` pairs or `entailment` pairs.
-        corpus: which of the data is used, and how it is cleaned.
+        corpus: which part of the data is used, and how it is cleaned.
         learner: the plug-in that makes the loss; `options` are its own.
-        loss: of scored pairs.
+        loss: loss of scored pairs.
         max_length: longest input in tokens.
         monitor: what the dev score is. For parallel data `accuracy` is that of finding translations, in both
             directions, and `cosine` that to the targets. `loss` is the negative loss.

@@ -31,7 +31,7 @@ class Folds(Declared):
             all of it is test, and the task is for evaluation only.
         k: number of folds.
         shuffle: shuffle the groups by the seed before cutting (a departure from the paper).
-        seed: of that shuffle.
+        seed: seed of that shuffle.
     """
 
     method: Literal["kfold", "given", "none"] = "kfold"
@@ -49,11 +49,11 @@ class Task(Declared):
             translation of a text among those of its language.
         reader: the plug-in that reads the files.
         data: folder of the files relative to this file, for data that lies beside its declaration.
-        encoder: what is trained when none is named.
+        encoder: encoder that is trained when none is named.
         partial: of a translation task: languages without files are passed over, as long as one has files.
         groups: of a translation task: name → languages over which a mean is reported.
         candidates: of a retrieval task: whether the encoder sees a sentence followed by its paragraph, or alone.
-        measures: what is reported; `monitor` is the one that early stopping watches.
+        measures: measures that are reported; `monitor` is the one that early stopping watches.
         arrangements: the language arrangements that realise each pattern of a transfer mode; none where all is test.
     """
 

@@ -31,7 +31,7 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
 
     Args:
         path: the file. `include: NAME` in it names a sibling whose keys it overrides (mappings are merged).
-        model: what the keys must look like.
+        model: type of the declaration.
         overrides: values that win over the file's, nested as the file is; problems name them `--set`.
 
     Raises:

@@ -42,15 +42,15 @@ class Part:
 class Corpus(Sequence[Translation]):
     """Pairs of sentences in a fixed order: that of the files, then that of their lines.
 
-    What is cut out of a corpus shares `texts` with it, so that a row stands for the same text in all of them.
+    A part of a corpus shares `texts` with it, so that a row is the same text in all of them.
 
     Attributes:
         texts: distinct texts, of both sides and all languages; N of them.
         source: rows of `texts` in the pivot language, one for each pair `(P,)`.
         target: rows of their translations `(P,)`.
-        part: which of `parts` each pair is from `(P,)`.
+        part: number of the file in `parts` that each pair is from `(P,)`.
         parts: the files.
-        report: what became of their lines.
+        report: counts of their lines.
     """
 
     texts: Sequence[str]
@@ -163,7 +163,7 @@ class Corpus(Sequence[Translation]):
 
         Args:
             dev: pairs of each language in dev.
-            seed: of the run.
+            seed: seed of the run.
 
         Raises:
             DataError: a language has too few pairs to leave one to train on.

@@ -27,7 +27,7 @@ def read_corpus(paths: Sequence[Path], settings: CorpusSettings, lengths: Length
 
     Args:
         paths: files and folders; see `metasearch.data.parallel.names` for the names that are known.
-        settings: what to read. `balance` and `dev` are for those who train: `Corpus.groups`, `Corpus.hold_out`.
+        settings: which pairs to read; `balance` and `dev` are for training: `Corpus.groups`, `Corpus.hold_out`.
         lengths: counts tokens for `max_tokens`; without it, that is left to `Corpus.drop_long`.
 
     Raises:
@@ -45,7 +45,7 @@ def read_corpus(paths: Sequence[Path], settings: CorpusSettings, lengths: Length
 
 
 class _Reader:
-    """Collects pairs file by file; a text that stands there often is held once."""
+    """Collects pairs file by file; a text that occurs often is held once."""
 
     def __init__(self, settings: CorpusSettings) -> None:
         self.settings = settings

@@ -20,7 +20,7 @@ def load_cross_encoder(name: str, device: str | torch.device = "cpu", trust_remo
 
     Args:
         name: local folder or hub name.
-        device: where it runs.
+        device: device that it runs on.
         trust_remote_code: run code that comes with the checkpoint.
 
     Raises:
