@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from metasearch.errors import ConfigError, nearest
+from metasearch.errors import ConfigError, require_known
 
 Initial = Literal["svd", "random"]
 """What a bottleneck starts from.
@@ -63,7 +63,6 @@ class Plan:
 
 def check_initial(initial: str, bottleneck: int | None) -> None:
     """Raise `ConfigError` where a way to begin is unknown, or there is no bottleneck to begin."""
-    if initial not in get_args(Initial):
-        raise ConfigError(f"unknown initial '{initial}'.{nearest(initial, get_args(Initial))}")
+    require_known("initial", initial, get_args(Initial))
     if initial == "random" and bottleneck is None:
         raise ConfigError("initial random is for a bottleneck; without one, the assistant's word table is kept")

@@ -5,6 +5,7 @@ A third operation, `trim`, makes the vocabulary of an encoder smaller without an
 
 import copy
 from collections.abc import Iterable
+from typing import get_args
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
@@ -15,7 +16,7 @@ from metasearch.compress._replace import replaced, word_table
 from metasearch.compress._train_pieces import Kind
 from metasearch.compress.trimming import trim
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import ConfigError, DataError, nearest
+from metasearch.errors import ConfigError, DataError, require_known
 
 __all__ = ["BYTES", "Initial", "Kind", "train_tokenizer", "trim", "with_vocabulary"]
 
@@ -46,8 +47,7 @@ def train_tokenizer(
         ConfigError: no such kind, or the size does not even hold the characters of the texts.
         DataError: there is no text, or the texts do not have so many pieces; says how many they have.
     """
-    if kind not in ("unigram", "bpe"):
-        raise ConfigError(f"unknown kind of tokenizer '{kind}'.{nearest(kind, ['unigram', 'bpe'])}")
+    require_known("kind of tokenizer", kind, get_args(Kind))
     blank = _blank(lowercase)
     lines = [line for text in texts if (line := blank.normalizer.normalize_str(text))]
     if not lines:
@@ -94,8 +94,7 @@ def with_vocabulary(
         EncoderError: the encoder cannot take the tokenizer: no padding token, or MPNet with a padding token that is
             not number 1.
     """
-    if initial not in ("pieces", "random"):
-        raise ConfigError(f"unknown initial '{initial}'.{nearest(initial, ['pieces', 'random'])}")
+    require_known("initial", initial, get_args(Initial))
     old = encoder.model.tokenizer
     new = copy.deepcopy(tokenizer)
     table = word_table(encoder.model[0].auto_model).weight.detach()

@@ -139,6 +139,11 @@ def layers_of(backbone: Any) -> Any:
     return backbone.transformer if backbone.config.model_type == "distilbert" else backbone.encoder
 
 
+def native_config(model: Any) -> Any:
+    """Return the configuration of a stock model, or of the one that computes the same as a compressed model."""
+    return getattr(model.config, "native", model.config)
+
+
 def backbone_config(backbone: Any) -> Any:
     """Return a copy of a backbone's configuration, to change; `EncoderError` for a kind that cannot be compressed."""
     kind = backbone.get("model_type") if isinstance(backbone, dict) else getattr(backbone, "model_type", None)

@@ -14,6 +14,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
+from metasearch.encoders.compressed import native_config
 from metasearch.encoders.fingerprint import fingerprint
 from metasearch.errors import EncoderError
 from metasearch.spec.recipe import MaxLength, Role
@@ -125,8 +126,7 @@ class Encoder:
         """Return the width of an output."""
         if output in ("sentence", "pooled"):
             return int(self.model.get_embedding_dimension())
-        config = self.model[0].auto_model.config
-        return int(getattr(config, "native", config).hidden_size)
+        return int(native_config(self.model[0].auto_model).hidden_size)
 
     def to(self, device: str | torch.device) -> "Encoder":
         """Move the weights; returns itself."""
@@ -226,8 +226,7 @@ def _positions(model: SentenceTransformer) -> int:
     That is what its position embeddings allow. The length it was published with, which sentence-transformers copies to
     the tokenizer, is often shorter than a task's, and is asked only where there are no position embeddings.
     """
-    config = model[0].auto_model.config
-    config = getattr(config, "native", config)  # a compressed student counts positions as its backbone does
+    config = native_config(model[0].auto_model)  # a compressed student counts positions as its backbone does
     positions = getattr(config, "max_position_embeddings", None)
     if positions is None:
         return int(model.tokenizer.model_max_length)

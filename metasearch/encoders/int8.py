@@ -26,7 +26,7 @@ from transformers.initialization import no_init_weights
 from transformers.utils.hub import cached_file
 
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import EncoderError
+from metasearch.errors import EncoderError, first_line
 
 MODEL_TYPE = "metasearch-int8"
 WEIGHTS = "model.safetensors"
@@ -87,7 +87,7 @@ def unpacked(path: Path) -> dict[str, Tensor]:
     try:
         tensors = load_file(path)
     except Exception as error:  # safetensors raises errors of its own for damaged files
-        raise EncoderError(f"{path}: cannot be read: {str(error).strip().splitlines()[0]}") from error
+        raise EncoderError(f"{path}: cannot be read: {first_line(error)}") from error
     weights: dict[str, Tensor] = {}
     matrices = [name for name, tensor in tensors.items() if tensor.dtype == torch.int8 and tensor.ndim == 2]
     for name, tensor in tensors.items():  # integers are; a look at every weight would take as long as all the rest

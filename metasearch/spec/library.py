@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from metasearch.errors import ConfigError, nearest
+from metasearch.errors import ConfigError, nearest, require_known
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import Recipe
 from metasearch.spec.stages import Distillation
@@ -48,8 +48,7 @@ class Library:
 
     def path(self, kind: str, name: str) -> Path:
         """Return the file that declares a name; `ConfigError` names the nearest one."""
-        if name not in self._paths[kind]:
-            raise ConfigError(f"unknown {kind} '{name}'.{nearest(name, self.names(kind))}")
+        require_known(kind, name, self._paths[kind])
         return self._paths[kind][name]
 
     def task(self, name: str) -> Task:
