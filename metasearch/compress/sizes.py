@@ -1,7 +1,6 @@
 """How many weights each part of an encoder has, of the encoder itself or of its configuration alone."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ from torch import nn
 from transformers import AutoModel
 
 from metasearch.compress.student import student_config
-from metasearch.encoders.compressed import CompressedConfig, CompressedModel
+from metasearch.encoders.compressed import CompressedModel
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import EncoderError
 
@@ -74,8 +73,7 @@ class Sizes:
 
 def encoder_sizes(encoder: Encoder) -> Sizes:
     """Return the sizes of an encoder."""
-    transformer = encoder.model[0].auto_model
-    sizes = _sizes(_counted(transformer.named_parameters()))
+    sizes = _sizes(encoder.model[0].auto_model)
     return with_other(sizes, sum(p.numel() for p in encoder.model.parameters()) - sizes.total)
 
 
@@ -90,10 +88,9 @@ def config_sizes(config: Any) -> Sizes:
     """
     try:
         with torch.device("meta"):
-            model = CompressedModel(config) if isinstance(config, CompressedConfig) else AutoModel.from_config(config)
+            return _sizes(AutoModel.from_config(config))
     except Exception as error:  # transformers raises what the model's own code does
         raise EncoderError(f"no model can be made of this configuration: {str(error).strip()}") from error
-    return _sizes(_counted(model.named_parameters()))
 
 
 def planned_sizes(config: Any, bottleneck: int | None, recurrent: int | None, repeats: int | None = None) -> Sizes:
@@ -116,17 +113,10 @@ def mebibytes(weights: int, bytes_each: int) -> float:
     return weights * bytes_each / 2**20
 
 
-def _counted(parameters: Iterable[tuple[str, nn.Parameter]]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for name, parameter in parameters:
-        counts[_component(name)] += parameter.numel()
-    return counts
-
-
-def _component(name: str) -> str:
-    plain = name.removeprefix(f"{CompressedModel.base_model_prefix}.")
-    return next((part for prefix, part in _PREFIXES.items() if plain.startswith(prefix)), "other")
-
-
-def _sizes(counts: Counter[str]) -> Sizes:
-    return Sizes({part: counts[part] for part in COMPONENTS})
+def _sizes(transformer: nn.Module) -> Sizes:
+    counts = dict.fromkeys(COMPONENTS, 0)
+    for name, parameter in transformer.named_parameters():
+        plain = name.removeprefix(f"{CompressedModel.base_model_prefix}.")
+        component = next((part for prefix, part in _PREFIXES.items() if plain.startswith(prefix)), "other")
+        counts[component] += parameter.numel()
+    return Sizes(counts)
