@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from metasearch.errors import DataError
-from metasearch.spec.task import Task, data_beside
+from metasearch.spec.task import Task
 
 VARIABLE = "METASEARCH_DATA"
 _DEPTH = 3
@@ -27,11 +27,10 @@ def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | N
         DataError: no folder holds them; the message says which files are missing, where to get them, their licence
             and the folder that is expected.
     """
-    beside = data_beside(task, declared_in)
     if data is not None:
         root, origin = Path(data), f"--data {data}"
-    elif beside is not None:
-        root, origin = beside, f"data: {task.data} in {declared_in}"
+    elif task.data:
+        root, origin = (declared_in.parent / task.data).resolve(), f"data: {task.data} in {declared_in}"
     elif os.environ.get(VARIABLE):
         root, origin = Path(os.environ[VARIABLE]), f"{VARIABLE}={os.environ[VARIABLE]}"
     else:

@@ -1,6 +1,5 @@
 """Tasks and transfer modes as they are declared in `tasks/*.yaml` and `tasks/modes/*.yaml`."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -126,8 +125,7 @@ class Task(Declared):
 
     def arrangements_of(self, pattern: Pattern) -> list[Arrangement]:
         """Return the arrangements that realise a pattern; empty when the task has none."""
-        by_pattern = {str(Pattern.parse(key)): value for key, value in self.arrangements.items()}
-        return by_pattern.get(str(pattern), [])
+        return next((value for key, value in self.arrangements.items() if Pattern.parse(key) == pattern), [])
 
 
 def _pattern(written: str) -> Pattern:
@@ -200,8 +198,3 @@ def require_training(task: Task) -> None:
             f"task '{task.task}' is for evaluation only: all of it is test, nothing can be trained on it."
             f" Score an encoder with: metasearch evaluate --task {task.task}"
         )
-
-
-def data_beside(task: Task, declared_in: Path) -> Path | None:
-    """Return the folder of data that lies beside a task's declaration, if it has such."""
-    return (declared_in.parent / task.data).resolve() if task.data else None
