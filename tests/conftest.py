@@ -1,6 +1,5 @@
 """Fixtures that several test files share."""
 
-import importlib
 import os
 from pathlib import Path
 
@@ -14,12 +13,11 @@ settings.load_profile("untimed")
 # Two busy-waiting threads on cores that something else uses, too, make these small tensors a hundred times slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 LONGEST = (
-    "benchmark_throughput",
+    "scripts",
     "crossval",
     "cli",
     "distill_resume",
@@ -42,22 +40,6 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the published data sets are not here: set METASEARCH_DATA, or put them in {BESIDE}")
     return folder
-
-
-@pytest.fixture
-def module(monkeypatch):
-    """Return a function that imports a file of `benchmarks`, as they import each other; without the published data."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    monkeypatch.delenv("METASEARCH_DATA", raising=False)
-    return importlib.import_module
-
-
-@pytest.fixture
-def setting(module):
-    """Return a function that makes a small setting of a learner, as `benchmarks/throughput.py` measures it."""
-    return lambda learner, shape="B", rounds=1, **changes: module("_shapes").Setting.of(
-        "small", shape, "tiny", learner, rounds, **changes
-    )
 
 
 @pytest.fixture

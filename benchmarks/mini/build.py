@@ -1,7 +1,7 @@
 """Rebuilds metasearch-mini, the built-in multilingual encoder, from the published data.
 
-    python benchmarks/mini/build.py --data ~/data -o runs/mini
-    python benchmarks/mini/build.py --data ~/data -o /tmp/mini --smoke     # all steps in a few minutes; of no use
+    python -m benchmarks.mini.build --data ~/data -o runs/mini
+    python -m benchmarks.mini.build --data ~/data -o /tmp/mini --smoke     # all steps in a few minutes; of no use
 
 corpus/          the training texts without those of test sets, and overlap.md
 joined/          longer texts made of them
@@ -18,22 +18,17 @@ A step that is finished is not done again, and a stopped distillation goes on. W
 
 import itertools
 import json
-import shlex
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import card
 import click
-import joined
-import overlap
-from _lines import read_lines, write_lines
 
-from metasearch.cli._options import NewPath
+from benchmarks.common.command import Command, metasearch
+from benchmarks.mini import card, joined, overlap
+from benchmarks.mini.corpus_lines import read_lines, write_lines
 from metasearch.compress.output import whole
-from metasearch.errors import ConfigError, MetasearchError
+from metasearch.errors import ConfigError
 from metasearch.spec.library import load_distillation
 
 HERE = Path(__file__).parent
@@ -132,7 +127,7 @@ def build(settings: Settings, out: Path, command: str) -> Path:
 
     Raises:
         MetasearchError: the folder was begun with other settings, or data is missing or damaged.
-        CalledProcessError: a command of metasearch failed.
+        Exit: a command of metasearch failed.
     """
     _begin(settings, out)
     card.require_licensed({line.corpus for line in read_lines(Path(settings.data) / "parallel")}, Path(settings.data))
@@ -142,17 +137,10 @@ def build(settings: Settings, out: Path, command: str) -> Path:
             step.run()
     made = {"command": command, "seed": settings.seed, "steps": settings.steps}
     scores = [out / "scores" / f"{name}-{task}.jsonl" for name in (card.NAME, TEACHER[0]) for task in settings.tasks]
-    found = [path for path in scores if path.exists()]
-    text = card.render(out / "corpus", out / "joined", out / RECIPE, found, made)
+    scored = [path for path in scores if path.exists()]
+    text = card.render(out / "corpus", out / "joined", out / RECIPE, scored, made)
     (out / RECIPE / "README.md").write_text(text, encoding="utf-8")
     return out / RECIPE
-
-
-def metasearch(*arguments: object) -> None:
-    """Run a command of metasearch; a failure ends the build."""
-    words = [str(argument) for argument in arguments]
-    click.echo("$ metasearch " + shlex.join(words), err=True)
-    subprocess.run([sys.executable, "-m", "metasearch", *words], check=True)
 
 
 def _begin(settings: Settings, out: Path) -> None:
@@ -215,9 +203,11 @@ def _first_lines(folder: Path, output: Path, count: int) -> None:
         write_lines(new, (line for line in read_lines(folder) if line.number <= count))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--data", type=click.Path(exists=True, path_type=Path), required=True, help="Folder of the data sets.")
-@click.option("-o", "--output", type=NewPath(), required=True, metavar="DIR", help="Folder of the build.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Folder of the build."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--share", type=click.FloatRange(min=0), default=1.0, show_default=True, help="See joined.py.")
 @click.option("--others", type=click.FloatRange(min=0), default=0.05, show_default=True, help="See joined.py.")
@@ -232,14 +222,8 @@ def main(data: Path, output: Path, smoke: bool, **options: object) -> None:
     # Where targets lie changes nothing of what is made.
     asked = {name: value for name, value in options.items() if name != "targets"}
     changed = [f"--{name} {value}" for name, value in asked.items() if value != getattr(Settings, name)]
-    command = " ".join(["python benchmarks/mini/build.py --data ~/data -o runs/mini", *changed, *["--smoke"] * smoke])
-    try:
-        made = build(settings.smoke() if smoke else settings, output, command)
-    except MetasearchError as error:
-        click.echo(f"build: {error}", err=True)
-        sys.exit(error.exit_code)
-    except subprocess.CalledProcessError as error:
-        sys.exit(error.returncode)
+    command = " ".join(["python -m benchmarks.mini.build --data ~/data -o runs/mini", *changed, *["--smoke"] * smoke])
+    made = build(settings.smoke() if smoke else settings, output, command)
     click.echo(f"encoder: {made}")
 
 

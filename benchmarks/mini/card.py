@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from _lines import read_lines
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from benchmarks.mini.corpus_lines import read_lines
 from metasearch.errors import DataError, nearest
 from metasearch.jobs.compose import load_encoder
 from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, markdown
@@ -55,7 +55,6 @@ def render(corpus: Path, joined: Path, model: Path, scores: Sequence[Path], made
     rows = [json.loads(line) for path in scores for line in path.read_text(encoding="utf-8").splitlines()]
     encoder = load_encoder(str(model), device="cpu")
     others = sorted({row["learner"] for row in rows} - {NAME})
-    versions = rows[0]["versions"] if rows else {}
     template = Environment(loader=FileSystemLoader(HERE), undefined=StrictUndefined, autoescape=False)
     return (
         template.get_template("card.md.j2").render(
@@ -73,7 +72,7 @@ def render(corpus: Path, joined: Path, model: Path, scores: Sequence[Path], made
             means=means(rows),
             details="\n\n".join(_details(rows)),
             compared=f", beside {', '.join(others)}" if others else "",
-            versions=", ".join(f"{library} {version}" for library, version in versions.items()),
+            versions=_versions(rows),
             **made,
         )
         + "\n"
@@ -107,9 +106,14 @@ def means(rows: Sequence[Row]) -> str:
 def _details(rows: Sequence[Row]) -> Iterable[str]:
     own = [row for row in rows if row["learner"] == NAME]
     for task in dict.fromkeys(row["task"] for row in own):
-        found = [row for row in own if row["task"] == task]
-        translation = {row["pool"] for row in found} == set(DIRECTIONS)
-        yield f"### {task}\n\n{by_direction(found, 'test') if translation else by_language(found, 'test')}"
+        of_task = [row for row in own if row["task"] == task]
+        translation = {row["pool"] for row in of_task} == set(DIRECTIONS)
+        yield f"### {task}\n\n{by_direction(of_task, 'test') if translation else by_language(of_task, 'test')}"
+
+
+def _versions(rows: Sequence[Row]) -> str:
+    versions = rows[0]["versions"] if rows else {}
+    return ", ".join(f"{library} {version}" for library, version in versions.items())
 
 
 def _front(languages: Sequence[str]) -> dict[str, Any]:

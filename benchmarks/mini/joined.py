@@ -1,6 +1,6 @@
 """Makes longer training pairs: lines of 2 to 5 pairs of the same language and corpus, joined by a space.
 
-    python benchmarks/mini/joined.py --corpus clean --share 1 --others 0.05 -o joined
+    python -m benchmarks.mini.joined --corpus clean --share 1 --others 0.05 -o joined
 
 The same English joins serve all languages that have the sentences, so that a teacher reads few distinct texts. Every
 sentence of a pool is used as often as any other. With `--front`, a part of the joins is a LAReQA candidate: a sentence,
@@ -9,19 +9,18 @@ a text says; each paragraph gives two of them. Pairs that `metasearch distill` h
 dev score with the same seed stand in no join.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import numpy as np
-from _lines import Line, read_lines, write_lines
 
-from metasearch.cli._options import NewPath
+from benchmarks.common.command import Command
+from benchmarks.mini.corpus_lines import Line, read_lines, write_lines
 from metasearch.compress.output import whole
 from metasearch.data.parallel.read import read_corpus
-from metasearch.errors import DataError, MetasearchError
+from metasearch.errors import DataError
 from metasearch.spec.corpus import CorpusSettings
 from metasearch.spec.seeding import stream
 
@@ -135,17 +134,17 @@ def joins(pool: Pool, settings: Settings) -> Iterator[list[int]]:
 
 def joined(lines: Sequence[Line], settings: Settings, held: frozenset[str] = frozenset()) -> list[Line]:
     """Return the joined lines of all languages; arguments as those of `pools` and `joins`."""
-    found: dict[str, list[Line]] = {}
+    by_language: dict[str, list[Line]] = {}
     for pool in pools(lines, held):
         for chosen in joins(pool, settings):
             # A sentence before its paragraph is to be found by the sentence.
             source = pool.texts[chosen[0]] if chosen[0] in chosen[1:] else " ".join(pool.texts[i] for i in chosen)
             for language, side in pool.renditions.items():
-                own = found.setdefault(language, [])
+                own = by_language.setdefault(language, [])
                 path = Path(f"joined.en-{language}.tsv")
                 target = " ".join(side[i] for i in chosen)
                 own.append(Line(path, len(own) + 1, language, source, target, pool.corpus))
-    return [line for language in sorted(found) for line in found[language]]
+    return [line for language in sorted(by_language) for line in by_language[language]]
 
 
 def held_out(corpus: Path, dev: int, seed: int) -> frozenset[str]:
@@ -155,8 +154,8 @@ def held_out(corpus: Path, dev: int, seed: int) -> frozenset[str]:
     """
     if not dev:
         return frozenset()
-    _, found = read_corpus([corpus], CorpusSettings()).hold_out(dev, seed)
-    return frozenset(pair.source for pair in found)
+    _, dev_pairs = read_corpus([corpus], CorpusSettings()).hold_out(dev, seed)
+    return frozenset(pair.source for pair in dev_pairs)
 
 
 def make(corpus: Path, output: Path, settings: Settings, dev: int = 0) -> str:
@@ -186,7 +185,7 @@ def _shuffled_again_and_again(count: int, rng: np.random.Generator) -> Iterator[
         yield from rng.permutation(count).tolist()
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--corpus", type=click.Path(exists=True, path_type=Path), required=True, help="Folder of en-LL.tsv.")
 @click.option(
     "--share", type=click.FloatRange(min=0), default=1.0, show_default=True, help=f"Lines for each of {LONG}."
@@ -197,14 +196,10 @@ def _shuffled_again_and_again(count: int, rng: np.random.Generator) -> Iterator[
 @click.option("--words", type=click.IntRange(min=1), default=180, show_default=True, help="Of English, at most.")
 @click.option("--dev", type=click.IntRange(min=0), default=0, help="Pairs of a language held out by the distillation.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("-o", "--output", type=NewPath(), required=True, metavar="DIR", help="New folder.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="New folder.")
 def main(corpus: Path, output: Path, dev: int, **settings: float | int) -> None:
     """Join sentences of the corpora to longer texts."""
-    try:
-        click.echo(make(corpus, output, Settings(**settings), dev))  # type: ignore[arg-type]
-    except MetasearchError as error:
-        click.echo(f"joined: {error}", err=True)
-        sys.exit(error.exit_code)
+    click.echo(make(corpus, output, Settings(**settings), dev))  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Checks that no training text stands in a test set, and writes the corpora without those that do.
 
-    python benchmarks/mini/overlap.py --data ~/data
-    python benchmarks/mini/overlap.py --data ~/data --write clean
+    python -m benchmarks.mini.overlap --data ~/data
+    python -m benchmarks.mini.overlap --data ~/data --write clean
 
 Both sides of each pair are compared with all texts of Tatoeba (LASER), XQuAD-R (questions, sentences, paragraphs),
 SemEval-2017 and STS-b (dev, test), in all of their languages, after NFKC and case folding and without punctuation,
@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from _lines import Line, read_lines, write_lines
-from _test_sets import TestSet, test_sets
 
-from metasearch.cli._options import NewPath
+from benchmarks.common.command import Command
+from benchmarks.mini.corpus_lines import Line, read_lines, write_lines
+from benchmarks.mini.test_sets import TestSet, test_sets
 from metasearch.compress.output import whole
-from metasearch.errors import MetasearchError
 from metasearch.runs.markdown import markdown
 
 LEAST = 25
@@ -30,7 +29,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Found:
+class Overlap:
     """A training line that stands in a test set.
 
     Attributes:
@@ -71,8 +70,8 @@ class Index:
         self.size = len(test.texts)
         self.places: dict[str, str] = {}
         for text, place in test.texts:
-            if found := key(text):
-                self.places.setdefault(found, place)
+            if normalised := key(text):
+                self.places.setdefault(normalised, place)
         self.passages = [(key(text), place) for text, place in test.passages]
         # Hashes take a fraction of the memory of the texts; what they find is looked at.
         self.parts = {hash(text[i : i + LEAST]) for text, _ in self.passages for i in range(len(text) - LEAST + 1)}
@@ -102,9 +101,9 @@ class Index:
         return None
 
 
-def overlaps(lines: Iterable[Line], indices: Sequence[Index]) -> dict[str, list[Found]]:
+def overlaps(lines: Iterable[Line], indices: Sequence[Index]) -> dict[str, list[Overlap]]:
     """Return, for each test set, the training lines of which a side stands in it."""
-    found: dict[str, list[Found]] = {index.name: [] for index in indices}
+    by_test_set: dict[str, list[Overlap]] = {index.name: [] for index in indices}
     seen: dict[str, list[str | None]] = {}
     for line in lines:
         for text in (line.source, line.target):
@@ -114,15 +113,15 @@ def overlaps(lines: Iterable[Line], indices: Sequence[Index]) -> dict[str, list[
                 seen[text] = [index.find(normalised) for index in indices]
         for index, first, second in zip(indices, seen[line.source], seen[line.target], strict=True):
             if place := first or second:
-                found[index.name].append(Found(line, place))
-    return found
+                by_test_set[index.name].append(Overlap(line, place))
+    return by_test_set
 
 
-def table(found: dict[str, list[Found]], indices: Sequence[Index]) -> str:
+def table(by_test_set: dict[str, list[Overlap]], indices: Sequence[Index]) -> str:
     """Return a table of test sets: texts, training lines that overlap, and some of these."""
     rows = []
     for index in indices:
-        lines = found[index.name]
+        lines = by_test_set[index.name]
         shown = "; ".join(f"{one.line.place} = {one.place}" for one in lines[:_SHOWN])
         rows.append([index.name, f"{index.size:,}", f"{len(lines):,}", shown + "; ..." * (len(lines) > _SHOWN)])
     return markdown(["test set", "texts", "training lines", "such as"], rows)
@@ -142,31 +141,32 @@ def check(data: Path, corpus: Path, write: Path | None = None) -> tuple[str, int
     """
     indices = [Index(test) for test in test_sets(data)]
     lines = list(read_lines(corpus))
-    found = overlaps(lines, indices)
-    out = {one.line for several in found.values() for one in several}
-    said = f"{table(found, indices)}\n\n{len(lines):,} training lines; {len(out):,} overlap."
+    by_test_set = overlaps(lines, indices)
+    out = {one.line for several in by_test_set.values() for one in several}
+    summary = f"{table(by_test_set, indices)}\n\n{len(lines):,} training lines; {len(out):,} overlap."
     if write is not None:
         with whole(write) as folder:
             write_lines(folder, (line for line in lines if line not in out))
-            (folder / "overlap.md").write_text(said + "\n", encoding="utf-8")
-        said += f" The other {len(lines) - len(out):,} are in {write}."
-    return said, len(out)
+            (folder / "overlap.md").write_text(summary + "\n", encoding="utf-8")
+        summary += f" The other {len(lines) - len(out):,} are in {write}."
+    return summary, len(out)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--data", type=click.Path(exists=True, path_type=Path), required=True, help="Folder of the data sets.")
 @click.option(
     "--corpus", type=click.Path(exists=True, path_type=Path), help="Training texts; by default DATA/parallel."
 )
-@click.option("--write", type=NewPath(), metavar="DIR", help="Write the lines that do not overlap to this new folder.")
+@click.option(
+    "--write",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write the lines that do not overlap to this new folder.",
+)
 def main(data: Path, corpus: Path | None, write: Path | None) -> None:
     """Compare the training texts with the test sets."""
-    try:
-        said, count = check(data, corpus or data / "parallel", write)
-    except MetasearchError as error:
-        click.echo(f"overlap: {error}", err=True)
-        sys.exit(error.exit_code)
-    click.echo(said)
+    summary, count = check(data, corpus or data / "parallel", write)
+    click.echo(summary)
     sys.exit(int(count > 0))
 
 

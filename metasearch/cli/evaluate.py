@@ -52,8 +52,7 @@ def command(
 ) -> None:
     """Score an encoder on a task.
 
-    Retrieval is scored by mAP@20 and mAP, similarity by Pearson's and Spearman's correlation, translation by the
-    accuracy of the nearest neighbour.
+    The scores are the measures of the task's declaration, such as map@20; `metasearch ls metrics` lists the metrics.
 
     \b
     Examples:

@@ -9,14 +9,14 @@ from metasearch.errors import ConfigError, nearest
 from metasearch.spec import registry
 from metasearch.spec.library import Library
 
-KINDS = ("tasks", "modes", "recipes", "distillations", "learners", "encoders")
+KINDS = ("tasks", "modes", "recipes", "distillations", *registry.KINDS)
 
 
 @click.command("ls", short_help="What there is: tasks, modes, recipes, learners.")
 @click.argument("kind", required=False, metavar=f"[{'|'.join(KINDS)}]")
 @_options.include
 def command(kind: str | None, include: Sequence[str]) -> None:
-    """List tasks, transfer modes, recipes of learners and of distillations, learners and built-in encoders.
+    """List tasks, transfer modes, recipes and plug-ins: learners, losses, metrics, readers and built-in encoders.
 
     \b
     Example:
@@ -28,7 +28,7 @@ def command(kind: str | None, include: Sequence[str]) -> None:
     for shown in (kind,) if kind else KINDS:
         click.echo(f"{shown}:")
         entries = list(_entries(library, shown))
-        width = max(len(name) for name, _ in entries)
+        width = max((len(name) for name, _ in entries), default=0)
         for name, text in entries:
             click.echo(f"  {name.ljust(width)}  {text}")
     if kind in (None, "encoders"):
@@ -36,7 +36,7 @@ def command(kind: str | None, include: Sequence[str]) -> None:
 
 
 def _entries(library: Library, kind: str) -> Iterator[tuple[str, str]]:
-    if kind in ("learners", "encoders"):
+    if kind in registry.KINDS:
         yield from ((name, registry.summary(kind, name)) for name in registry.names(kind))
         return
     single = kind.removesuffix("s")

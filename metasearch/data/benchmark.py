@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from metasearch.data.folds import Split, split
 from metasearch.data.locate import locate
@@ -76,9 +77,9 @@ def load_benchmark(
         declared = declared.model_copy(update={"folds": folds})
     chosen = library.mode(mode) if mode else None
     arrangements = resolve(declared, chosen, library.modes()) if chosen else {}
-    measures = tuple(Measure.parse(name, declared.kind) for name in declared.measures)
-    reader = registry.load("readers", declared.reader)
     path = library.path("task", task)
+    measures = _measures(declared, path)
+    reader = registry.load("readers", declared.reader)
     expected = reader.files(declared)
     if not expected and declared.kind == "translation":
         raise ConfigError(f"{path}: reader: '{declared.reader}' reads no translations; use 'tatoeba'")
@@ -92,3 +93,10 @@ def load_benchmark(
     if not declared.partial:
         require_languages(records, declared.languages, str(folder))
     return Benchmark(declared, chosen, arrangements, records, split(records, declared.folds, fold), measures, fold)
+
+
+def _measures(task: Task, path: Path) -> tuple[Measure, ...]:
+    try:
+        return tuple(Measure.parse(name, task.kind) for name in task.measures)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: measures: {error}") from None

@@ -1,1 +1,1 @@
-"""Measures an encoder on a task's data, and writes tables of it."""
+"""Evaluation: an encoder and data in, scores and the results of every question out."""

@@ -1,8 +1,8 @@
-"""Tells when the vectors of an encoder in training collapse, which its loss does not show.
+"""Detects the collapse of an encoder's sentence vectors in training, which the loss does not show.
 
 A student whose vectors are nearly all the same can have a low loss and useless similarities (sentence-transformers
-issues 1164, 1068, 831). So the shape of its vectors is watched beside the scores. Two kinds are told apart: all vectors
-come to one point, or they differ along a few directions only.
+issues 1164, 1068, 831). So the shape of its vectors is monitored beside the scores. Two kinds of collapse are
+distinguished: all vectors come to one point, or they differ along a few directions only.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ RANK = 3.0
 """Effective rank below which vectors differ along a few directions; a healthy one is tens to hundreds."""
 
 RANK_SHARE = 0.1
-"""Share of the effective rank of step 0 below which they do, too."""
+"""Share of the effective rank of step 0 below which vectors have come to differ along a few directions."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def health(vectors: NDArray[np.floating]) -> Health:
     """Return the shape of the vectors of different sentences.
 
     Args:
-        vectors: `(N, D)`. The rank is at most N − 1, so some hundred sentences tell most, and always the same ones.
+        vectors: sentence vectors, `(N, D)`. The rank is at most N − 1: take some hundred sentences, always the same.
 
     Raises:
         DataError: there are no vectors.
@@ -55,42 +55,42 @@ def health(vectors: NDArray[np.floating]) -> Health:
 
 
 def diagnose(now: Health, before: Health | None, dimension: int) -> str | None:
-    """Return a warning that names what was seen and the likely cause, or None when the vectors are healthy.
+    """Return a warning that names the kind of collapse and its likely cause, or None when the vectors are healthy.
 
     Args:
-        now: at this step.
-        before: of the same sentences at step 0; None when this is step 0.
-        dimension: D of the vectors; a rank that D does not allow is not asked for.
+        now: shape of the vectors at this step.
+        before: shape of the vectors of the same sentences at step 0; None when this is step 0.
+        dimension: dimension D of the vectors; a rank that D does not allow is not asked for.
     """
-    point = _point(now, before)
-    if not point and not _flat(now, before, dimension):
+    to_point = _to_point(now, before)
+    if not to_point and not _to_few_directions(now, before, dimension):
         return None
-    seen = "all vectors are nearly the same" if point else "the vectors differ along a few directions only"
-    was = "" if before is None else f"; at step 0 {_shown(before)}"
-    return f"collapse: {seen} ({_shown(now)}{was}). {_cause(point, before, dimension)}"
+    symptom = "all vectors are nearly the same" if to_point else "the vectors differ along a few directions only"
+    start = "" if before is None else f"; at step 0 {_format(before)}"
+    return f"collapse: {symptom} ({_format(now)}{start}). {_cause(to_point, before, dimension)}"
 
 
-def _point(now: Health, before: Health | None) -> bool:
+def _to_point(now: Health, before: Health | None) -> bool:
     return now.cosine > COSINE or (before is not None and now.spread < SPREAD_SHARE * before.spread)
 
 
-def _flat(now: Health, before: Health | None, dimension: int) -> bool:
+def _to_few_directions(now: Health, before: Health | None, dimension: int) -> bool:
     few = min(RANK, dimension / 2)
     return now.rank < few or (before is not None and now.rank < RANK_SHARE * before.rank)
 
 
-def _cause(point: bool, before: Health | None, dimension: int) -> str:
+def _cause(to_point: bool, before: Health | None, dimension: int) -> str:
     if before is None:
         return (
             "Nothing is trained yet: a student that starts from random weights may leave this state, a trained encoder "
             "has the wrong tokenizer, embeddings or pooling"
         )
-    if _point(before, None) or _flat(before, None, dimension):
+    if _to_point(before, None) or _to_few_directions(before, None, dimension):
         return (
             "It was so at step 0 and training has not changed it: look at the tokenizer, the embeddings and the "
             "pooling, and whether the weights that train are those that are scored"
         )
-    if point:
+    if to_point:
         return (
             "It came with training: the learning rate is too high, or the targets are constant, as those of an EMA "
             "teacher become where tau is too small"
@@ -101,5 +101,5 @@ def _cause(point: bool, before: Health | None, dimension: int) -> str:
     )
 
 
-def _shown(state: Health) -> str:
+def _format(state: Health) -> str:
     return f"mean cosine {state.cosine:.2f}, spread {state.spread:.2f}, effective rank {state.rank:.1f}"

@@ -1,27 +1,28 @@
 """Scores of an evaluation: one row for each measure, pool and language, and their means."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
 from metasearch.errors import ConfigError, nearest
-from metasearch.runs.questions import Kept
+from metasearch.runs.questions import QuestionResults
 from metasearch.runs.rows import MEAN
 from metasearch.spec.measure import Pool
 
 
 @dataclass(frozen=True)
 class Score:
-    """A measure over the queries of one language, or over one language pair.
+    """A measure over the questions of one language, or over one language pair.
 
     Attributes:
         measure: such as `map@20`.
         pool: what was ranked.
-        language: of the questions; for similarity the pair, `ar-en`; for translations the one that is not the pivot.
+        language: language of the questions; for similarity the pair, `ar-en`; for translations the one that is not the
+            pivot.
         candidates: language of the candidates; `all` in the multilingual pool, empty for similarity and for `both`.
-        value: of the measure, 0 to 1 (-1 to 1 for correlations).
-        count: queries, or pairs (for `both`, too, where each is asked twice).
+        value: value of the measure, 0 to 1 (-1 to 1 for correlations).
+        count: number of questions, or of pairs (for `both`, too, where each is asked twice).
     """
 
     measure: str
@@ -38,12 +39,12 @@ class Evaluation:
 
     Attributes:
         scores: one for each measure, pool and language.
-        kept: the values of each query, and what ranked where.
+        questions: values of each question, and what ranked where.
         groups: name → languages over which a mean of its own is reported.
     """
 
     scores: tuple[Score, ...]
-    kept: Kept = field(default_factory=Kept)
+    questions: QuestionResults = field(default_factory=QuestionResults)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def mean(self, measure: str, pool: Pool | None = None) -> float:
@@ -62,21 +63,23 @@ class Evaluation:
     def rows(self) -> Iterable[dict[str, Any]]:
         """Yield all scores, the mean of each measure and pool, and that of each group, as plain dictionaries.
 
-        The row of a group has `group NAME` for a language, and says of how many languages it is the mean (`found`) and
+        The row of a group has `group NAME` for a language, the number of languages it is the mean of (`found`) and
         how many belong to the group (`listed`). A group without scores has no row.
         """
-        yield from (asdict(score) for score in self.scores)
-        for measure, pool in dict.fromkeys((score.measure, score.pool) for score in self.scores):
-            count = sum(score.count for score in self.scores if (score.measure, score.pool) == (measure, pool))
-            candidates = "all" if pool == "multilingual" else ""
-            yield asdict(Score(measure, pool, MEAN, candidates, self.mean(measure, pool), count))
-        yield from self._group_rows()
-
-    def _group_rows(self) -> Iterable[dict[str, Any]]:
+        yield from map(asdict, self.scores)
+        by_measure: dict[tuple[str, Pool], list[Score]] = {}
+        for score in self.scores:
+            by_measure.setdefault((score.measure, score.pool), []).append(score)
+        for (_, pool), scores in by_measure.items():
+            yield asdict(_mean(scores, MEAN, "all" if pool == "multilingual" else ""))
         for name, languages in self.groups.items():
-            for measure, pool in dict.fromkeys((score.measure, score.pool) for score in self.scores):
-                inside = [s for s in self.scores if (s.measure, s.pool) == (measure, pool) and s.language in languages]
-                if inside:
-                    value, count = fmean(s.value for s in inside), sum(s.count for s in inside)
-                    row = asdict(Score(measure, pool, f"group {name}", "", value, count))
-                    yield row | {"found": len(inside), "listed": len(languages)}
+            for scores in by_measure.values():
+                if members := [score for score in scores if score.language in languages]:
+                    row = asdict(_mean(members, f"group {name}", ""))
+                    yield row | {"found": len(members), "listed": len(languages)}
+
+
+def _mean(scores: Sequence[Score], language: str, candidates: str) -> Score:
+    """Return the unweighted mean of some scores of one measure and pool."""
+    value, count = fmean(score.value for score in scores), sum(score.count for score in scores)
+    return Score(scores[0].measure, scores[0].pool, language, candidates, value, count)

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from metasearch.data.records import SimilarityData
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import DataError, MetasearchError
-from metasearch.evaluation.metrics import correlation
+from metasearch.evaluation.metrics.base import function_of
 from metasearch.evaluation.scores import Evaluation, Score
-from metasearch.runs.questions import Cell, Kept
+from metasearch.runs.questions import Cell, QuestionResults
 from metasearch.spec.measure import Measure
 
 
@@ -20,9 +20,10 @@ def evaluate_similarity(encoder: Encoder, data: SimilarityData, measures: Sequen
     Args:
         encoder: gives the vectors.
         data: scored pairs.
-        measures: `pearson` and `spearman`.
+        measures: measures of similarity, such as `pearson`.
 
     Raises:
+        ConfigError: a measure is for another kind of task.
         DataError: the scores of a language pair are constant, or there are no pairs.
         NonFiniteError: the encoder gives vectors that are not finite.
     """
@@ -39,9 +40,11 @@ def correlate(
     """Return the scores of every language pair from unit vectors of both texts of each pair, `(N, D)`.
 
     Raises:
+        ConfigError: a measure is for another kind of task.
         DataError: the scores of a language pair are constant.
         NonFiniteError: a vector is not finite.
     """
+    functions = {measure: function_of(measure, "similarity") for measure in measures}
     cosines = np.einsum("nd,nd->n", first, second, dtype=np.float64)
     gold = np.array([pair.score for pair in data.pairs])
     names = np.array([pair.pair for pair in data.pairs])
@@ -54,10 +57,10 @@ def correlate(
         cell = ("pairs", name, "")
         units[cell] = tuple(map(str, groups[member]))
         columns |= {("predicted", *cell): cosines[member], ("gold", *cell): gold[member]}
-        for measure in measures:
+        for measure, function in functions.items():
             try:
-                value = getattr(correlation, measure.metric)(cosines[member], gold[member])
+                value = function(cosines[member], gold[member])
             except MetasearchError as error:
                 raise type(error)(f"pairs {name}: {error}") from None
             scores.append(Score(str(measure), "pairs", name, "", value, int(member.sum())))
-    return Evaluation(tuple(scores), Kept(units, columns))
+    return Evaluation(tuple(scores), QuestionResults(units, columns))

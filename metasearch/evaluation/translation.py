@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from metasearch.data.translation import TranslationData
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import DataError, MetasearchError
-from metasearch.evaluation.metrics.accuracy import hits
+from metasearch.evaluation.metrics.base import function_of
 from metasearch.evaluation.scores import Evaluation, Score
-from metasearch.runs.questions import Cell, Kept
+from metasearch.runs.questions import Cell, QuestionResults
 from metasearch.spec.measure import Measure, Pool
 
 
@@ -23,40 +23,41 @@ def evaluate_translation(encoder: Encoder, data: TranslationData, measures: Sequ
     Args:
         encoder: gives the vectors.
         data: translations; those of a language are searched among each other.
-        measures: `accuracy`.
+        measures: measures of translation, such as `accuracy`.
 
     Returns:
         Scores whose first pool, and so whose mean by default, is `both`.
 
     Raises:
+        ConfigError: a measure is for another kind of task.
         DataError: there are no translations.
         NonFiniteError: the encoder gives vectors that are not finite.
     """
     if not data.pairs:
         raise DataError("there are no translations to evaluate on")
+    functions = {measure: function_of(measure, "translation") for measure in measures}
     # The files share many of their texts in the pivot language; each is encoded once.
     pivots = {text: i for i, text in enumerate(dict.fromkeys(pair.source for pair in data.pairs))}
-    known = encoder.encode(list(pivots), "text")
+    pivot_vectors = encoder.encode(list(pivots), "text")
     scores: list[Score] = []
     units: dict[Cell, tuple[str, ...]] = {}
     columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
     for language, pairs in data.by_language.items():
-        sources = known[[pivots[pair.source] for pair in pairs]]
+        sources = pivot_vectors[[pivots[pair.source] for pair in pairs]]
         targets = encoder.encode([pair.target for pair in pairs], "text")
-        try:
-            into = hits(targets, sources).astype(np.float64)
-            out = hits(sources, targets).astype(np.float64)
-        except MetasearchError as error:
-            raise type(error)(f"language {language}: {error}") from None
-        cells: list[tuple[Pool, str, NDArray[np.float64]]] = [
-            ("both", "", (into + out) / 2),
-            ("xx-en", pairs[0].languages[0], into),
-            ("en-xx", language, out),
-        ]
-        # The languages share most of their texts in the pivot language, and are resampled together by it.
-        units |= {(pool, language, candidates): tuple(p.source for p in pairs) for pool, candidates, _ in cells}
-        for measure in map(str, measures):
-            for pool, candidates, values in cells:
-                columns[measure, pool, language, candidates] = values
-                scores.append(Score(measure, pool, language, candidates, float(values.mean()), len(values)))
-    return Evaluation(tuple(scores), Kept(units, columns), data.named)
+        for measure, function in functions.items():
+            try:
+                into, out = function(targets, sources), function(sources, targets)
+            except MetasearchError as error:
+                raise type(error)(f"language {language}: {error}") from None
+            directions: list[tuple[Pool, str, NDArray[np.float64]]] = [
+                ("both", "", (into + out) / 2),
+                ("xx-en", pairs[0].languages[0], into),
+                ("en-xx", language, out),
+            ]
+            for pool, candidates, values in directions:
+                # The languages share most of their texts in the pivot language, and are resampled together by it.
+                units[pool, language, candidates] = tuple(pair.source for pair in pairs)
+                columns[str(measure), pool, language, candidates] = values
+                scores.append(Score(str(measure), pool, language, candidates, float(values.mean()), len(values)))
+    return Evaluation(tuple(scores), QuestionResults(units, columns), data.named)

@@ -54,13 +54,13 @@ def add_scores(files: RunFolder, facts: Row, benchmark: Benchmark, encoder: Enco
     known = complete(files, benchmark.task.task, {str(measure) for measure in benchmark.measures})
     stamp = {"data": benchmark.data.fingerprint, "versions": versions()}
     for split, data in parts.items():
-        kept = files.queries(benchmark.task.task, label, split)
-        if (label, split) in known and (split != "test" or kept.is_file()):
+        path = files.queries(benchmark.task.task, label, split)
+        if (label, split) in known and (split != "test" or path.is_file()):
             continue
         found = evaluate(encoder, data, benchmark.measures, POOLS if split == "test" else POOLS[:1])
         if split == "test":
-            # First what is kept: rows that stand in the results say that all of it is there.
-            found.kept.save(kept, facts | {"split": split} | stamp)
+            # Before the rows: a row in the results says that the results by question are there.
+            found.questions.save(path, facts | {"split": split} | stamp)
         if (label, split) not in known:
             files.add_results({**facts, "split": split, **row, **stamp} for row in found.rows())
 

@@ -22,7 +22,7 @@ from metasearch.reports.page import Report, page
 from metasearch.reports.sections import Part
 from metasearch.reports.table import Table
 from metasearch.reports.verdict import verdict
-from metasearch.runs.questions import kept_at
+from metasearch.runs.questions import questions_path
 from metasearch.study.arms import Arm
 from metasearch.study.compare import Comparison, compare
 from metasearch.study.statistics import bootstrap
@@ -146,7 +146,7 @@ def _lacking(study: Study) -> list[str]:
 
 def with_questions(study: Study) -> tuple[Study, list[str]]:
     """Return the part of a study whose runs kept the results of each question, and what has none, in words."""
-    kept = [s for s in study.scored if kept_at(s.run.path, study.task, s.rows[0]["learner"], "test").is_file()]
+    kept = [s for s in study.scored if questions_path(s.run.path, study.task, s.rows[0]["learner"], "test").is_file()]
     arms = tuple(arm for arm in study.arms if any(scored.arm == arm for scored in kept))
     said = []
     for arm in study.arms:

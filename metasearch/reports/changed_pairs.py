@@ -65,9 +65,9 @@ def _ranks(runs: Sequence[Scored], column: str) -> dict[Pair, float]:
     """Return the rank of each pair among those of its languages, from 0 to 1, mean over seeds."""
     found: dict[Pair, list[float]] = defaultdict(list)
     for run in runs:
-        for cell, ids in run.kept.units.items():
-            if (column, *cell) in run.kept.columns:
-                for name, rank in zip(ids, _share(run.kept.columns[column, *cell]), strict=True):
+        for cell, ids in run.questions.units.items():
+            if (column, *cell) in run.questions.columns:
+                for name, rank in zip(ids, _share(run.questions.columns[column, *cell]), strict=True):
                     found[run.fold, cell[1], name].append(float(rank))
     return {pair: float(np.mean(ranks)) for pair, ranks in found.items()}
 

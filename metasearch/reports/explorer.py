@@ -141,7 +141,7 @@ def explore(study: Study, baseline: Arm, other: Arm, count: int = 20, measure: s
     measure, _ = study.require(measure)
     sides = [_by_fold(study.of(arm)) for arm in (baseline, other)]
     folds = sorted(sides[0].keys() & sides[1].keys())
-    if not folds or any(run.kept.ranking is None for side in sides for fold in folds for run in side[fold]):
+    if not folds or any(run.questions.ranking is None for side in sides for fold in folds for run in side[fold]):
         return None
     values = {fold: (_values(sides[0][fold], measure), _values(sides[1][fold], measure)) for fold in folds}
     differences = {(fold, unit): diff for fold in folds for unit, diff in _differences(*values[fold]).items()}
@@ -172,9 +172,9 @@ def _values(runs: Sequence[Scored], measure: str) -> dict[Asked, float]:
     """Return the value of each question in each language, mean over seeds."""
     found: dict[Asked, list[float]] = defaultdict(list)
     for run in runs:
-        for cell, ids in run.kept.units.items():
+        for cell, ids in run.questions.units.items():
             if cell[0] == POOL:
-                for unit, value in zip(ids, run.kept.columns[measure, *cell], strict=True):
+                for unit, value in zip(ids, run.questions.columns[measure, *cell], strict=True):
                     found[unit, cell[1]].append(float(value))
     return {asked: float(np.mean(each)) for asked, each in found.items()}
 
@@ -207,7 +207,7 @@ def _versions(
 
 def _side(run: Scored, asked: Asked, value: float) -> tuple[Text, Side]:
     """Return the text of a question, and what a run ranked for it."""
-    ranking = run.kept.ranking
+    ranking = run.questions.ranking
     assert ranking is not None
     row = next(i for i, text in enumerate(ranking.questions) if (text.id, text.language) == asked)
     return ranking.questions[row], Side(value, run.seed, *_shown(ranking, row))

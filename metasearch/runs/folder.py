@@ -25,7 +25,7 @@ from metasearch import __version__
 from metasearch.errors import RunFolderError
 from metasearch.runs.files import held, write_whole
 from metasearch.runs.log import read_events
-from metasearch.runs.questions import kept_at
+from metasearch.runs.questions import questions_path
 from metasearch.spec import yaml
 from metasearch.spec.recipe import Declared, as_begun
 
@@ -106,8 +106,8 @@ class RunFolder:
             yield
 
     def queries(self, task: str, label: str, split: str) -> Path:
-        """Return the path of what is kept of each question for an encoder, by its label, on a part of a task."""
-        return kept_at(self.path, task, label, split)
+        """Return the path of the results by question of an encoder, by its label, on a part of a task."""
+        return questions_path(self.path, task, label, split)
 
     @property
     def finished(self) -> bool:

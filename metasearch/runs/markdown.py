@@ -16,7 +16,7 @@ def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str
     Args:
         rows: scores with `learner`, `split`, `measure`, `pool`, `language` and `value`.
         split: `dev`, `test`, ...
-        pool: which pool; the first that stands in the rows by default.
+        pool: which pool; the first of the rows by default.
     """
     chosen = [row for row in rows if row["split"] == split and "found" not in row]
     pool = pool or (chosen[0]["pool"] if chosen else None)
@@ -27,7 +27,7 @@ def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str
         cells = {(row["learner"], row["language"]): row["value"] for row in chosen if row["measure"] == measure}
         languages = _distinct(language for _, language in cells if language != MEAN)
         learners = _distinct(learner for learner, _ in cells)
-        lines = [[learner, *(_shown(cells.get((learner, c))) for c in (*languages, MEAN))] for learner in learners]
+        lines = [[learner, *(_percent(cells.get((learner, c))) for c in (*languages, MEAN))] for learner in learners]
         parts.append(markdown([f"{measure} ({label})", *languages, MEAN], lines))
     return "\n\n".join(parts)
 
@@ -40,7 +40,7 @@ def matrix(rows: Sequence[Row], measure: str) -> str:
         if row["measure"] == measure and row["pool"] in ("bilingual", "monolingual") and row["language"] != MEAN
     }
     languages = sorted({asked for asked, _ in cells})
-    lines = [[asked, *(_shown(cells.get((asked, found))) for found in languages)] for asked in languages]
+    lines = [[asked, *(_percent(cells.get((asked, inside))) for inside in languages)] for asked in languages]
     return markdown([f"{measure}: question \\ candidates", *languages], lines)
 
 
@@ -48,7 +48,8 @@ def pool_means(rows: Sequence[Row]) -> str:
     """Return the mean over languages, or language pairs, of each measure in each pool, values times 100."""
     cells = {(row["measure"], row["pool"]): row["value"] for row in rows if row["language"] == MEAN}
     pools = _distinct(pool for _, pool in cells)
-    lines = [[m, *(_shown(cells.get((m, pool))) for pool in pools)] for m in _distinct(m for m, _ in cells)]
+    measures = _distinct(measure for measure, _ in cells)
+    lines = [[measure, *(_percent(cells.get((measure, pool))) for pool in pools)] for measure in measures]
     return markdown(["mean", *pools], lines)
 
 
@@ -56,7 +57,7 @@ def by_direction(rows: Sequence[Row], split: str) -> str:
     """Return tables of languages by direction of translation, one for each learner and measure, values times 100.
 
     Args:
-        rows: as for `by_language`; those of groups of languages stand in a table of their own, below.
+        rows: scores as for `by_language`; those of groups of languages get a table of their own, below.
         split: `test`, ...
     """
     chosen = [row for row in rows if row["split"] == split and row["pool"] in DIRECTIONS]
@@ -66,11 +67,11 @@ def by_direction(rows: Sequence[Row], split: str) -> str:
         cells = {(row["language"], row["pool"]): row["value"] for row in own}
         of_groups = {row["language"]: f"{row['found']} of {row['listed']}" for row in own if "found" in row}
         names = _distinct(name for name, _ in cells if name not in of_groups)
-        shown = {name: [_shown(cells.get((name, pool))) for pool in DIRECTIONS] for name, _ in cells}
+        shown = {name: [_percent(cells.get((name, pool))) for pool in DIRECTIONS] for name, _ in cells}
         heads = [name.replace("-", " → ") for name in DIRECTIONS[:2]] + [MEAN]
         parts.append(markdown([f"{measure} of {learner} ({split})", *heads], [[n, *shown[n]] for n in names]))
         if of_groups:
-            lines = [[name.removeprefix("group "), said, *shown[name]] for name, said in of_groups.items()]
+            lines = [[name.removeprefix("group "), count, *shown[name]] for name, count in of_groups.items()]
             parts.append(markdown(["mean over the group", "languages", *heads], lines))
     return "\n\n".join(parts)
 
@@ -79,9 +80,9 @@ def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int = 
     """Return a Markdown table, padded so that it reads well as it is.
 
     Args:
-        header: of each column.
+        header: header of each column.
         lines: cells of each line.
-        left: how many columns are set left; the others are set right.
+        left: how many columns are aligned left; the others are aligned right.
     """
     table = [list(header), *map(list, lines)]
     widths = [max(3, *(len(line[i]) for line in table)) for i in range(len(header))]
@@ -96,7 +97,7 @@ def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int = 
     return "\n".join(f"| {' | '.join(line)} |" for line in padded)
 
 
-def _shown(value: float | None) -> str:
+def _percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.2f}"
 
 

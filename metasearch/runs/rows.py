@@ -1,4 +1,4 @@
-"""The scores of a run folder, read back: every line is checked, and that none is missing."""
+"""Reads the scores of a run folder back, and checks that every line is a score and that none is missing."""
 
 import json
 import math
@@ -17,7 +17,7 @@ MEAN = "mean"
 STAGE = "dev"
 """Stands for the task in the score of a distillation's stage on its own held-out data."""
 
-_NEEDED: dict[str, type | tuple[type, ...]] = {
+_REQUIRED: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("task", "learner", "encoder", "split", "measure", "pool", "language", "candidates", "data"), str),
     "value": (int, float),
     "fold": int,
@@ -30,8 +30,8 @@ def read_rows(path: Path, config: Mapping[str, Any]) -> tuple[Row, ...]:
     """Return the scores of a finished run, those of a distillation's stages on their own data included.
 
     Args:
-        path: of `results.jsonl`.
-        config: of the run, as a tree; it says which learner must have scores.
+        path: path of `results.jsonl`.
+        config: configuration of the run, as a tree; it names the learner that must have scores.
 
     Raises:
         DataError: a line is cut off, damaged or no score, or scores are missing; file and line are named.
@@ -45,7 +45,7 @@ def read_rows(path: Path, config: Mapping[str, Any]) -> tuple[Row, ...]:
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
     rows = tuple(_row(line, f"{path}:{number}") for number, line in enumerate(lines, 1))
-    _require_whole([row for row in rows if row["task"] != STAGE], config, path, len(lines))
+    _require_complete([row for row in rows if row["task"] != STAGE], config, path, len(lines))
     return rows
 
 
@@ -58,36 +58,36 @@ def _row(line: str, where: str) -> Row:
         raise DataError(f"{where}: not a score of metasearch: {line[:40]}")
     if row.get("task") == STAGE:
         return row
-    lacking = [key for key in _NEEDED if key not in row]
+    lacking = [key for key in _REQUIRED if key not in row]
     if lacking:
         raise DataError(f"{where}: not a score of metasearch: it has no {', '.join(lacking)}")
-    for key, kind in _NEEDED.items():
+    for key, kind in _REQUIRED.items():
         if not isinstance(row[key], kind) or isinstance(row[key], bool):
-            raise DataError(f"{where}: {key}: {json.dumps(row[key])} is no {_SAID[kind]}")
+            raise DataError(f"{where}: {key}: {json.dumps(row[key])} is no {_NOUNS[kind]}")
     if not math.isfinite(row["value"]):
         raise DataError(f"{where}: value: {row['value']} is not finite")
     return row
 
 
-_SAID = {str: "text", (int, float): "number", int: "whole number", dict: "mapping"}
+_NOUNS = {str: "text", (int, float): "number", int: "whole number", dict: "mapping"}
 
 
-def _require_whole(rows: Iterable[Row], config: Mapping[str, Any], path: Path, last: int) -> None:
+def _require_complete(rows: Iterable[Row], config: Mapping[str, Any], path: Path, last: int) -> None:
     """Raise `DataError` where the end of a results file is missing: each part ends with its means."""
     cut = "The file is cut off"
-    found: dict[tuple[str, str, str], set[tuple[str, str]]] = {}
+    scored: dict[tuple[str, str, str], set[tuple[str, str]]] = {}
     means: dict[tuple[str, str, str], set[tuple[str, str]]] = {}
     for row in rows:
-        part, of = (row["task"], row["learner"], row["split"]), (row["measure"], row["pool"])
-        found.setdefault(part, set()).add(of)
+        part, score = (row["task"], row["learner"], row["split"]), (row["measure"], row["pool"])
+        scored.setdefault(part, set()).add(score)
         if row["language"] == MEAN:
-            means.setdefault(part, set()).add(of)
-    for (task, learner, split), scores in found.items():
+            means.setdefault(part, set()).add(score)
+    for (task, learner, split), scores in scored.items():
         if lacking := sorted(scores - means.get((task, learner, split), set())):
-            what = " ".join(lacking[0])
-            raise DataError(f"{path}:{last}: no mean of {what} of {learner} on {split} of {task}. {cut}")
+            measure, pool = lacking[0]
+            raise DataError(f"{path}:{last}: no mean of {measure} {pool} of {learner} on {split} of {task}. {cut}")
     recipe = config.get("recipe")
     expected = recipe.get("learner") if isinstance(recipe, Mapping) else config.get("label")
-    tested = {learner for _, learner, split in found if split == "test"}
+    tested = {learner for _, learner, split in scored if split == "test"}
     if expected is not None and expected not in tested:
         raise DataError(f"{path}:{last}: no scores of {expected} on test. {cut}")

@@ -1,16 +1,12 @@
-"""Measures by name, such as `map@20`: a metric and a cut-off. Importing this package imports no metric and no torch."""
+"""Measures by name, such as `map@20`: a metric and a cut-off. Importing this module imports no metric and no torch."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from metasearch.errors import ConfigError, nearest
-
-RETRIEVAL = ("map",)
-SIMILARITY = ("pearson", "spearman")
-TRANSLATION = ("accuracy",)
-_KNOWN = {"retrieval": RETRIEVAL, "similarity": SIMILARITY, "translation": TRANSLATION}
-
+from metasearch.spec import registry
 
 Pool = Literal["multilingual", "bilingual", "monolingual", "pairs", "xx-en", "en-xx", "both"]
 """What is ranked: candidates of all languages together, of one other language, or of the question's own; for
@@ -23,7 +19,7 @@ class Measure:
     """A metric and, for rankings, how deep it looks.
 
     Attributes:
-        metric: `map`, `pearson`, `spearman` or `accuracy`.
+        metric: name of a metric, see `metasearch ls metrics`.
         k: cut-off, or None for the whole ranking.
     """
 
@@ -35,16 +31,37 @@ class Measure:
         """Read `map@20` for a retrieval task, `pearson` for a similarity task or `accuracy` for a translation task.
 
         Raises:
-            ConfigError: no such metric for this kind of task, or a cut-off that is no positive number.
+            ConfigError: no such metric for this kind of task, or a cut-off that is no positive number, is missing or
+                means nothing.
         """
-        known = _KNOWN[kind]
-        match = re.fullmatch(r"([a-z]+)(?:@([1-9][0-9]*))?", text)
-        if match is None or match[1] not in known:
-            choices = [*known, "map@20"] if kind == "retrieval" else known
-            raise ConfigError(f"unknown {kind} measure '{text}'.{nearest(text, choices)}")
-        if match[2] and kind != "retrieval":
-            raise ConfigError(f"measure '{text}': only rankings have a cut-off; write '{match[1]}'")
-        return cls(match[1], int(match[2]) if match[2] else None)
+        match = re.fullmatch(r"([^@]+)(?:@([1-9][0-9]*))?", text)
+        if match is None or match[1] not in registry.names("metrics") or _metric(match[1]).kind != kind:
+            raise ConfigError(f"unknown {kind} measure '{text}'.{nearest(text, _choices(text, kind))}")
+        name, k = match[1], int(match[2]) if match[2] else None
+        if k is not None and _metric(name).cutoff == "none":
+            raise ConfigError(f"measure '{text}': only rankings have a cut-off; write '{name}'")
+        if k is None and _metric(name).cutoff == "required":
+            raise ConfigError(f"measure '{text}' needs a cut-off; write '{name}@10'")
+        return cls(name, k)
+
+    def load(self) -> Any:
+        """Return the definition of the metric, a `metasearch.evaluation.metrics.base.Metric`."""
+        return _metric(self.metric)
 
     def __str__(self) -> str:
         return self.metric if self.k is None else f"{self.metric}@{self.k}"
+
+
+def _metric(name: str) -> Any:
+    return registry.load("metrics", name).METRIC
+
+
+def _choices(text: str, kind: str) -> Iterator[str]:
+    """Yield all measures of a kind of task, with the cut-off that a wrong one seems to mean."""
+    digits = re.search(r"[1-9][0-9]*$", text)
+    for name in registry.names("metrics"):
+        metric = _metric(name)
+        if metric.kind == kind and metric.cutoff != "required":
+            yield name
+        if metric.kind == kind and metric.cutoff != "none":
+            yield f"{name}@{digits[0] if digits else 10}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 
@@ -23,9 +24,9 @@ class Kind:
     """A kind of plug-ins.
 
     Attributes:
-        folder: of the modules that ship, below the package.
+        folder: folder of the modules that ship, below the package.
         defines: how the line begins by which a module there defines the plug-in; other modules are none.
-        provides: names that a plug-in's module has.
+        provides: names that a plug-in's module must have; dotted ones are attributes of what it defines.
     """
 
     folder: str
@@ -36,7 +37,7 @@ class Kind:
 KINDS = {
     "learners": Kind("learners", "LEARNER = ", ("LEARNER",)),
     "losses": Kind("learners/losses", "LOSS = ", ("LOSS",)),
-    "metrics": Kind("evaluation/metrics", "METRIC = ", ("METRIC",)),
+    "metrics": Kind("evaluation/metrics", "METRIC = ", ("METRIC", "METRIC.kind", "METRIC.function", "METRIC.cutoff")),
     "readers": Kind("data/readers", "def read(", ("files", "read")),
     "encoders": Kind("encoders/builtin", "def build(", ("build",)),
 }
@@ -64,14 +65,13 @@ def load(kind: str, name: str) -> ModuleType:
         return import_module(f"metasearch.{KINDS[kind].folder.replace('/', '.')}.{name.replace('-', '_')}")
     entry = _offered(kind)[name]
     try:
-        module = entry.load()
+        module: ModuleType = entry.load()
     except Exception as error:  # code from outside may raise anything
-        raise ConfigError(f"{_said(kind, entry)} cannot be imported: {type(error).__name__}: {error}") from error
-    lacking = [attribute for attribute in KINDS[kind].provides if not hasattr(module, attribute)]
-    if lacking:
-        raise ConfigError(f"{_said(kind, entry)} does not define {' and '.join(lacking)}")
-    found: ModuleType = module
-    return found
+        raise ConfigError(f"{_origin(kind, entry)} cannot be imported: {type(error).__name__}: {error}") from error
+    for attribute in KINDS[kind].provides:
+        if not _has(module, attribute):
+            raise ConfigError(f"{_origin(kind, entry)} does not define {attribute}")
+    return module
 
 
 def require(kind: str, name: str) -> None:
@@ -103,14 +103,22 @@ def _offered(kind: str) -> Mapping[str, EntryPoint]:
     for entry in entry_points(group=f"metasearch.{kind}"):
         other = "metasearch itself has one" if entry.name in _shipped(kind) else None
         if entry.name in offered and offered[entry.name].value != entry.value:
-            other = f"so has {_said(kind, offered[entry.name])}"
+            other = f"so has {_origin(kind, offered[entry.name])}"
         if other:
-            raise ConfigError(f"{_said(kind, entry)} has a name that is taken: {other}")
+            raise ConfigError(f"{_origin(kind, entry)} has a name that is taken: {other}")
         offered[entry.name] = entry
     return offered
 
 
-def _said(kind: str, entry: EntryPoint) -> str:
+def _has(module: ModuleType, dotted: str) -> bool:
+    try:
+        attrgetter(dotted)(module)
+    except AttributeError:
+        return False
+    return True
+
+
+def _origin(kind: str, entry: EntryPoint) -> str:
     package = f" of package {entry.dist.name}" if entry.dist else ""
     return f"{_singular(kind)} '{entry.name}'{package} ({entry.value})"
 

@@ -89,7 +89,7 @@ def bias_of(scored: Scored, k: int = DEPTH) -> Bias | None:
         RunFolderError: the run kept nothing of its questions.
         DataError: what it kept is damaged.
     """
-    ranking = scored.kept.ranking
+    ranking = scored.questions.ranking
     return None if ranking is None else bias_of_ranking(ranking, k)
 
 

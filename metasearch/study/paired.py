@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError, DataError
-from metasearch.runs.questions import Cell, Kept
+from metasearch.runs.questions import Cell, QuestionResults
+from metasearch.spec.measure import Measure
 from metasearch.study.arms import Arm
 from metasearch.study.statistics import weighted
 from metasearch.study.study import Scored, Study
@@ -57,28 +58,29 @@ def sample(found: Sequence[Scored], measure: str, pool: str) -> Sample:
         RunFolderError: a run kept no questions.
         DataError: what was kept is damaged, of other questions, or not what `results.jsonl` was computed from.
     """
-    first, kept = found[0], [each.kept for each in found]
-    cells = tuple(sorted(cell for cell in kept[0].units if cell[0] == pool))
-    ids = tuple(kept[0].units[cell] for cell in cells)
-    names = ("predicted", "gold") if measure in _CORRELATIONS else (measure,)
-    for each, own in zip(found, kept, strict=True):
+    first, results = found[0], [each.questions for each in found]
+    cells = tuple(sorted(cell for cell in results[0].units if cell[0] == pool))
+    ids = tuple(results[0].units[cell] for cell in cells)
+    correlated = any(name == "predicted" for name, *_ in results[0].columns)
+    names = ("predicted", "gold") if correlated else (measure,)
+    for each, own in zip(found, results, strict=True):
         if tuple(own.units.get(cell) for cell in cells) != ids:
             raise DataError(f"{first.run.path} and {each.run.path}: fold {first.fold} has other test questions in each")
         if not cells or any((name, *cell) not in own.columns for name in names for cell in cells):
             raise DataError(f"{each.run.path}: no {measure} of each question was kept in pool {pool}")
     units = {unit: i for i, unit in enumerate(sorted({unit for asked in ids for unit in asked}))}
     rows = [np.array([units[unit] for unit in asked]) for asked in ids]
-    if measure in _CORRELATIONS:
-        statistic = _correlation(kept, cells, rows, measure)
+    if correlated:
+        statistic = _correlation(results, cells, rows, measure)
     else:
-        statistic = _mean(kept, cells, rows, measure, len(units))
+        statistic = _mean(results, cells, rows, measure, len(units))
     made = Sample(cells, ids, len(units), statistic, str(first.run.path))
     _as_scored(found, made, measure, pool)
     return made
 
 
 def _mean(
-    found: Sequence[Kept], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str, units: int
+    found: Sequence[QuestionResults], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str, units: int
 ) -> Callable[[Array], Array]:
     columns = [np.mean([each.columns[measure, *cell] for each in found], axis=0) for cell in cells]
     sums: Array = np.stack(
@@ -89,10 +91,10 @@ def _mean(
 
 
 def _correlation(
-    found: Sequence[Kept], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str
+    found: Sequence[QuestionResults], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str
 ) -> Callable[[Array], Array]:
     pairs = [[(each.columns["predicted", *cell], each.columns["gold", *cell]) for each in found] for cell in cells]
-    correlate = _CORRELATIONS[measure]
+    correlate = _CORRELATIONS.get(measure) or weighted.resampled(Measure(measure).load().function)
 
     def statistic(weights: Array) -> Array:
         return np.stack(

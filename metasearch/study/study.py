@@ -8,12 +8,12 @@ from typing import Any
 
 from metasearch.errors import ConfigError, nearest
 from metasearch.runs.log import read_events
-from metasearch.runs.questions import Kept, kept_at, load
+from metasearch.runs.questions import QuestionResults, load, questions_path
 from metasearch.runs.rows import MEAN, Row
 from metasearch.study.arms import Arm
 
 _HELD = 32
-"""Runs of which the kept questions are held at a time: some megabytes each, and a study has hundreds."""
+"""Runs of which the results by question are held at a time: some megabytes each, and a study has hundreds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +55,16 @@ class Scored:
     rows: tuple[Row, ...]
 
     @property
-    def kept(self) -> Kept:
-        """What was kept of each test question; it is read when asked for, and again when many others were since.
+    def questions(self) -> QuestionResults:
+        """Results by test question; read when asked for, and again when many others were read since.
 
         Raises:
-            RunFolderError: the run kept nothing.
+            RunFolderError: the run has none.
             DataError: the file is damaged.
         """
         row = self.rows[0]
-        path = kept_at(self.run.path, row["task"], row["learner"], "test")
-        return _kept(path, path.stat().st_mtime_ns if path.is_file() else 0)
+        path = questions_path(self.run.path, row["task"], row["learner"], "test")
+        return _load(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
     def values(self, measure: str, pool: str, split: str = "test") -> dict[tuple[str, str], float]:
         """Return language and candidate language → value, without means."""
@@ -86,7 +86,7 @@ class Scored:
 
 
 @lru_cache(maxsize=_HELD)
-def _kept(path: Path, changed: int) -> Kept:
+def _load(path: Path, changed: int) -> QuestionResults:
     """Return what a file has; one that has `changed` since is read anew."""
     return load(path)[0]
 

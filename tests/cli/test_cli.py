@@ -139,7 +139,7 @@ def test_folds_can_be_shuffled_by_a_seed_of_their_own():
     assert len(set(scores)) == 3
 
 
-@pytest.mark.parametrize("kind", ["tasks", "modes", "recipes", "learners", "encoders"])
+@pytest.mark.parametrize("kind", ["tasks", "modes", "recipes", "learners", "losses", "metrics", "readers", "encoders"])
 def test_ls_lists_each_kind(kind):
     assert metasearch("ls", kind).stdout.startswith(f"{kind}:\n")
 

@@ -95,9 +95,9 @@ def test_a_run_is_read_back_stage_by_stage_with_what_ranked_where(whole):
     assert [arm.label for arm in found.arms] == ["assistant, before", *(name.replace("-", " ") for name in FOLDERS)]
     for scored in found.scored:
         for (language, inside), value in scored.values("map", "multilingual").items():
-            values = scored.kept.columns["map", "multilingual", language, inside]
+            values = scored.questions.columns["map", "multilingual", language, inside]
             assert value == pytest.approx(sum(values) / len(values), abs=1e-12)
-        assert scored.kept.ranking is not None
+        assert scored.questions.ranking is not None
     assert found.runs[0].facts["device"] == "cpu"
 
 

@@ -1,10 +1,15 @@
 """The built-in encoder `mini` and its folder in the package."""
 
+import hashlib
+
 import numpy as np
 import pytest
 import yaml
 
+from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.builtin import mini
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.spec.measure import Measure
 from metasearch.spec.recipe import MaxLength
 
 LANGUAGES = ("ar", "de", "el", "en", "es", "fr", "hi", "it", "nl", "ru", "th", "tr")
@@ -53,6 +58,21 @@ def test_vectors_are_finite_units_and_distinct(encoder):
 
 def test_it_takes_a_tasks_lengths(encoder):
     assert [encoder.limit(role) for role in ("question", "candidate")] == [24, 40]
+
+
+WEIGHTS = "9b049e2ac06d5067a25eed7f4402aaa65c1e8cf03f8a34dca47c47d3bf8e863e"
+
+
+def test_its_weights_are_those_that_were_trained():
+    """A new mini is a new hash here, a new figure below, and new tables in the README and its card."""
+    assert hashlib.sha256((mini.FOLDER / "model.safetensors").read_bytes()).hexdigest() == WEIGHTS
+
+
+def test_its_quality_on_the_demo_is_that_of_the_readme():
+    """With the rows of the word table permuted it is 9.8."""
+    demo = load_benchmark("demo")
+    found = evaluate(mini.build(demo.task.max_length), demo.split.test, [Measure("map", 20)])
+    assert 100 * found.mean("map@20") == pytest.approx(46.61, abs=0.005)
 
 
 def test_its_card_names_languages_licences_data_and_limits():

@@ -50,7 +50,7 @@ def test_in_the_multilingual_pool_all_translations_of_the_answer_are_relevant():
         ("multilingual", "ar", "all"): pytest.approx(((1 / 1 + 2 / 3) / 2 + (1 / 2 + 2 / 4) / 2) / 2),
         ("multilingual", "el", "all"): pytest.approx(((1 / 2 + 2 / 4) / 2 + (1 / 1 + 2 / 2) / 2) / 2),
     }
-    assert found.kept.columns["map", "multilingual", "el", "all"] == pytest.approx([(1 / 2 + 2 / 4) / 2, 1.0])
+    assert found.questions.columns["map", "multilingual", "el", "all"] == pytest.approx([(1 / 2 + 2 / 4) / 2, 1.0])
 
 
 def test_in_a_pool_of_one_language_one_answer_is_relevant():
@@ -64,7 +64,7 @@ def test_in_a_pool_of_one_language_one_answer_is_relevant():
 
 def test_a_measure_looks_only_as_deep_as_its_name_says():
     found = evaluate(scoring(TWO, ROWS), TWO, [MAP, MAP1, MAP20])
-    assert found.kept.columns["map@1", "multilingual", "ar", "all"].tolist() == [1.0, 0.0]
+    assert found.questions.columns["map@1", "multilingual", "ar", "all"].tolist() == [1.0, 0.0]
     assert [s.measure for s in found.scores if s.language == "ar"] == ["map", "map@1", "map@20"]
     assert found.mean("map@20") == found.mean("map")  # four candidates are fewer than 20
 
@@ -117,10 +117,12 @@ def test_a_question_without_a_relevant_candidate_is_named(pool):
         evaluate(scoring(data, rows), data, [MAP], (pool,))
 
 
-@pytest.mark.parametrize(("data", "what"), [(RetrievalData((), ()), "questions"), (SimilarityData(()), "pairs")])
-def test_nothing_to_evaluate_on_is_a_data_error(data, what):
+@pytest.mark.parametrize(
+    ("data", "measure", "what"), [(RetrievalData((), ()), MAP, "questions"), (SimilarityData(()), PEARSON, "pairs")]
+)
+def test_nothing_to_evaluate_on_is_a_data_error(data, measure, what):
     with pytest.raises(DataError, match=f"there are no {what} to evaluate on"):
-        evaluate(FakeEncoder({}), data, [MAP])
+        evaluate(FakeEncoder({}), data, [measure])
 
 
 def test_vectors_that_are_not_finite_are_an_error():

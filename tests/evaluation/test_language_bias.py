@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.rankings import ranks_of
 from metasearch.errors import DataError
 from metasearch.evaluation.metrics import language_bias as measure
-from metasearch.evaluation.metrics.average_precision import average_precision
+from metasearch.evaluation.metrics.map import average_precision
 
 
 def measured(spoken, rankings, relevant, k, asked, size=None, asks=None):
@@ -199,7 +200,7 @@ def test_a_loss_is_never_negative_and_is_that_of_the_ranking_without_the_languag
         for order, mine in zip(orders, relevant, strict=True):
             kept = [c for c in order if c in mine or spoken[c] != language]
             before, after = (np.sort([list(x).index(c) + 1 for c in mine]) for x in (order, kept))
-            losses.append(average_precision(after, k) - average_precision(before, k))
+            losses.append((average_precision(ranks_of(after), k) - average_precision(ranks_of(before), k)).item())
         for a in set(asked):
             mean = np.mean([loss for loss, b in zip(losses, asked, strict=True) if b == a])
             assert found.lost[a, language] == pytest.approx(mean, abs=1e-12)
@@ -220,5 +221,5 @@ def test_the_names_of_languages_do_not_matter(drawn):
 def test_average_precisions_are_those_of_each_question(drawn):
     found, k = measured(*drawn), drawn[3]
     each = [found.ranks[a:b] for a, b in itertools.pairwise(found.offsets)]
-    expected = [average_precision(ranks, k) for ranks in each]
+    expected = average_precision(ranks_of(*each), k)
     assert measure.average_precisions(found.ranks, found.offsets, k) == pytest.approx(expected)

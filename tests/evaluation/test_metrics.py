@@ -1,203 +1,211 @@
-"""Average precision, correlation and the names of measures."""
+"""Metrics of retrieval by hand, and against trec_eval; every one of them is a function of the ranks."""
 
+import doctest
 import itertools
+from importlib import import_module
+from math import log2
+from pathlib import Path
 
 import numpy as np
 import pytest
 import pytrec_eval
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 
+from helpers.corpus import FakeEncoder, retrieval, similarity
+from helpers.rankings import ranks_by, ranks_of
 from metasearch.errors import ConfigError, DataError, NonFiniteError
-from metasearch.evaluation.metrics.average_precision import average_precision, average_precisions, ranks
-from metasearch.evaluation.metrics.correlation import pearson, spearman
+from metasearch.evaluation import metrics
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation.metrics.base import Metric
+from metasearch.spec import registry
 from metasearch.spec.measure import Measure
 
+RETRIEVAL = ("complete", "map", "mrr", "ndcg", "precision", "recall")
 
-def ap(found, k=None):
-    return average_precision(np.array(found), k)
+
+def values(measure, *questions):
+    """Return the values of a measure such as `map@20`, given the ranks of what is relevant to each question."""
+    measure = Measure.parse(measure, "retrieval")
+    return measure.load().function(ranks_of(*questions), measure.k).tolist()
 
 
 @pytest.mark.parametrize(
-    ("found", "k", "expected"),
+    ("measure", "ranks", "expected"),
     [
-        ([1], None, 1 / 1),
-        ([4], None, 1 / 4),
-        ([1, 4], None, (1 / 1 + 2 / 4) / 2),
-        ([2, 3, 7], None, (1 / 2 + 2 / 3 + 3 / 7) / 3),
-        ([1, 4], 20, (1 / 1 + 2 / 4) / 2),
-        ([1, 4], 4, (1 / 1 + 2 / 4) / 2),
-        ([1, 4], 3, (1 / 1) / 2),  # min(R, k) = R = 2
-        ([1, 4, 5], 2, (1 / 1) / 2),  # min(R, k) = k = 2
-        ([1, 2, 3, 4, 5], 2, (1 / 1 + 2 / 2) / 2),
-        ([21], 20, 0.0),
-        ([20], 20, 1 / 20),
+        ("map", [1], 1 / 1),
+        ("map", [4], 1 / 4),
+        ("map", [1, 4], (1 / 1 + 2 / 4) / 2),
+        ("map", [2, 3, 7], (1 / 2 + 2 / 3 + 3 / 7) / 3),
+        ("map@20", [1, 4], (1 / 1 + 2 / 4) / 2),
+        ("map@4", [1, 4], (1 / 1 + 2 / 4) / 2),
+        ("map@3", [1, 4], (1 / 1) / 2),  # min(R, k) = R = 2
+        ("map@2", [1, 4, 5], (1 / 1) / 2),  # min(R, k) = k = 2
+        ("map@2", [1, 2, 3, 4, 5], (1 / 1 + 2 / 2) / 2),
+        ("map@20", [21], 0.0),
+        ("map@20", [20], 1 / 20),
+        ("mrr", [3, 4], 1 / 3),
+        ("mrr@3", [3, 4], 1 / 3),
+        ("mrr@2", [3, 4], 0.0),
+        ("ndcg", [1, 3], (1 / log2(2) + 1 / log2(4)) / (1 / log2(2) + 1 / log2(3))),
+        ("ndcg@2", [1, 3], (1 / log2(2)) / (1 / log2(2) + 1 / log2(3))),
+        ("ndcg@1", [1, 3, 4], 1.0),  # the perfect top 1 has one of them, too
+        ("ndcg@2", [3, 4], 0.0),
+        ("recall@3", [1, 3, 4], 2 / 3),
+        ("recall@2", [1, 2, 3], 2 / 3),
+        ("precision@4", [1, 3, 5], 2 / 4),
+        ("complete@3", [1, 3], 1.0),
+        ("complete@3", [1, 4], 0.0),
+        ("complete@2", [1, 2, 3], 0.0),
     ],
 )
-def test_average_precision(found, k, expected):
-    assert ap(found, k) == pytest.approx(expected, abs=1e-15)
+def test_a_value_by_hand(measure, ranks, expected):
+    assert values(measure, ranks) == [pytest.approx(expected, abs=1e-15)]
+
+
+def test_there_are_no_other_metrics_of_retrieval():
+    kinds = {name: registry.load("metrics", name).METRIC.kind for name in registry.names("metrics")}
+    assert tuple(name for name, kind in kinds.items() if kind == "retrieval") == RETRIEVAL
+    assert {kind: [name for name in kinds if kinds[name] == kind] for kind in ("similarity", "translation")} == {
+        "similarity": ["pearson", "spearman"],
+        "translation": ["accuracy"],
+    }
 
 
 def test_seven_translations_on_top_are_perfect():
-    assert ap(range(1, 8), 20) == ap(range(1, 8)) == 1.0
+    assert values("map@20", range(1, 8)) == values("map", range(1, 8)) == [1.0]
+    assert values("complete@7", range(1, 8)) == values("ndcg@10", range(1, 8)) == [1.0]
 
 
 def test_a_lower_rank_is_worth_less():
-    values = [ap(found) for found in itertools.combinations(range(1, 9), 2)]
-    assert values[0] == max(values) == 1.0
-    assert values[-1] == min(values) == pytest.approx((1 / 7 + 2 / 8) / 2)
+    average = [values("map", ranks)[0] for ranks in itertools.combinations(range(1, 9), 2)]
+    assert average[0] == max(average) == 1.0
+    assert average[-1] == min(average) == pytest.approx((1 / 7 + 2 / 8) / 2)
 
 
 def test_ranks_are_those_of_the_descending_scores():
-    assert ranks(np.array([0.1, 0.9, 0.5, 0.7]), [0, 2]).tolist() == [3, 4]
-    assert ranks(np.array([0.1, 0.9, 0.5, 0.7]), [2, 0]).tolist() == [3, 4]
+    assert ranks_by(np.array([0.1, 0.9, 0.5, 0.7]), [0, 2]).ranks.tolist() == [3, 4]
+    assert ranks_by(np.array([0.1, 0.9, 0.5, 0.7]), [2, 0]).ranks.tolist() == [3, 4]
 
 
 @pytest.mark.parametrize(("relevant", "expected"), [([0], [1]), ([1], [3]), ([2], [4]), ([3], [2]), ([2, 1], [3, 4])])
 def test_equal_scores_rank_by_index(relevant, expected):
-    assert ranks(np.array([0.9, 0.5, 0.5, 0.7]), relevant).tolist() == expected
+    assert ranks_by(np.array([0.9, 0.5, 0.5, 0.7]), relevant).ranks.tolist() == expected
 
 
 def test_when_all_scores_are_equal_the_ranking_is_the_order_of_the_candidates():
-    assert ranks(np.zeros(5), [4, 0, 2]).tolist() == [1, 3, 5]
+    assert ranks_by(np.zeros(5), [4, 0, 2]).ranks.tolist() == [1, 3, 5]
 
 
-def test_nothing_relevant_is_a_data_error():
-    with pytest.raises(DataError, match="no relevant candidate"):
-        ranks(np.array([0.5, 0.1]), [])
-
-
-@pytest.mark.parametrize("score", [np.nan, np.inf, -np.inf])
-def test_a_score_that_is_not_finite_is_an_error_wherever_it_stands(score):
-    with pytest.raises(NonFiniteError):
-        ranks(np.array([0.5, 0.1, score]), [0])
+def test_a_question_without_a_relevant_candidate_is_a_data_error():
+    with pytest.raises(DataError, match="question 1 has no relevant candidate"):
+        ranks_of([1], [], [2, 3])
 
 
 @st.composite
-def rankings(draw, ties):
-    """Make scores of candidates, and which of them are relevant."""
-    size = draw(st.integers(1, 30))
-    distinct = st.permutations(range(size)).map(list)
-    scores = draw(st.lists(st.integers(0, 4), min_size=size, max_size=size) if ties else distinct)
+def rankings(draw):
+    """Make scores of candidates, often equal, and which of them are relevant."""
+    size = draw(st.integers(1, 40))
+    scores = draw(st.lists(st.integers(0, draw(st.sampled_from([0, 4, 1000]))), min_size=size, max_size=size))
     relevant = draw(st.lists(st.integers(0, size - 1), min_size=1, unique=True))
     return np.array(scores, dtype=float), relevant
 
 
+def trec_eval(measure, scores, relevant):
+    """Return what trec_eval measures; of equal scores it ranks the last name first, so that names go down."""
+    names = [f"d{len(scores) - i:03d}" for i in range(len(scores))]
+    run = dict(zip(names, scores.tolist(), strict=True))
+    judged = {"q": {names[i]: 1 for i in relevant}}
+    return pytrec_eval.RelevanceEvaluator(judged, {measure}).evaluate({"q": run})["q"][measure.replace(".", "_")]
+
+
 @settings(deadline=None)
-@given(rankings(ties=False))
-def test_it_is_the_average_precision_of_trec_eval(drawn):
+@given(rankings(), st.integers(1, 45))
+def test_metrics_are_those_of_trec_eval_also_with_ties_and_more_relevant_than_k(drawn, k):
     scores, relevant = drawn
-    judged = {"q": {f"d{i}": 1 for i in relevant}}
-    run = {"q": {f"d{i}": float(score) for i, score in enumerate(scores)}}
-    theirs = pytrec_eval.RelevanceEvaluator(judged, {"map", "map_cut.20"}).evaluate(run)["q"]
-    found = ranks(scores, relevant)
-    assert ap(found) == pytest.approx(theirs["map"], abs=1e-6)
-    if len(relevant) <= 20:  # trec_eval divides by R, also where R > k
-        assert ap(found, 20) == pytest.approx(theirs["map_cut_20"], abs=1e-6)
+    found = ranks_by(scores, relevant)
+
+    def ours(name, k=None):
+        return Measure(name, k).load().function(found, k)[0]
+
+    def theirs(name):
+        return pytest.approx(trec_eval(name, scores, relevant), abs=1e-6)
+
+    assert ours("map") == theirs("map")
+    assert ours("mrr") == theirs("recip_rank")
+    assert ours("ndcg") == theirs("ndcg")
+    # trec_eval divides by R also where R > k.
+    assert ours("map", k) * min(len(relevant), k) / len(relevant) == theirs(f"map_cut.{k}")
+    assert ours("ndcg", k) == theirs(f"ndcg_cut.{k}")
+    assert ours("recall", k) == theirs(f"recall.{k}")
+    assert ours("precision", k) == theirs(f"P.{k}")
+    # What trec_eval has no name for: all are among the first k, and the first of them is.
+    assert ours("complete", k) == (trec_eval(f"recall.{k}", scores, relevant) == 1)
+    assert ours("mrr", k) == (ours("mrr") if trec_eval(f"success.{k}", scores, relevant) else 0)
 
 
 @settings(deadline=None)
-@given(rankings(ties=True), st.integers(1, 30))
-def test_it_is_the_map_at_k_of_sentence_transformers_also_with_ties(drawn, k):
+@given(rankings(), st.integers(1, 30))
+def test_map_mrr_and_ndcg_are_those_of_sentence_transformers_also_with_ties(drawn, k):
     scores, relevant = drawn
     names = [f"d{i:02d}" for i in range(len(scores))]  # they break ties by name, lower first
     theirs = InformationRetrievalEvaluator(
-        {"q": "?"}, dict.fromkeys(names, ""), {"q": {names[i] for i in relevant}}, map_at_k=[k], write_csv=False
-    )
+        {"q": "?"}, dict.fromkeys(names, ""), {"q": {names[i] for i in relevant}},
+        map_at_k=[k], mrr_at_k=[k], ndcg_at_k=[k], write_csv=False,
+    )  # fmt: skip
     hits = [{"corpus_id": name, "score": score} for name, score in zip(names, scores, strict=True)]
-    assert ap(ranks(scores, relevant), k) == pytest.approx(theirs.compute_metrics([hits])["map@k"][k])
+    measured = theirs.compute_metrics([hits])
+    for name in ("map", "mrr", "ndcg"):
+        expected = measured[f"{name}@k"][k]
+        assert Measure(name, k).load().function(ranks_by(scores, relevant), k)[0] == pytest.approx(expected)
+
+
+QUESTIONS = st.lists(st.sets(st.integers(1, 60), min_size=1, max_size=25).map(sorted), min_size=1, max_size=6)
 
 
 @settings(deadline=None)
-@given(st.lists(st.sets(st.integers(1, 60), min_size=1, max_size=25).map(sorted), min_size=1, max_size=6))
-@pytest.mark.parametrize("k", [None, 1, 20])
-def test_average_precisions_of_many_queries_are_those_of_each_to_the_bit(k, drawn):
-    found = average_precisions(np.concatenate(drawn), np.cumsum([0, *map(len, drawn)]), k)
-    assert found.tolist() == [ap(one, k) for one in drawn]
-
-
-def test_pearson_by_hand():
-    # Deviations (-1, 0, 1) and (-2, 1, 1): products 2 + 0 + 1, squares 2 and 6.
-    assert pearson(np.array([1.0, 2.0, 3.0]), np.array([0.0, 3.0, 3.0])) == pytest.approx(3 / np.sqrt(2 * 6))
-
-
-def test_spearman_sees_only_the_order():
-    gold = np.array([0.0, 0.2, 0.6, 1.0])
-    assert spearman(np.exp(5 * gold), gold) == pytest.approx(1.0)
-    assert spearman(-(gold**3), gold) == pytest.approx(-1.0)
-    # Ranks (1, 2, 3, 4) and (2, 1, 3, 4): 1 - 6 Σd² / (n³ - n).
-    assert spearman(np.array([0.2, 0.1, 0.3, 0.4]), gold) == pytest.approx(1 - 6 * (1 + 1) / (4**3 - 4))
-
-
-def test_spearman_gives_equal_values_their_mean_rank():
-    # Ranks (1, 2.5, 2.5, 4) and (1, 2, 3, 4) as Pearson's r.
-    expected = np.corrcoef([1, 2.5, 2.5, 4], [1, 2, 3, 4])[0, 1]
-    assert spearman(np.array([0.1, 0.5, 0.5, 0.9]), np.array([0.0, 0.2, 0.4, 0.6])) == pytest.approx(expected)
-
-
-SCORES = st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 1)), min_size=2, max_size=20)
-
-
-@given(SCORES)
-def test_correlations_are_those_of_numpy_and_scipy_and_never_nan(drawn):
-    predicted, gold = (np.array(side) for side in zip(*drawn, strict=True))
-    assume(np.ptp(predicted) > 0 and np.ptp(gold) > 0)
-    r, rho = pearson(predicted, gold), spearman(predicted, gold)
-    assert -1 - 1e-9 <= r <= 1 + 1e-9
-    assert rho == pytest.approx(stats.spearmanr(predicted, gold).statistic, abs=1e-12)
-    if np.ptp(predicted) > 1e-6 and np.ptp(gold) > 1e-6:  # numpy loses smaller ones to rounding
-        assert r == pytest.approx(np.corrcoef(predicted, gold)[0, 1], abs=1e-6)
-
-
-@pytest.mark.parametrize("correlate", [pearson, spearman])
-@pytest.mark.parametrize(
-    ("predicted", "gold", "error", "says"),
-    [
-        ([0.5, 0.5, 0.5], [0.0, 0.5, 1.0], DataError, "the 3 predicted scores are constant"),
-        ([0.0, 0.5, 1.0], [0.2, 0.2, 0.2], DataError, "the 3 gold scores are constant"),
-        ([0.5], [0.5], DataError, "the 1 predicted scores are constant"),
-        ([0.5, np.nan], [0.0, 1.0], NonFiniteError, "a predicted score is not finite"),
-        ([0.5, 0.1], [0.0, np.inf], NonFiniteError, "a gold score is not finite"),
-    ],
-)
-def test_an_undefined_correlation_is_an_error_never_nan(correlate, predicted, gold, error, says):
-    with pytest.raises(error, match=says):
-        correlate(np.array(predicted), np.array(gold))
+@given(QUESTIONS)
+@pytest.mark.parametrize("measure", [f"{name}@{k}" for name in RETRIEVAL for k in (1, 20)] + ["map", "mrr", "ndcg"])
+def test_values_are_from_0_to_1_and_do_not_depend_on_the_questions_beside_them_to_the_bit(measure, drawn):
+    together = values(measure, *drawn)
+    assert together == [values(measure, one)[0] for one in drawn]
+    assert all(0 <= value <= 1 for value in together)
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "expected"),
+    ("measure", "data", "kinds"),
     [
-        ("map@20", "retrieval", Measure("map", 20)),
-        ("map", "retrieval", Measure("map")),
-        ("map@1", "retrieval", Measure("map", 1)),
-        ("pearson", "similarity", Measure("pearson")),
-        ("spearman", "similarity", Measure("spearman")),
+        ("pearson", retrieval(2), ("similarity", "retrieval")),
+        ("map", similarity(2, ("en-en",)), ("retrieval", "similarity")),
     ],
 )
-def test_a_measure_reads_as_it_is_written(text, kind, expected):
-    assert Measure.parse(text, kind) == expected
-    assert str(expected) == text
+def test_a_measure_of_another_kind_of_task_is_refused_before_anything_is_scored(measure, data, kinds):
+    encoder = FakeEncoder({text: [1.0] for text in texts(data)})
+    with pytest.raises(ConfigError, match=f"^measure '{measure}' is for {kinds[0]} tasks, the data is of a {kinds[1]}"):
+        evaluate(encoder, data, [Measure(measure)])
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "says"),
-    [
-        ("mpa", "retrieval", "unknown retrieval measure 'mpa'. Did you mean 'map'?"),
-        ("map20", "retrieval", "Did you mean 'map@20'?"),
-        ("map@0", "retrieval", "unknown retrieval measure 'map@0'"),
-        ("map@-1", "retrieval", "unknown retrieval measure 'map@-1'"),
-        ("map@", "retrieval", "unknown retrieval measure 'map@'"),
-        ("MAP@20", "retrieval", "unknown retrieval measure 'MAP@20'"),
-        ("pearson", "retrieval", "unknown retrieval measure 'pearson'. Known: map, map@20."),
-        ("pearsn", "similarity", "Did you mean 'pearson'? Known: pearson, spearman."),
-        ("map@20", "similarity", "unknown similarity measure 'map@20'. Known: pearson, spearman."),
-        ("pearson@20", "similarity", "measure 'pearson@20': only rankings have a cut-off; write 'pearson'"),
-    ],
-)
-def test_a_wrong_measure_is_answered_with_the_right_ones(text, kind, says):
-    with pytest.raises(ConfigError) as caught:
-        Measure.parse(text, kind)
-    assert says in str(caught.value)
+def test_a_metric_whose_value_is_not_finite_is_named(monkeypatch):
+    def undefined(ranks, k):
+        return np.full(len(ranks.sizes), np.nan)
+
+    monkeypatch.setattr(registry.load("metrics", "recall"), "METRIC", Metric("retrieval", undefined, "required"))
+    data = retrieval(2)
+    with pytest.raises(NonFiniteError, match=r"^measure 'recall@3' has a value that is not finite$"):
+        evaluate(FakeEncoder({text: [1.0] for text in texts(data)}), data, [Measure("recall", 3)])
+
+
+@pytest.mark.parametrize("module", sorted(Path(metrics.__file__).parent.glob("[a-z]*.py")), ids=lambda path: path.stem)
+def test_examples_in_docstrings_are_right(module):
+    assert doctest.testmod(import_module(f"{metrics.__name__}.{module.stem}")).failed == 0
+
+
+def texts(data):
+    if hasattr(data, "pairs"):
+        return [text for pair in data.pairs for text in (pair.text1, pair.text2)]
+    return [item.text for item in (*data.questions, *data.candidates)]
+
+
+def test_every_metric_is_defined_by_a_metric():
+    assert all(isinstance(registry.load("metrics", name).METRIC, Metric) for name in registry.names("metrics"))

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+from benchmarks.mini.corpus_lines import Line
 from helpers.formats import FOLDER
 
 MINI = Path(__file__).resolve().parents[2] / "benchmarks" / "mini"
 
 
-def line(script, source, target, language="de", corpus="ntrex", number=1):
-    return script("_lines").Line(Path(f"en-{language}.tsv"), number, language, source, target, corpus)
+def line(source, target, language="de", corpus="ntrex", number=1):
+    return Line(Path(f"en-{language}.tsv"), number, language, source, target, corpus)
 
 
 def written(folder, **files):

@@ -3,19 +3,38 @@
 import numpy as np
 
 from metasearch.data.records import RetrievalData
-from metasearch.evaluation.ranked import Relevant, ranking_of, search
+from metasearch.evaluation.metrics.base import Ranks
+from metasearch.evaluation.metrics.ranking import above, members
+from metasearch.evaluation.search import Judgements, ranking_of, search
+
+
+def ranks_of(*questions):
+    """Return the ranks of each question, such as `ranks_of([1, 4], [2])`, as metrics take them."""
+    return Ranks(
+        np.concatenate([np.asarray(ranks, np.int64) for ranks in questions]), np.cumsum([0, *map(len, questions)])
+    )
+
+
+def ranks_by(scores, relevant):
+    """Return the ranks of the relevant candidates of one question, counted from the scores of all candidates."""
+    everything = members(np.zeros(len(scores), np.int64), 1)
+    counts = above(scores[None], np.asarray(relevant, np.int64), np.array([0, len(relevant)]), everything)
+    return ranks_of(np.sort(counts[:, 0] + 1))
 
 
 def search_by(scores, questions, pool, relevant=None):
     """Search a pool by scores `(N, C)`; relevant is what answers each question, or the columns that are given."""
     questions = list(questions)
     languages = sorted({candidate.language for candidate in pool})
-    spoken = np.array([languages.index(candidate.language) for candidate in pool])
-    wanted = Relevant.to(questions, RetrievalData((), tuple(pool))) if relevant is None else Relevant.of(relevant)
+    language_of = np.array([languages.index(candidate.language) for candidate in pool])
+    if relevant is None:
+        judgements = Judgements.from_answers(questions, RetrievalData((), tuple(pool)))
+    else:
+        judgements = Judgements.of(relevant)
     # The product with one-hot vectors of the candidates is the scores themselves.
-    return search(questions, scores, np.eye(len(pool), dtype=np.float32), wanted, spoken)
+    return search(questions, scores, np.eye(len(pool), dtype=np.float32), judgements, language_of)
 
 
 def ranking_by(scores, questions, pool, relevant=None):
-    """Return what is kept of such a search."""
+    """Return the ranking that a run stores of such a search."""
     return ranking_of(questions, pool, search_by(scores, questions, pool, relevant))

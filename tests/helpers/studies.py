@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from helpers.rankings import search_by
 from metasearch.data.records import Candidate, Question
-from metasearch.evaluation.metrics import correlation
-from metasearch.evaluation.metrics.average_precision import average_precisions
-from metasearch.evaluation.ranked import ranking_of
 from metasearch.evaluation.scores import Evaluation, Score
-from metasearch.runs.questions import Kept, kept_at
+from metasearch.evaluation.search import ranking_of
+from metasearch.runs.questions import QuestionResults, questions_path
 from metasearch.spec import yaml
+from metasearch.spec.measure import Measure
 from metasearch.spec.recipe import Outer, Recipe, RunConfig, ScoreConfig
 from metasearch.spec.seeding import stream
 
@@ -59,6 +58,7 @@ class Setting:
         questions: test questions of each fold, each in all languages; of similarity, rows.
         distractors: candidates of each language that answer no question.
         languages: of the questions; of similarity, `a-b` pairs of them, neighbours and with itself.
+        measures: of retrieval.
     """
 
     task: str = "demo"
@@ -68,6 +68,7 @@ class Setting:
     languages: Sequence[str] = ("ar", "de", "el")
     data: str = "4e8ffb836c3ab809"
     fold_seed: int | None = None
+    measures: Sequence[Measure] = (Measure("map", 20), Measure("map"))
     versions: Mapping[str, str] = field(default_factory=lambda: dict(VERSIONS))
 
 
@@ -168,7 +169,9 @@ def _scored(path: Path, config: RunConfig | ScoreConfig, way: Made, shared: Sett
         ]
         found = (_retrieval if shared.kind == "retrieval" else _similarity)(way, config.fold, split, shared, noises)
         if split == "test":
-            found.kept.save(kept_at(path, config.task, way.learner, split), facts | {"split": split} | stamp)
+            found.questions.save(
+                questions_path(path, config.task, way.learner, split), facts | {"split": split} | stamp
+            )
         yield from ({**facts, "split": split, **row, **stamp} for row in found.rows())
 
 
@@ -200,13 +203,13 @@ def _retrieval(way: Made, fold: int, split: str, shared: Setting, noises: Sequen
         mine = slice(at * len(ids), (at + 1) * len(ids))
         pools = [("multilingual", "all"), *(("bilingual", x) for x in languages if x != asked), ("monolingual", asked)]
         for name, inside in pools if split == "test" else pools[:1]:
-            ranks, offsets = found.ranks(mine, None if inside == "all" else languages.index(inside))
+            ranks = found.ranks(mine, None if inside == "all" else languages.index(inside))
             units[name, asked, inside] = tuple(ids)
-            for measure, k in (("map@20", 20), ("map", None)):
-                values = average_precisions(ranks, offsets, k)
-                columns[measure, name, asked, inside] = values
-                listed.append(Score(measure, name, asked, inside, float(values.mean()), len(values)))  # type: ignore[arg-type]
-    return Evaluation(tuple(listed), Kept(units, columns, ranking_of(questions, pool, found)))
+            for measure in shared.measures:
+                values = measure.load().function(ranks, measure.k)
+                columns[str(measure), name, asked, inside] = values
+                listed.append(Score(str(measure), name, asked, inside, float(values.mean()), len(values)))  # type: ignore[arg-type]
+    return Evaluation(tuple(listed), QuestionResults(units, columns, ranking_of(questions, pool, found)))
 
 
 def _similarity(way: Made, fold: int, split: str, shared: Setting, noises: Sequence[np.random.Generator]) -> Evaluation:
@@ -222,9 +225,9 @@ def _similarity(way: Made, fold: int, split: str, shared: Setting, noises: Seque
         units[cell] = ids
         columns |= {("predicted", *cell): predicted, ("gold", *cell): gold}
         for measure in ("pearson", "spearman"):
-            value = getattr(correlation, measure)(predicted, gold)
+            value = Measure(measure).load().function(predicted, gold)
             listed.append(Score(measure, "pairs", pair, "", value, len(ids)))
-    return Evaluation(tuple(listed), Kept(units, columns))
+    return Evaluation(tuple(listed), QuestionResults(units, columns))
 
 
 def _events(made: Made) -> list[dict[str, Any]]:

@@ -161,9 +161,9 @@ def test_training_keeps_the_questions_of_both_encoders_and_which_are_the_scores(
     found = read_study([tmp_path / "run"])
     assert [arm.label for arm in found.arms] == ["zero-shot", "maml"]
     for each in found.scored:
-        assert each.kept.ranking is not None
-        assert {pool for _, pool, *_ in each.kept.columns} == {"multilingual", "bilingual", "monolingual"}
-        for (measure, pool, *cell), values in each.kept.columns.items():
+        assert each.questions.ranking is not None
+        assert {pool for _, pool, *_ in each.questions.columns} == {"multilingual", "bilingual", "monolingual"}
+        for (measure, pool, *cell), values in each.questions.columns.items():
             assert each.values(measure, pool)[tuple(cell)] == pytest.approx(sum(values) / len(values), abs=1e-12)
     assert found.runs[0].facts["steps"] == 1
 

@@ -42,8 +42,8 @@ def mean_over_seeds(study, label, fold, unit, language):
     values = []
     for scored in study.of(study.arm(label)):
         if scored.fold == fold:
-            at = scored.kept.units["multilingual", language, "all"].index(unit)
-            values.append(scored.kept.columns["map@20", "multilingual", language, "all"][at])
+            at = scored.questions.units["multilingual", language, "all"].index(unit)
+            values.append(scored.questions.columns["map@20", "multilingual", language, "all"][at])
     assert len(values) == 2
     return sum(values) / 2
 
@@ -127,7 +127,7 @@ class TestTheRankings:
         question = explorer.questions[0]
         version = question.versions[1]
         scored = next(s for s in study.of(study.arm("maml")) if (s.fold, s.seed) == (question.fold, 1))
-        ranking = scored.kept.ranking
+        ranking = scored.questions.ranking
         row = [(q.id, q.language) for q in ranking.questions].index((question.id, "de"))
         assert version.other.seed == 1
         assert [h.candidate for h in version.other.hits] == [ranking.candidates[i] for i in ranking.top[row][:DEPTH]]

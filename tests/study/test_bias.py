@@ -48,7 +48,7 @@ def test_an_encoder_that_prefers_its_language_is_told_from_one_that_does_not(stu
 
 def test_the_average_precision_it_speaks_of_is_that_of_the_scores(study):
     for scored in study.scored:
-        kept = scored.kept.ranking
+        kept = scored.questions.ranking
         found = average_precisions(kept.ranks, kept.offsets, 20)
         for (language, _), value in scored.values("map@20", "multilingual").items():
             own = [i for i, question in enumerate(kept.questions) if question.language == language]

@@ -10,6 +10,7 @@ from scipy import stats
 from helpers.studies import Made, write_study
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.spec.seeding import stream
+from metasearch.study import paired
 from metasearch.study.compare import compare
 from metasearch.study.read import read_study
 from metasearch.study.statistics.bootstrap import draws
@@ -82,7 +83,7 @@ def resampled_by_hand(study, statistic, seed=0, resamples=200, pool="multilingua
     folds = []
     for fold in study.folds:
         zero, maml = (
-            next(each for each in study.of(study.arm(label)) if each.fold == fold).kept
+            next(each for each in study.of(study.arm(label)) if each.fold == fold).questions
             for label in ("zero-shot", "maml")
         )
         cells = [cell for cell in zero.units if cell[0] == pool]
@@ -116,6 +117,17 @@ def test_the_interval_of_a_correlation_is_that_of_resamples_written_out(measure,
     found = only(study, measure=measure, resamples=100)
     assert (found.interval.low, found.interval.high) == pytest.approx(tuple(np.quantile(by_hand, [0.025, 0.975])))
     assert found.value.mean == pytest.approx(fold_language(study, "maml", measure=measure, pool="pairs").mean())
+
+
+def test_a_correlation_without_a_weighted_form_is_resampled_row_by_row_to_the_same_interval(tmp_path, monkeypatch):
+    """As one of another package is: here Spearman's, as if its weighted form were not there."""
+    sizes = {"folds": (0, 1), "languages": ("ar",), "questions": 10}
+    study = read_study([write_study(tmp_path / "sts", ARMS, kind="similarity", **sizes)])
+    weighted = only(study, measure="spearman", resamples=100)
+    monkeypatch.delitem(paired._CORRELATIONS, "spearman")
+    found = only(study, measure="spearman", resamples=100)
+    assert (found.interval.low, found.interval.high) == pytest.approx((weighted.interval.low, weighted.interval.high))
+    assert found.difference == pytest.approx(weighted.difference)
 
 
 def test_a_language_in_the_bilingual_pool_is_the_mean_over_its_candidate_languages(study):

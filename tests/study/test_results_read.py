@@ -8,7 +8,7 @@ import pytest
 
 from helpers.studies import VERSIONS, Made, write_run, write_study
 from metasearch.errors import ConfigError, DataError, RunFolderError
-from metasearch.runs.questions import Kept, kept_at
+from metasearch.runs.questions import QuestionResults, questions_path
 from metasearch.spec import yaml
 from metasearch.study.read import read_study
 
@@ -65,7 +65,7 @@ def test_a_study_has_its_arms_on_all_folds_and_seeds(tmp_path):
 
 def test_scores_are_the_means_of_what_was_kept_of_each_question(tmp_path):
     for scored in read_study([study(tmp_path / "s", folds=(0,))]).scored:
-        for (measure, pool, language, inside), values in scored.kept.columns.items():
+        for (measure, pool, language, inside), values in scored.questions.columns.items():
             assert scored.values(measure, pool)[language, inside] == pytest.approx(
                 values.sum() / len(values), abs=1e-12
             )
@@ -78,7 +78,7 @@ def test_runs_of_similarity_are_read_with_what_was_predicted(tmp_path):
         ("pairs",),
         ("ar-ar", "ar-el", "el-el"),
     )
-    assert len(found.scored[0].kept.columns["predicted", "pairs", "ar-el", ""]) == TINY["questions"]
+    assert len(found.scored[0].questions.columns["predicted", "pairs", "ar-el", ""]) == TINY["questions"]
 
 
 def test_zero_shot_of_every_run_counts_once(tmp_path):
@@ -146,7 +146,7 @@ def test_arms_are_named_by_what_differs(tmp_path):
 
 def test_a_distillation_is_read_stage_by_stage_without_their_own_dev_scores(tmp_path):
     path = run(tmp_path / "d", Made(1.0, learner="zero-shot"))
-    origin = kept_at(path, "demo", "zero-shot", "test")
+    origin = questions_path(path, "demo", "zero-shot", "test")
     rows = [json.loads(line) for line in (path / "results.jsonl").read_text().splitlines()]
     stages = []
     for number, label in enumerate(("assistant, before", "1 assistant", "4 contrast")):
@@ -154,13 +154,13 @@ def test_a_distillation_is_read_stage_by_stage_without_their_own_dev_scores(tmp_
             row | {"learner": label, "recipe": "compress", "stage": number} for row in rows if row["split"] == "test"
         ]
         stages.append({"task": "dev", "learner": label, "split": "dev", "measure": "cosine", "value": 0.5})
-        shutil.copy(origin, kept_at(path, "demo", label, "test"))
+        shutil.copy(origin, questions_path(path, "demo", label, "test"))
     (path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in stages))
     config = {"recipe": {"recipe": "compress", "stages": {"contrast": {"learner": "mcl"}}}, "teacher": "tiny"}
     (path / "config.yaml").write_text(yaml.dump({"data_fingerprint": "", "config": config}))
     found = read_study([path])
     assert (found.task, labels(found)) == ("demo", ["assistant, before", "1 assistant", "4 contrast"])
-    assert all(scored.kept.ranking is not None for scored in found.scored)
+    assert all(scored.questions.ranking is not None for scored in found.scored)
     assert found.baseline.label == "assistant, before"
 
 
@@ -218,10 +218,10 @@ def test_a_configuration_of_something_else_is_refused(tmp_path):
 
 def test_what_was_kept_is_read_when_it_is_asked_for(tmp_path):
     path = run(tmp_path / "r")
-    kept_at(path, "demo", "maml", "test").unlink()
+    questions_path(path, "demo", "maml", "test").unlink()
     found = read_study([path])
     with pytest.raises(RunFolderError, match=r"demo\.maml\.test\.npz: what was kept of each question is not there"):
-        _ = found.of(found.arm("maml"))[0].kept
+        _ = found.of(found.arm("maml"))[0].questions
 
 
 # Damaged and foreign files.
@@ -230,15 +230,15 @@ def test_what_was_kept_is_read_when_it_is_asked_for(tmp_path):
 def test_what_was_kept_is_read_anew_when_the_file_has_changed(tmp_path):
     (each,) = read_study([write_study(tmp_path / "study", {"zero-shot": 0.5}, folds=(0,), **TINY)]).scored
     (path,) = (each.run.path / "queries").iterdir()
-    assert each.kept is each.kept
-    Kept().save(path, {})
+    assert each.questions is each.questions
+    QuestionResults().save(path, {})
     os.utime(path, ns=(0, 0))
-    assert not each.kept.units
+    assert not each.questions.units
 
 
 def test_the_questions_of_a_cell_are_held_once(tmp_path):
     (each,) = read_study([write_study(tmp_path / "study", {"zero-shot": 0.5}, folds=(0,), **TINY)]).scored
-    assert len({id(ids) for ids in each.kept.units.values()}) == 1
+    assert len({id(ids) for ids in each.questions.units.values()}) == 1
 
 
 def test_a_results_file_that_is_cut_off_anywhere_is_an_error_with_its_line(tmp_path):

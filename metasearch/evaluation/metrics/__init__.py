@@ -1,1 +1,4 @@
-"""Metrics: pure functions from a ranking, or from scores, to one value a query."""
+"""Metrics, one file each: `base` says what a metric is, and each file that defines `METRIC` is one by its name.
+
+`ranking`, `geometry` and `language_bias` are what evaluation and reports count beside them.
+"""

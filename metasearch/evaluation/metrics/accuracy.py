@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import DataError, NonFiniteError
+from metasearch.evaluation.metrics.base import Metric, Values
+from metasearch.evaluation.metrics.ranking import first_equal
 
 _CELLS = 2**24
 """Similarities that are held at once, 64 MiB of them; 100,000 texts on each side have 600 times as many."""
@@ -20,7 +22,7 @@ def nearest_neighbours(queries: NDArray[np.floating], candidates: NDArray[np.flo
 
     Args:
         queries: vectors of any length, `(Q, D)`.
-        candidates: the same, `(C, D)`.
+        candidates: vectors of any length, `(C, D)`.
 
     Returns:
         Indices, `(Q,)`.
@@ -38,36 +40,30 @@ def nearest_neighbours(queries: NDArray[np.floating], candidates: NDArray[np.flo
     pool = candidates / np.where(lengths > 0, lengths, 1)
     rows = max(1, _CELLS // len(pool))
     blocks = [np.argmax(queries[start : start + rows] @ pool.T, axis=1) for start in range(0, len(queries), rows)]
-    found = np.concatenate(blocks) if blocks else np.zeros(0, np.int64)
-    # A matrix product may round two equal columns differently, so that the first of them is looked up, not relied on.
-    first: dict[bytes, int] = {}
-    equal = np.array([first.setdefault(vector.tobytes(), i) for i, vector in enumerate(pool)], dtype=np.int64)
-    return equal[found]
+    nearest = np.concatenate(blocks) if blocks else np.zeros(0, np.int64)
+    return first_equal(pool)[nearest]
 
 
-def hits(queries: NDArray[np.floating], candidates: NDArray[np.floating]) -> NDArray[np.bool_]:
-    """Return whether the nearest neighbour of query i is candidate i, `(N,)`.
+def accuracy(queries: NDArray[np.floating], translations: NDArray[np.floating]) -> Values:
+    """Return 1 for each query whose nearest neighbour is its translation, else 0, `(N,)`.
 
     Args:
-        queries: `(N, D)`.
-        candidates: translations of the queries in the same order, `(N, D)`.
+        queries: vectors, `(N, D)`.
+        translations: vectors of the translations of the queries in the same order, `(N, D)`.
 
     Raises:
         DataError: the two differ in number, or there are none.
         NonFiniteError: a value is NaN or infinite.
 
     Example:
-        >>> hits(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[2.0, 1.0], [9.0, 1.0]]))   # both find the other one
-        array([False, False])
-        >>> hits(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[2.0, 1.0], [1.0, 1.0]]))
-        array([ True,  True])
+        >>> accuracy(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[2.0, 1.0], [9.0, 1.0]]))   # each finds the other
+        array([0., 0.])
+        >>> accuracy(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[2.0, 1.0], [1.0, 1.0]]))
+        array([1., 1.])
     """
-    if len(queries) != len(candidates):
-        raise DataError(f"accuracy needs as many texts as translations; got {len(queries)} and {len(candidates)}")
-    found: NDArray[np.bool_] = nearest_neighbours(queries, candidates) == np.arange(len(queries))
-    return found
+    if len(queries) != len(translations):
+        raise DataError(f"accuracy needs as many texts as translations; got {len(queries)} and {len(translations)}")
+    return np.where(nearest_neighbours(queries, translations) == np.arange(len(queries)), 1.0, 0.0)
 
 
-def accuracy(queries: NDArray[np.floating], candidates: NDArray[np.floating]) -> float:
-    """Return the share, from 0 to 1, of queries whose nearest neighbour is their translation; errors as `hits`."""
-    return float(hits(queries, candidates).mean())
+METRIC = Metric("translation", accuracy)

@@ -1,30 +1,18 @@
-"""Correlation of predicted with gold similarity (SemEval-2017 task 1)."""
+"""What Pearson's and Spearman's correlation both need to be defined."""
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from metasearch.errors import DataError, NonFiniteError
 
 
-def pearson(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> float:
-    """Return Pearson's r of `(N,)` with `(N,)`.
+def require_defined(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> None:
+    """Check predicted and gold scores, `(N,)` each.
 
     Raises:
-        DataError: a side is constant or has fewer than two values, so that r is undefined.
+        DataError: a side is constant or has fewer than two values, so that no correlation is defined.
         NonFiniteError: a value is NaN or infinite.
     """
-    _require_defined(predicted, gold)
-    return float(stats.pearsonr(predicted, gold).statistic)
-
-
-def spearman(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> float:
-    """Return Spearman's ρ of `(N,)` with `(N,)`; errors as `pearson`."""
-    _require_defined(predicted, gold)
-    return float(stats.spearmanr(predicted, gold).statistic)
-
-
-def _require_defined(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> None:
     for name, values in (("predicted", predicted), ("gold", gold)):
         if not np.isfinite(values).all():
             raise NonFiniteError(f"correlation is undefined: a {name} score is not finite")

@@ -1,6 +1,6 @@
-"""How sentence vectors lie in space: whether they still point to different places or have collapsed.
+"""Geometry of sentence vectors: mean cosine, spread and effective rank, which fall or rise when vectors collapse.
 
-All measures look at directions: every vector is first divided by its length, in float64.
+All three are of directions: every vector is first divided by its length, in float64.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ def mean_pairwise_cosine(vectors: Vectors) -> float:
     With unit vectors u it is (|Σ u|² − N) / (N (N − 1)), so no pair is looked at: O(N D). One vector alone gives 1.
 
     Args:
-        vectors: `(N, D)`, N ≥ 1.
+        vectors: sentence vectors, `(N, D)`, N ≥ 1.
 
     Raises:
         DataError: there are no vectors.
@@ -37,7 +37,7 @@ def spread(vectors: Vectors) -> float:
     0 when all are the same, 1 when their mean is the origin. Errors as `mean_pairwise_cosine`.
 
     Args:
-        vectors: `(N, D)`, N ≥ 1.
+        vectors: sentence vectors, `(N, D)`, N ≥ 1.
     """
     # By the distances and not by 1 − |m|², which loses half of the digits where the vectors are nearly the same.
     return float(np.sqrt(np.square(_centred(vectors)).sum(1).mean()))
@@ -52,11 +52,11 @@ def effective_rank(vectors: Vectors) -> float:
     Errors as `mean_pairwise_cosine`. Exact, O(N D min(N, D)).
 
     Args:
-        vectors: `(N, D)`, N ≥ 1.
+        vectors: sentence vectors, `(N, D)`, N ≥ 1.
     """
     centred = _centred(vectors)
     values = np.linalg.svd(centred, compute_uv=False)
-    # What rounding leaves of a zero. The unit vectors that were centred have the Frobenius norm √N.
+    # Singular values that are rounding of a zero. Before they were centred the unit vectors had the Frobenius norm √N.
     noise = max(centred.shape) * np.finfo(np.float64).eps * np.sqrt(len(centred))
     values = values[values > noise]
     if len(values) == 0:

@@ -1,9 +1,10 @@
-"""Rankings of many queries at once, without sorting them: what ranks above an item, and what ranks highest.
+"""Ranks without sorting: what ranks above an item, and what ranks highest, of many queries at once.
 
-The higher score ranks first, and of equal scores the lower index.
+The higher score ranks first, and of equal scores the lower index. A sort of every row would take several times as long
+as the matrix product that gives the scores; a rank only needs the number of higher scores.
 
-Notation: Q queries, C candidates, M items whose ranks are asked for, those of a query in a row, G groups of candidates,
-W words of 64 bits.
+Notation: Q queries, C candidates, M items whose ranks are asked for, those of a query in a row, R items of one query,
+G groups of candidates, W words of 64 bits.
 """
 
 from itertools import pairwise
@@ -16,7 +17,7 @@ Indices = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 _CELLS = 2**19
-"""Scores that are looked at together, 2 MiB of them: what a core's own cache holds."""
+"""Scores that are compared at once, 2 MiB of them: what a core's own cache holds."""
 _GROUPS_PER_PLACE = 8
 """Groups of columns for each of the highest places; with more of them fewer scores are left to sort."""
 
@@ -25,10 +26,10 @@ def members(groups: Indices, size: int) -> Words:
     """Return which candidates belong to each group, a bit for each, `(G, W)` words for C bits.
 
     Args:
-        groups: of each candidate, `(C,)`.
-        size: G.
+        groups: index of the group of each candidate, `(C,)`.
+        size: number of groups, G.
     """
-    member = _blank(size, len(groups))
+    member = _padded(size, len(groups))
     member[:, : len(groups)] = groups == np.arange(size)[:, None]
     return _packed(member)
 
@@ -36,19 +37,19 @@ def members(groups: Indices, size: int) -> Words:
 def above(scores: Scores, columns: Indices, offsets: Indices, groups: Words) -> Indices:
     """Return how many candidates of each group rank above each item, `(M, G)`.
 
-    An item's rank is the number of all that rank above it, plus 1. Nothing is sorted: the scores that are higher are
-    counted by the bit, one pass over a query's scores for each of its items.
+    The rank of an item is the sum of its row, plus 1.
 
     Args:
-        scores: finite, `(Q, C)`.
-        columns: of the items, `(M,)`.
+        scores: finite scores of the candidates for each query, `(Q, C)`.
+        columns: indices of the items, `(M,)`.
         offsets: query i has the items from `offsets[i]` to `offsets[i + 1]`, `(Q + 1,)`.
-        groups: as `members` gives them; together they hold every candidate once.
+        groups: membership as `members` returns it; every candidate is in one group.
     """
     counts = np.zeros((len(columns), len(groups)), np.int64)
-    # Candidates of a language stand together as a rule, in few of the words.
-    spans = [(found[0], found[-1] + 1) if (found := np.flatnonzero(row)).size else (0, 0) for row in groups]
+    spans = [_span(row) for row in groups]
     sizes, width = np.diff(offsets), scores.shape[1]
+    # Queries with equally many items make a rectangle `(Q, R)`, which numpy compares in one call. Blocks of it stay in
+    # the cache between the comparison and the counting, which is where the time goes.
     for size in np.unique(sizes[sizes > 0]).tolist():
         queries = np.flatnonzero(sizes == size)
         for start, end in blocks(len(queries), size * width, _CELLS):
@@ -56,6 +57,7 @@ def above(scores: Scores, columns: Indices, offsets: Indices, groups: Words) -> 
             for first, last in blocks(size, len(rows) * width, _CELLS):
                 items = offsets[queries[start:end], None] + np.arange(first, last)
                 words = _above(rows, columns[items])
+                # One comparison serves all groups: a group's count is that of the bits it shares with the result.
                 for group, (low, high) in enumerate(spans):
                     inside = words[:, :, low:high] & groups[group, low:high]
                     counts[items, group] = np.bitwise_count(inside).sum(-1, dtype=np.int64)
@@ -65,16 +67,22 @@ def above(scores: Scores, columns: Indices, offsets: Indices, groups: Words) -> 
 def highest(scores: Scores, k: int) -> Indices:
     """Return the indices of the k highest ranked candidates of each query, the highest first, `(Q, min(k, C))`.
 
-    The k-th highest of the maxima of some groups of columns is no higher than the k-th highest score. So only the few
-    scores from there on are sorted.
-
     Args:
-        scores: finite, `(Q, C)`.
+        scores: finite scores of the candidates for each query, `(Q, C)`.
         k: how many, at least 1.
     """
     k = min(k, scores.shape[1])
-    found = [_highest(scores[start:end], k) for start, end in blocks(len(scores), scores.shape[1], _CELLS)]
-    return np.concatenate(found) if found else np.zeros((0, k), np.int64)
+    parts = [_highest(scores[start:end], k) for start, end in blocks(len(scores), scores.shape[1], _CELLS)]
+    return np.concatenate([np.zeros((0, k), np.int64), *parts])
+
+
+def first_equal(vectors: NDArray[np.floating]) -> Indices:
+    """Return the index of the first vector that equals each one, `(N, D)` → `(N,)`.
+
+    A matrix product may round two equal columns differently, so that ties between equal vectors must be made.
+    """
+    first: dict[bytes, int] = {}
+    return np.array([first.setdefault(vector.tobytes(), i) for i, vector in enumerate(vectors)], np.int64)
 
 
 def blocks(rows: int, columns: int, cells: int) -> list[tuple[int, int]]:
@@ -84,6 +92,12 @@ def blocks(rows: int, columns: int, cells: int) -> list[tuple[int, int]]:
     return list(pairwise(bounds))
 
 
+def _span(member: Words) -> tuple[int, int]:
+    """Return the first and last word with a member of a group; a language's candidates are few words in a row."""
+    words = np.flatnonzero(member)
+    return (int(words[0]), int(words[-1]) + 1) if words.size else (0, 0)
+
+
 def _rows(scores: Scores, queries: Indices) -> Scores:
     """Return the scores of some queries; without a copy where they follow one another."""
     first, last = int(queries[0]), int(queries[-1])
@@ -91,48 +105,49 @@ def _rows(scores: Scores, queries: Indices) -> Scores:
 
 
 def _above(scores: Scores, columns: Indices) -> Words:
-    """Return which candidates rank above each item, a bit for each.
+    """Return which candidates rank above each item, a bit for each, `(Q, R, W)`.
 
     Args:
-        scores: `(Q, C)`.
-        columns: of as many items of each query, `(Q, R)`.
-
-    Returns:
-        `(Q, R, W)`.
+        scores: scores of the candidates for each query, `(Q, C)`.
+        columns: indices of as many items of each query, `(Q, R)`.
     """
     limits = np.take_along_axis(scores, columns, axis=1)[:, :, None]
-    room = _blank(*columns.shape, scores.shape[1])
-    higher, every = room[:, :, : scores.shape[1]], scores[:, None]
-    # Equal scores are rare but for that of an item with itself, and where there are none this is quick.
-    np.equal(every, limits, out=higher)
-    ties = (
-        higher & (np.arange(scores.shape[1]) < columns[:, :, None]) if np.count_nonzero(room) > columns.size else None
-    )
-    np.greater(every, limits, out=higher)
-    if ties is not None:
-        higher |= ties
-    return _packed(room)
+    flags = _padded(*columns.shape, scores.shape[1])
+    higher, candidates = flags[:, :, : scores.shape[1]], scores[:, None]
+    # Each item equals itself. Only where there are further ties, which is rare, is it worth looking which come before.
+    np.equal(candidates, limits, out=higher)
+    tied = np.count_nonzero(flags) > columns.size
+    before = higher & (np.arange(scores.shape[1]) < columns[:, :, None]) if tied else None
+    np.greater(candidates, limits, out=higher)
+    if before is not None:
+        higher |= before
+    return _packed(flags)
 
 
 def _highest(scores: Scores, k: int) -> Indices:
+    """Return the k highest of each query, by sorting only the few scores that can be among them.
+
+    Columns are dealt into groups. The k highest group maxima are k scores of the row, so that the k-th highest score is
+    no lower than the k-th highest maximum: what is below that floor is out.
+    """
     rows, size = scores.shape
     groups = min(size, _GROUPS_PER_PLACE * k)
     whole = size // groups * groups
     maxima = scores[:, :whole].reshape(rows, -1, groups).max(axis=1)
     floor = np.partition(maxima, groups - k, axis=1)[:, groups - k]
-    of, at = np.divmod(np.flatnonzero(scores >= floor[:, None]), size)
-    # Stable: what is equal stays in the order of its indices.
-    order = np.lexsort((-scores[of, at], of))
-    starts = np.searchsorted(of, np.arange(rows))
-    found: Indices = at[order[starts[:, None] + np.arange(k)]]
-    return found
+    query, column = np.divmod(np.flatnonzero(scores >= floor[:, None]), size)
+    # Stable, by query and then by score: equal scores stay in the order of their indices.
+    order = np.lexsort((-scores[query, column], query))
+    starts = np.searchsorted(query, np.arange(rows))
+    top: Indices = column[order[starts[:, None] + np.arange(k)]]
+    return top
 
 
-def _blank(*shape: int) -> NDArray[np.bool_]:
+def _padded(*shape: int) -> NDArray[np.bool_]:
     """Return room for a flag of each column, and False for the padding that makes them whole words."""
-    room = np.empty((*shape[:-1], -(-shape[-1] // 64) * 64), np.bool_)
-    room[..., shape[-1] :] = False
-    return room
+    flags = np.empty((*shape[:-1], -(-shape[-1] // 64) * 64), np.bool_)
+    flags[..., shape[-1] :] = False
+    return flags
 
 
 def _packed(flags: NDArray[np.bool_]) -> Words:

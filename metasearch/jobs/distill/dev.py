@@ -124,7 +124,7 @@ class Dev:
 def _both_ways(source: Vectors, target: Vectors) -> float:
     """Return the accuracy of finding translations, the mean of both directions."""
     first, second = _unit(source), _unit(target)
-    return (accuracy(first, second) + accuracy(second, first)) / 2
+    return float(accuracy(first, second).mean() + accuracy(second, first).mean()) / 2
 
 
 def _unit(vectors: Vectors) -> Vectors:

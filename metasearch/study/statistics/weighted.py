@@ -3,8 +3,13 @@
 B resamples, N rows. A weight says how often a resample has a row. Where a statistic is undefined, its value is NaN.
 """
 
+from collections.abc import Callable
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import NDArray
+
+from metasearch.errors import DataError
 
 # A variance below this share of the squared distances from the centre is rounding, not variance.
 _CONSTANT = 1e-12
@@ -68,6 +73,22 @@ def spearman(weights: Array, x: Array, y: Array) -> Array:
     middle = ((n + 1) / 2)[:, None]
     covariance = np.einsum("bn,bn,bn->b", weights, ranks_x - middle, ranks_y - middle)
     return _ratio(covariance, np.where((var_x > 0) & (var_y > 0), var_x * var_y, np.nan))
+
+
+def resampled(function: Callable[[Array, Array], float]) -> Callable[[Array, Array, Array], Array]:
+    """Return the weighted form of any function of `(N,)` and `(N,)`, as `pearson` is that of Pearson's r.
+
+    Each resample is made and measured, which takes a hundred times as long; so metrics of other packages are compared.
+    """
+
+    def weigh(weights: Array, x: Array, y: Array) -> Array:
+        values = np.full(len(weights), np.nan)
+        for i, counts in enumerate(weights.astype(np.int64)):
+            with suppress(DataError):  # undefined on this resample, whose value stays NaN
+                values[i] = function(np.repeat(x, counts), np.repeat(y, counts))
+        return values
+
+    return weigh
 
 
 def midranks(weights: Array, values: Array) -> Array:

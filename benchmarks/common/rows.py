@@ -1,0 +1,37 @@
+"""Rows of `benchmarks/results/*.jsonl`: read and appended."""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from metasearch.errors import RunFolderError
+
+Row = dict[str, Any]
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a results file; none where there is no file yet."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def latest_rows(rows: Iterable[Row], identity: Callable[[Row], object]) -> list[Row]:
+    """Return the last row of each identity, in the order in which the identities first came."""
+    return list({identity(row): row for row in rows}.values())
+
+
+def append_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Append rows to a results file, making its folder; `RunFolderError` when it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def append_new_rows(path: Path, rows: Iterable[Row], identity: Callable[[Row], object]) -> None:
+    """Append those rows whose identity no row of the file has, so that a repeated command leaves the file as it is."""
+    known = {identity(row) for row in read_rows(path)}
+    append_rows(path, [row for row in rows if identity(row) not in known])

@@ -1,0 +1,54 @@
+"""Rows of `results/mini_ablations.jsonl`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.common.rows import Row
+from benchmarks.paper.ablation_arms import TESTS
+from benchmarks.paper.ablation_scores import Figure
+from benchmarks.paper.distillation_papers import ORDERINGS, Ordering
+
+Figures = Mapping[str, Mapping[str, Figure]]
+"""Arm → test → what it got."""
+
+
+def arm_rows(figures: Figures, facts: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+    """Return a row for each arm and test, and one for each of its facts: sizes, and sentences per second."""
+    rows: list[Row] = []
+    for arm, by_test in figures.items():
+        for test, figure in by_test.items():
+            interval = figure.interval()
+            measure = {"task": TESTS[test].task, "measure": TESTS[test].measure, "data": figure.data}
+            scored = {"value": figure.value, "low": interval.low, "high": interval.high}
+            rows.append({"study": arm, "metric": test, **scored, **measure})
+        for metric, value in facts.get(arm, {}).items():
+            middle, low, high = value if isinstance(value, list) else (value, None, None)
+            rows.append({"study": arm, "metric": metric, "value": middle, "low": low, "high": high})
+    return rows
+
+
+def ordering_rows(figures: Figures, orderings: Sequence[Ordering] = ORDERINGS) -> list[Row]:
+    """Return a row for each ordering of which both arms are there, and each test."""
+    rows: list[Row] = []
+    for each in orderings:
+        if each.better not in figures or each.worse not in figures:
+            continue
+        for test in TESTS:
+            change = figures[each.better][test].above(figures[each.worse][test])
+            interval = change.interval()
+            row = {
+                "study": each.claim,
+                "metric": test,
+                "value": change.value,
+                "low": interval.low,
+                "high": interval.high,
+            }
+            rows.append({**row, "better": each.better, "worse": each.worse, "holds": verdict(row)})
+    return rows
+
+
+def verdict(row: Mapping[str, Any]) -> str:
+    """Return whether a difference is above zero: `yes`, `no`, or `open` where its interval has zero in it."""
+    if row["low"] is not None and row["low"] > 0:
+        return "yes"
+    return "no" if row["high"] is not None and row["high"] < 0 else "open"

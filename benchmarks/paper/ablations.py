@@ -1,0 +1,149 @@
+"""The ablations of Ding et al. on the multilingual encoder, and which of the paper's orderings hold at its scale.
+
+    python -m benchmarks.paper.ablations --data ~/data -o runs/ablations
+    python -m benchmarks.paper.ablations --data ~/data -o runs/ablations --table
+
+Each arm is one `metasearch distill`, then scored; one that is finished is not run again, one that was stopped goes on.
+What two arms have in common, the taught assistant, stages and outputs of frozen encoders, is made once. Rows are
+collected in `benchmarks/results/mini_ablations.jsonl`.
+"""
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+import metasearch as ms
+from benchmarks.common.command import Command, metasearch
+from benchmarks.common.provenance import provenance
+from benchmarks.common.rows import RESULTS, Row, append_rows
+from benchmarks.paper.ablation_arms import ARMS, INCLUDE, Places, Steps, flags_of, with_needed
+from benchmarks.paper.ablation_rows import arm_rows, ordering_rows
+from benchmarks.paper.ablation_scores import figures, score
+from benchmarks.paper.ablation_tables import arm_table, ordering_table
+from benchmarks.speed.encoding_rate import rates, sentences_of
+from metasearch.errors import ConfigError
+from metasearch.runs.files import write_whole
+from metasearch.runs.folder import versions
+
+SAME_SHAPE = {"three-stages": "full", "without-mcl": "full", "single-stage": "full", "ema": "full"}
+"""Arms whose encoders have as many weights and layers as another arm's."""
+
+
+@click.command(cls=Command)
+@click.option("--data", type=click.Path(exists=True, path_type=Path), required=True, help="Folder of the tasks' files.")
+@click.option("--corpus", type=click.Path(exists=True, path_type=Path), help="By default the data's `parallel`.")
+@click.option("--vocabulary", type=click.Path(exists=True, path_type=Path), help="Assistant before stage 1.")
+@click.option("--only", multiple=True, type=click.Choice(list(ARMS)), help="Arms, with those they need; repeatable.")
+@click.option("--max-steps", type=click.IntRange(min=1), default=60, show_default=True, help="Of stages 3 and 4.")
+@click.option("--assistant-steps", type=click.IntRange(min=1), default=200, show_default=True, help="Of stage 1.")
+@click.option("--embedding-steps", type=click.IntRange(min=1), default=300, show_default=True, help="Of stage 2.")
+@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Of sentences per second.")
+@click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True, help="Of sentences per second.")
+@click.option("--resamples", type=click.IntRange(min=100), default=2000, show_default=True, help="Of test items.")
+@click.option("--table", "only_table", is_flag=True, help="Print the tables of what is there; run nothing.")
+@click.option("--results", type=click.Path(path_type=Path), default=RESULTS / "mini_ablations.jsonl")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder of the runs.")
+def main(
+    data: Path,
+    corpus: Path | None,
+    vocabulary: Path | None,
+    only: tuple[str, ...],
+    max_steps: int,
+    assistant_steps: int,
+    embedding_steps: int,
+    threads: int,
+    rounds: int,
+    resamples: int,
+    only_table: bool,
+    results: Path,
+    output: Path,
+) -> None:
+    """Run the arms, score them, and print the two tables."""
+    output.mkdir(parents=True, exist_ok=True)
+    folders = (output, corpus or data / "parallel", data, vocabulary or output / "vocabulary")
+    places = Places(*(folder.resolve() for folder in folders))
+    steps = Steps(assistant_steps, embedding_steps, max_steps)
+    names = with_needed(only or list(ARMS))
+    new = False
+    if not only_table:
+        new = run(names, steps, places)
+        new = measure(names, places, rounds, threads) or new
+    tables(names, places, resamples, results, {"steps": asdict(steps), "seed": 0} if new else None)
+
+
+def run(names: Sequence[str], steps: Steps, places: Places) -> bool:
+    """Make the vocabulary, and run and score the arms that are not finished; return whether there were any."""
+    unfinished = [name for name in names if not finished(name, places)]
+    if unfinished and not places.vocabulary.exists():
+        flags = ("--size", 32000, "--lowercase", "--encoder", "minilm", "-o", places.vocabulary)
+        metasearch("tokenizer", places.corpus, *flags)
+    for name in unfinished:
+        train(name, steps, places)
+        score(places.model(name), name, str(places.data), places.folder(name) / "scores")
+    return bool(unfinished)
+
+
+def finished(name: str, places: Places) -> bool:
+    """Return whether an arm was run and scored."""
+    return (places.folder(name) / "scores" / "report.md").exists()
+
+
+def train(name: str, steps: Steps, places: Places) -> None:
+    """Train an arm, or go on with it; nothing where its encoder is made by another arm."""
+    folder, flags = places.folder(name), flags_of(name, steps, places)
+    if flags and not (folder / "report.md").exists():
+        same_flags(folder.with_suffix(".flags"), flags, folder)
+        begun = (folder / "config.yaml").exists()
+        metasearch("distill", *(["--resume", folder] if begun else [*flags, "-o", folder]))
+
+
+def same_flags(path: Path, flags: Sequence[str], folder: Path) -> None:
+    """Keep the flags with which a run begins; `ConfigError` where it began with others."""
+    text = shlex.join(flags) + "\n"
+    if (folder / "config.yaml").exists() and path.is_file() and path.read_text(encoding="utf-8") != text:
+        raise ConfigError(f"{folder} was begun with other flags, see {path}; choose another folder with -o")
+    write_whole(path, text)
+
+
+def measure(names: Sequence[str], places: Places, rounds: int, threads: int) -> bool:
+    """Measure sentences per second of all shapes together, unless that is done; return whether it was measured."""
+    path = places.out / "rates.json"
+    shapes = {shape_of(name): places.model(name) for name in reversed(names)}
+    if path.is_file() and set(shapes) <= set(json.loads(path.read_text(encoding="utf-8"))):
+        return False
+    click.echo(f"sentences per second of {', '.join(shapes)}", err=True)
+    texts = sentences_of(ms.load_benchmark("tatoeba-11", data=str(places.data), include=[str(INCLUDE)]).split.test)
+    speeds = rates(shapes, texts, rounds, threads)
+    write_whole(path, json.dumps(speeds) + "\n")
+    return True
+
+
+def shape_of(name: str) -> str:
+    """Return the arm that is as fast as an arm, since it has as many weights and is as deep."""
+    return SAME_SHAPE.get(name, name)
+
+
+def tables(names: Sequence[str], places: Places, resamples: int, results: Path, facts: Row | None) -> None:
+    """Print the tables of the arms that are finished; with facts of a new run, keep the rows, too."""
+    there = [name for name in names if finished(name, places)]
+    got = {name: figures(places.folder(name) / "scores", name, resamples) for name in there}
+    path = places.out / "rates.json"
+    measured = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    known = {}
+    for name in there:
+        sizes = json.loads((places.folder(name) / "scores" / "facts.json").read_text(encoding="utf-8"))
+        known[name] = sizes | measured.get(shape_of(name), {})
+    arms, orderings = arm_rows(got, known), ordering_rows(got)
+    if facts is not None:
+        stamp = {**facts, **provenance(), "versions": versions()}
+        append_rows(results, [{**row, **stamp} for row in (*arms, *orderings)])
+    click.echo(arm_table(arms))
+    click.echo("\n" + ordering_table(orderings))
+
+
+if __name__ == "__main__":
+    main()

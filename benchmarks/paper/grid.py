@@ -1,0 +1,67 @@
+"""The points of a small study: a base recipe, and what is changed of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from metasearch.errors import ConfigError
+from metasearch.jobs.compose import resolved
+from metasearch.spec.library import choose_recipe
+from metasearch.spec.recipe import Recipe
+from metasearch.study.arms import digest, settings_of
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a small study.
+
+    Attributes:
+        axis: that it is a point of; `base` changes nothing.
+        changes: settings put over the base.
+        recipe: with them, resolved.
+    """
+
+    axis: str
+    changes: tuple[str, ...]
+    recipe: Recipe
+
+    def key(self, **shared: Any) -> str:
+        """Return the identity of a result: everything it depends on but the revision of the code."""
+        return digest({**settings_of({"recipe": self.recipe.model_dump()}), **{k: str(v) for k, v in shared.items()}})
+
+
+def points(
+    mode: str, encoder: str, learner: str, axes: Sequence[str], base: Sequence[str], crossed: bool = False
+) -> list[Point]:
+    """Return the base and the points around it, each setting once.
+
+    Args:
+        mode: transfer mode.
+        encoder: chooses the recipe, as when training.
+        learner: name of the learner; it chooses the recipe, too.
+        axes: a setting and its values, such as `outer.lr=1e-5,1e-4`.
+        base: settings put over the recipe for all points.
+        crossed: every value of an axis with every one of the others, instead of one change at a time.
+
+    Raises:
+        ConfigError: an axis has no values, or a setting is none of the recipe.
+    """
+    named = dict(map(_values, axes))
+    if crossed:
+        changes = [(" × ".join(named), chosen) for chosen in product(*named.values())]
+    else:
+        changes = [(axis, (value,)) for axis, values in named.items() for value in values]
+    distinct: dict[str, Point] = {}
+    for axis, chosen in [("base", ()), *changes]:
+        recipe = resolved(choose_recipe(mode, encoder, learner, None, [*base, *chosen]))
+        point = Point(axis, chosen, recipe)
+        distinct.setdefault(point.key(), point)
+    return list(distinct.values())
+
+
+def _values(axis: str) -> tuple[str, tuple[str, ...]]:
+    key, equals, values = axis.partition("=")
+    if not equals:
+        raise ConfigError(f"--axis {axis}: expected a setting and its values, such as outer.lr=1e-5,1e-4")
+    return key.strip(), tuple(f"{key.strip()}={value.strip()}" for value in values.split(","))

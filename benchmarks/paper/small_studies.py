@@ -1,0 +1,220 @@
+"""Small studies on dev: what rates, steps, meta-tasks, negatives and so on do to a learner. Test is never looked at.
+
+    python -m benchmarks.paper.small_studies --task lareqa --encoder mini --data ~/data --learner maml:trans --jobs 2 \
+        --axis outer.lr=1e-5,1e-4 --axis options.inner_lr=1e-3,1e-2 --max-steps 100 --set budget.dev_holdout=0.5
+    python -m benchmarks.paper.small_studies --task lareqa --encoder mini --data ~/data --learner maml:trans --crossed \
+        --axis outer.lr=1e-5,1e-4 --axis dropout=false,true
+    python -m benchmarks.paper.small_studies --task lareqa --encoder mini --table
+
+A point is a recipe with one change, or with `--crossed` one of each axis, trained on one fold with the dev score every
+`--every` steps; the best of them and its step are what is chosen by. Rows are appended to `results/small_studies.jsonl`
+as they come; a point that is there is not run again. By default the recipe draws meta-valid episodes from the same
+questions that give the dev score, as the paper does; `budget.dev_holdout` keeps some apart for the score.
+"""
+
+import os
+import signal
+import time
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import click
+import torch
+
+import metasearch as ms
+from benchmarks.common.command import Command
+from benchmarks.common.provenance import provenance
+from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
+from benchmarks.paper.grid import Point, points
+from benchmarks.paper.small_study_tables import of_encoder, points_table, score
+from metasearch.errors import Interrupted, NonFiniteError
+from metasearch.jobs.compose import check_fit
+from metasearch.runs.folder import versions
+from metasearch.spec.library import Library
+from metasearch.training.machine import keep_memory
+
+ROWS = RESULTS / "small_studies.jsonl"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all points of a study share.
+
+    Attributes:
+        encoder: name of the encoder, as it was given.
+        fingerprint: fingerprint of its weights and tokens.
+        data: fingerprint of the task's data.
+        max_steps: outer steps of each point.
+    """
+
+    task: str
+    mode: str
+    encoder: str
+    fingerprint: str
+    data: str
+    fold: int
+    seed: int
+    max_steps: int
+
+
+class Curve:
+    """A listener that keeps the dev scores, `[step, score]`; step 0 is zero-shot."""
+
+    def __init__(self) -> None:
+        self.scores: list[tuple[int, float]] = []
+
+    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
+        """Hear of a step."""
+
+    def on_dev(self, step: int, score: float, best: bool) -> None:
+        """Keep a score."""
+        self.scores.append((step, score))
+
+
+def train_point(point: Point, setting: Setting, benchmark: ms.Benchmark, curve: Curve) -> str | None:
+    """Train a point, and return the error that ended it, where its loss is not finite.
+
+    Raises:
+        Interrupted: it was asked to stop; there is no row of a part.
+    """
+    encoder = ms.load_encoder(setting.encoder, benchmark.task.max_length, "cpu", setting.seed)
+    learner = ms.make_learner(point.recipe, encoder)
+    how = {"seed": setting.seed, "max_steps": setting.max_steps, "listener": curve}
+    try:
+        outcome = ms.fit(learner, benchmark, point.recipe, **how)
+    except NonFiniteError as error:
+        return str(error)
+    if outcome.reason == "interrupted":
+        raise Interrupted("stopped; the points that are done are kept. The same command goes on")
+    return None
+
+
+def measured(point: Point, setting: Setting, folder: str | None) -> Row:
+    """Train a point and return its row; one whose loss is not finite has scores up to there, and the error.
+
+    Args:
+        point: the recipe to train.
+        setting: what all points of the study share.
+        folder: folder of the data.
+    """
+    benchmark = ms.load_benchmark(setting.task, setting.mode, setting.fold, folder)
+    curve, began = Curve(), time.monotonic()
+    error = train_point(point, setting, benchmark, curve)
+    trained = [(score, -step) for step, score in curve.scores if step]
+    best, at = max(trained, default=(None, None))
+    return {
+        **asdict(setting),
+        "key": point.key(**asdict(setting)),
+        "learner": point.recipe.learner,
+        "axis": point.axis,
+        "changes": list(point.changes),
+        "recipe": point.recipe.model_dump(mode="json", exclude={"sources", "description"}),
+        "measure": benchmark.task.monitor,
+        "zero_shot": dict(curve.scores).get(0),
+        "best": best,
+        "best_step": None if at is None else -at,
+        "curve": curve.scores,
+        "error": error,
+        "seconds": round(time.monotonic() - began, 1),
+        "versions": versions(),
+        **provenance(),
+    }
+
+
+def _begin(threads: int) -> None:
+    # Ctrl-C reaches all processes; the first one says what there is to say.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    torch.set_num_threads(threads)
+    keep_memory()
+
+
+def run_all(around: list[Point], setting: Setting, folder: str | None, processes: int, path: Path) -> None:
+    """Run the points that have no row yet, some at a time, each in a process of its own; append rows as they come."""
+    done = {row["key"] for row in read_rows(path)}
+    left = [point for point in around if point.key(**asdict(setting)) not in done]
+    click.echo(f"{len(around)} points, {len(around) - len(left)} of them done", err=True)
+    if processes == 1:
+        for point in left:
+            _keep(measured(point, setting, folder), path)
+        return
+    begin = (max(1, len(os.sched_getaffinity(0)) // processes),)
+    with ProcessPoolExecutor(processes, get_context("spawn"), _begin, begin) as pool:
+        waiting: list[Future[Row]] = [pool.submit(measured, point, setting, folder) for point in left]
+        try:
+            for ended in as_completed(waiting):
+                _keep(ended.result(), path)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _keep(row: Row, path: Path) -> None:
+    append_rows(path, [row])
+    outcome = row["error"] or f"{score(row['best'])} at step {row['best_step']}"
+    click.echo(f"{row['learner']} {', '.join(row['changes']) or 'base'}: {outcome}, {row['seconds']:.0f} s", err=True)
+
+
+@click.command(cls=Command)
+@click.option("--task", default="lareqa", show_default=True)
+@click.option("--encoder", required=True, help="Built-in name, local folder or hub name.")
+@click.option("--learner", "arms", multiple=True, metavar="NAME:MODE", help="Repeatable.")
+@click.option("--axis", "axes", multiple=True, metavar="KEY=VALUE,VALUE", help="Repeatable.")
+@click.option("--crossed", is_flag=True, help="All combinations of the axes, not one change at a time.")
+@click.option("--set", "base", multiple=True, metavar="KEY=VALUE", help="Of all points; repeatable.")
+@click.option("--max-steps", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--every", type=click.IntRange(min=1), help="Steps between dev scores; by default a quarter of all.")
+@click.option("--fold", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--jobs", "processes", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--data", envvar="METASEARCH_DATA", help="Folder of the task's files or a parent of it.")
+@click.option("--results", type=click.Path(path_type=Path), default=ROWS, help="File that rows are appended to.")
+@click.option("--table", "only_table", is_flag=True, help="Run nothing; print what is there.")
+def main(
+    task: str, encoder: str, arms: tuple[str, ...], results: Path, processes: int, only_table: bool, **scale: Any
+) -> None:
+    """Run what is left of the points of each learner, and print them, the best on dev first."""
+    if not arms and not only_table:
+        raise click.UsageError("--learner is missing, such as --learner maml:trans")
+    fingerprint = None
+    for arm in () if only_table else arms:
+        learner, _, mode = arm.partition(":")
+        if not mode:
+            raise click.UsageError(f"--learner {arm}: expected a name and its mode, such as maml:trans")
+        around, setting, folder = prepared(task, encoder, learner, mode, **scale)
+        run_all(around, setting, folder, processes, results)
+        fingerprint = setting.fingerprint
+    rows = of_encoder(read_rows(results), task, encoder, fingerprint)
+    click.echo(points_table([row for row in rows if not arms or f"{row['learner']}:{row['mode']}" in arms]))
+
+
+def prepared(
+    task: str,
+    encoder: str,
+    learner: str,
+    mode: str,
+    axes: tuple[str, ...],
+    crossed: bool,
+    base: tuple[str, ...],
+    max_steps: int,
+    every: int | None,
+    fold: int,
+    seed: int,
+    data: str | None,
+) -> tuple[list[Point], Setting, str | None]:
+    """Return the points of a learner, each checked before any is run, their setting and the folder of the data."""
+    declared = Library().task(task)
+    folder = None if declared.data else data  # the texts of an embedded task lie beside it
+    pace = [f"budget.eval_every={every or max(1, max_steps // 4)}", "budget.patience=0"]
+    around = points(mode, encoder, learner, axes, [*pace, *base], crossed)
+    benchmark = ms.load_benchmark(task, mode, fold, folder)
+    for point in around:
+        check_fit(point.recipe, benchmark, "fp32")
+    weights = ms.load_encoder(encoder, declared.max_length, "cpu", seed).fingerprint
+    return around, Setting(task, mode, encoder, weights, benchmark.data.fingerprint, fold, seed, max_steps), folder
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""The tables of a study in Markdown, from its rows in `results/main_table.jsonl`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.paper.maml_align_paper import MAIN_ARMS, TABLE
+from metasearch.runs.markdown import markdown
+
+Row = Mapping[str, Any]
+NONE = "–"
+
+
+def rows_of_study(rows: Sequence[Row], task: str, encoder: str) -> list[Row]:
+    """Return the rows of the last study of a task with an encoder; `ValueError` where there is none.
+
+    Rows of languages, which were kept before there was a row of each arm, are passed over.
+    """
+    own = [row for row in rows if (row["task"], row["encoder"]) == (task, encoder) and "against" in row]
+    if not own:
+        raise ValueError(f"no study of {task} with {encoder}")
+    last = [row for row in own if row["study"] == own[-1]["study"]]
+    return list({(row["learner"], row["mode"]): row for row in last}.values())
+
+
+def languages_table(rows: Sequence[Row]) -> str:
+    """Return a line of each arm: scores by language, their mean ± deviation over folds, and means of groups."""
+    first = rows[0]
+    folds = ", ".join(map(str, first["folds"]))
+    heads = [f"{first['measure']}, folds {folds}", "mode", *first["languages"], "mean"]
+    lines = [
+        [
+            row["learner"], row["mode"] or "", *(_times(row["languages"][code]) for code in first["languages"]),
+            _spread(row["mean"], row["sd"], 2), *(_times(row["groups"][name]) for name in first["groups"]),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return markdown([*heads, *(f"{name} languages" for name in first["groups"])], lines, left=2)
+
+
+def summary_table(rows: Sequence[Row]) -> str:
+    """Return a line of each arm: mean, difference from zero-shot, also in groups of languages, and language bias."""
+    first = rows[0]
+    names = list(first["groups"])
+    count = "five" if len(first["folds"]) == 5 else str(len(first["folds"]))
+    heads = [f"{first['measure']}, {count} folds", "mode", "mean", "less zero-shot [95 %]"]
+    heads += [*(f"{name} languages" for name in names), "p (Holm)", *(["language bias"] if "bias" in first else [])]
+    lines = []
+    for row in rows:
+        change = row["against"].get(first["label"])
+        less = [""] * (1 + len(names))
+        if change:
+            groups = [f"{100 * change['groups'][name]['difference']:+z.2f}" for name in names]
+            less = [_interval(change), *groups]
+        mean = _spread(row["mean"], row["sd"], 2)
+        bias = [_spread(row["bias"], row["bias_sd"], 1)] if "bias" in row else []
+        lines.append([row["learner"], row["mode"] or "", mean, *less, _p(change), *bias])
+    return markdown(heads, lines, left=2)
+
+
+def changes_table(rows: Sequence[Row]) -> str:
+    """Return a line of each arm: difference from zero-shot, also in groups of languages, language bias, budget."""
+    first, biased = rows[0], "bias" in rows[0]
+    heads = ["less zero-shot", "mode", "all languages [95 %]", *(f"{name} languages" for name in first["groups"])]
+    heads += ["p (Holm)", *(["bias", "p of its change"] if biased else []), "steps kept", "s a cell"]
+    lines = []
+    for row in rows:
+        change = row["against"].get(first["label"])
+        less = (
+            [_interval(change), *map(_interval, change["groups"].values())]
+            if change
+            else [""] * (1 + len(first["groups"]))
+        )
+        bias = [_spread(row["bias"], row["bias_sd"], 1), _p(row.get("bias_change"))] if biased else []
+        kept = f"{row['kept']:.0f} of {row['steps']:.0f}" if row.get("steps") is not None else ""
+        seconds = f"{row['seconds']:.0f}" if row["seconds"] is not None else ""
+        lines.append([row["learner"], row["mode"] or "", *less, _p(change), *bias, kept, seconds])
+    return markdown(heads, lines, left=2)
+
+
+def orders_table(rows: Sequence[Row]) -> str:
+    """Return what each arm of Table 1 has more than the others, ours and the paper's, and if the order is the same.
+
+    An order that the interval of ours leaves open, with 0 in it, is not told apart.
+    """
+    task = rows[0]["task"]
+    figures = TABLE.get(task, ((), {}))[1]
+    by_arm = {(row["learner"], row["mode"]): row for row in rows}
+    chain = [arm for arm in (("zero-shot", None), *MAIN_ARMS[task]) if arm in by_arm]
+    lines = []
+    for one, other in [(a, b) for i, a in enumerate(chain) for b in chain[:i]]:
+        change = by_arm[one]["against"].get(by_arm[other]["label"])
+        if change is None:
+            continue
+        theirs = _mean(figures[one]) - _mean(figures[other]) if one in figures and other in figures else None
+        pair = f"{one[0]} less {other[0]}"
+        lines.append(
+            [
+                pair,
+                NONE if theirs is None else f"{theirs:+.1f}",
+                _interval(change),
+                _p(change),
+                _verdict(change, theirs),
+            ]
+        )
+    return markdown(["difference", "paper", "ours [95 %]", "p (Holm)", "the paper's order"], lines)
+
+
+def modes_table(rows: Sequence[Row]) -> str:
+    """Return the modes of each learner from best to worst, ours and the paper's; empty where none has several."""
+    figures = TABLE.get(rows[0]["task"], ((), {}))[1]
+    lines = []
+    for learner in dict.fromkeys(row["learner"] for row in rows):
+        ours = {row["mode"]: row["mean"] for row in rows if row["learner"] == learner}
+        theirs = {mode: _mean(figures[learner, mode]) for mode in ours if (learner, mode) in figures}
+        if len(ours) > 1:
+            lines.append([learner, _ranked(ours, 100), _ranked(theirs, 1)])
+    return markdown(["modes, best first", "ours", "paper"], lines, left=3) if lines else ""
+
+
+def _ranked(means: Mapping[str, float], scale: float) -> str:
+    ordered = sorted(means, key=lambda mode: -means[mode])
+    return ", ".join(f"{mode} {scale * means[mode]:.1f}" for mode in ordered) or NONE
+
+
+def _verdict(change: Row, theirs: float | None) -> str:
+    if theirs is None or change["low"] is None:
+        return NONE
+    if change["low"] <= 0 <= change["high"]:
+        return "not told apart"
+    return "holds" if (change["difference"] > 0) == (theirs > 0) else "reversed"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _times(value: float) -> str:
+    return f"{100 * value:z.2f}"
+
+
+def _spread(value: float, sd: float | None, decimals: int) -> str:
+    return f"{100 * value:z.{decimals}f}" + ("" if sd is None else f" ± {100 * sd:.{decimals}f}")
+
+
+def _interval(change: Row) -> str:
+    ends = "" if change["low"] is None else f" [{100 * change['low']:+z.2f}, {100 * change['high']:+z.2f}]"
+    return f"{100 * change['difference']:+z.2f}{ends}"
+
+
+def _p(change: Row | None) -> str:
+    p = None if change is None else change["holm"]
+    return "" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+def first_rows_table(rows: Sequence[Row]) -> str:
+    """Return scores by language and their mean, from rows that hold one language each, as the first studies kept."""
+    by_arm: dict[tuple[str, str | None], dict[str, float]] = {}
+    for row in rows:
+        by_arm.setdefault((row["learner"], row["mode"]), {})[row["language"]] = row["value"]
+    languages = list(next(iter(by_arm.values())))
+    lines = [
+        [learner, mode or "", *(_times(scores[code]) for code in languages), _times(_mean(list(scores.values())))]
+        for (learner, mode), scores in by_arm.items()
+    ]
+    folds = ", ".join(map(str, rows[0]["folds"]))
+    return markdown([f"{rows[0]['measure']}, folds {folds}", "mode", *languages, "mean"], lines, left=2)

@@ -1,0 +1,230 @@
+"""The cases of `throughput.py`: each returns its rows for a shape."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.common.rows import Row
+from benchmarks.speed import distillation_throughput as distilling
+from benchmarks.speed import gemm_limit
+from benchmarks.speed.evaluation import evaluation_rows
+from benchmarks.speed.memory import MIB
+from benchmarks.speed.race import RAISED, Job, Race, race, weigh
+from benchmarks.speed.shapes import SCALES, Setting, encoder_of
+from benchmarks.speed.targets import row
+from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
+from metasearch.encoders.encoder import Encoder
+from metasearch.jobs.compose import load_encoder
+from metasearch.jobs.distill.sources import texts_of as texts_of_pair
+from metasearch.spec.library import load_distillation
+from metasearch.spec.recipe import MaxLength
+from metasearch.spec.seeding import stream
+
+MOST_STEPS = 5
+"""Inner steps of which the memory is compared with that of one."""
+STEPS_OF_A_ROUND = 4
+"""Of distillation."""
+
+
+@dataclass
+class Session:
+    """What all cases of a run share.
+
+    Attributes:
+        folder: for temporary files.
+        ways: only these peers; None for all of a case.
+        inner_steps: in second order, in place of the shape's.
+    """
+
+    scale: str
+    shape: str
+    rounds: int
+    threads: int
+    data: str | None
+    folder: Path
+    ways: Sequence[str] | None = None
+    inner_steps: int | None = None
+
+    @cached_property
+    def encoder(self) -> str:
+        """Name or folder of the shape's encoder."""
+        folder = self.folder / self.shape
+        folder.mkdir(exist_ok=True)
+        return encoder_of(self.scale, self.shape, folder, self.data)
+
+    @property
+    def apart(self) -> bool:
+        """Whether each way has a process of its own."""
+        return SCALES[self.scale].apart
+
+    def setting(self, learner: str, **changes: object) -> Setting:
+        """Return what a learner computes on this shape."""
+        return Setting.of(self.scale, self.shape, self.encoder, learner, self.rounds, data=self.data, **changes)
+
+    def jobs(self, setting: Setting, ways: Sequence[str]) -> dict[str, Job]:
+        """Return the jobs of the wanted ways; the first is ours and always wanted."""
+        ours, *peers = ways
+        if SCALES[self.scale].shapes[self.shape].alone:
+            peers = []
+        chosen = [way for way in peers if self.ways is None or way in self.ways]
+        return {way: Job(way, setting, self.threads) for way in (ours, *chosen)}
+
+
+def maml(session: Session) -> list[Row]:
+    """First-order MAML against the peers, and as a share of what the machine can do."""
+    setting = session.setting("maml")
+    jobs = session.jobs(setting, ("fast", "learn2learn", f"learn2learn{RAISED}", "authors", "reference"))
+    rates: list[float] = []
+    limit = _Limit(session, setting)
+    outcome = race(jobs, session.rounds, session.apart, session.folder, each=lambda: rates.append(limit.rate()))
+    rows = _raced("maml", session, setting, outcome)
+    for way, seconds in outcome.seconds.items():
+        shares = [work / (rate * s[0]) for work, rate, s in zip(limit.work, rates, seconds, strict=True)]
+        metric = "fraction of the GEMM limit" if way == "fast" else f"fraction of the GEMM limit, {way}"
+        facts = {"gflops_of_limit": round(float(np.median(rates)) / 1e9, 1), "tflop_of_step": _tera(limit.work)}
+        rows.append(_row("maml", session, metric, shares, tokens=limit.tokens, **facts))
+    return rows
+
+
+def maml_align(session: Session) -> list[Row]:
+    """MAML-Align in closed form against forms that keep all graphs of a meta-batch."""
+    setting = session.setting("maml-align")
+    jobs = session.jobs(setting, ("fast", "plain", f"plain{RAISED}", "reference"))
+    return _raced("maml-align", session, setting, race(jobs, session.rounds, session.apart, session.folder))
+
+
+def second_order(session: Session) -> list[Row]:
+    """Second-order MAML against learn2learn's, whose attention is eager."""
+    size = SCALES[session.scale]
+    steps = session.inner_steps or size.shapes[session.shape].second_order_steps
+    assignments = ["options.first_order=false", *([f"options.inner_steps={steps}"] if steps else [])]
+    setting = session.setting("maml", assignments=assignments, batch=size.second_order_batch)
+    jobs = session.jobs(setting, ("fast", "learn2learn", f"learn2learn{RAISED}", "recompute"))
+    return _raced("second-order", session, setting, race(jobs, session.rounds, session.apart, session.folder))
+
+
+def second_order_memory(session: Session) -> list[Row]:
+    """Peak memory of one task with inner steps computed again, for many steps over one."""
+    most = session.inner_steps or MOST_STEPS
+    peaks = []
+    for steps in (1, most):
+        assignments = ["options.first_order=false", f"options.inner_steps={steps}"]
+        setting = replace(session.setting("maml", assignments=assignments, batch=1), batches=1)
+        peaks.append(weigh(Job("recompute", setting, session.threads), session.apart, session.folder)["gradient"])
+    facts = {"steps": [1, most], "mib": [round(peak, 1) for peak in peaks], "batch": 1, "rounds": 1}
+    ratio = peaks[1] / peaks[0] if peaks[0] else 1.0
+    return [_row("second-order-memory", session, "memory at most over least steps", [ratio], **facts)]
+
+
+def gemm(session: Session) -> list[Row]:
+    """The machine's rate of matrix products at the shapes of the model's linears, with one thread and with all."""
+    limit = _Limit(session, session.setting("maml"))
+    rows = []
+    for threads in sorted({1, session.threads}):
+        rates = [limit.rate(threads) / 1e9 for _ in range(session.rounds)]
+        metric = f"GFLOP/s, {threads} thread{'s' * (threads > 1)}"
+        rows.append(_row("gemm", session, metric, rates, tokens=limit.tokens) | {"threads": threads})
+    return rows
+
+
+def distillation(session: Session) -> list[Row]:
+    """Stage 3 of recipe `compress` on a student with a whole table of XLM-R's size, against sentence-transformers.
+
+    The table is 384 wide, as the teacher's vectors are.
+    """
+    if session.shape != "A1":
+        return []
+    size = distilling.SCALES[session.scale]
+    stage = load_distillation("compress").stages["student"]
+    corpus = distilling.read_pairs(Path(session.data) if session.data and session.scale == "full" else None)
+    pairs = [corpus[i] for i in stream(0, "pairs").choice(len(corpus), size.pairs, replace=False).tolist()]
+    teacher = load_encoder(size.encoder, MaxLength(text=stage.max_length), "cpu")
+    texts = [text for pair in corpus for text in texts_of_pair(pair)]
+    assistant = with_vocabulary(teacher, train_tokenizer(texts, size.vocabulary, "bpe"))
+    student = distilling.student_of("large-table", assistant, size)
+    frozen = Encoder(assistant.model, assistant.name, assistant.max_length)
+    ends = [1 + STEPS_OF_A_ROUND * i for i in range(session.rounds + 1)]
+    ways = [way for way in distilling.WAYS if session.ways is None or way in session.ways]
+    seconds, before = distilling.measure(stage, student, frozen, pairs, size.batch, ends, ways)
+    none = np.zeros(2)
+    ours, *others = (np.array(s) + before.get(way, none) / stage.budget.epochs for way, s in seconds.items())
+    per_second = partial(_row, "distillation", session, rows_of_table=size.table, batch=size.batch)
+    rows = [per_second("pairs/s", STEPS_OF_A_ROUND * size.batch / ours[:, 0])]
+    for way, theirs in zip(ways, others, strict=True):
+        cpu = round(float(np.median(theirs[:, 1] / ours[:, 1])), 3)
+        rows.append(per_second(f"times {way}", theirs[:, 0] / ours[:, 0], cpu=cpu))
+    return rows
+
+
+def evaluation(session: Session) -> list[Row]:
+    """LAReQA's evaluation of given vectors against the authors' loop; see `evaluation.py`."""
+    if session.shape != "A1":
+        return []
+    data = Path(session.data) if session.data else None
+    rows: list[Row] = evaluation_rows(session.scale, session.rounds, data)
+    return [{**each, "rounds": session.rounds, "threads": session.threads} for each in rows]
+
+
+CASES: dict[str, Callable[[Session], list[Row]]] = {
+    "gemm": gemm,
+    "maml": maml,
+    "maml-align": maml_align,
+    "second-order": second_order,
+    "second-order-memory": second_order_memory,
+    "distillation": distillation,
+    "evaluation": evaluation,
+}
+
+
+class _Limit:
+    """The products of a setting's timed steps.
+
+    Attributes:
+        work: floating-point operations of each timed step.
+        tokens: distinct ones of the mean support set; as many rows have the products whose rate is taken.
+    """
+
+    def __init__(self, session: Session, setting: Setting) -> None:
+        self.session = session
+        self.encoder = setting.make_encoder()
+        batches = setting.episodes()
+        self.work = [gemm_limit.flops(self.encoder, setting.recipe, batch) for batch in batches[1:]]
+        supports = [episode.sets[0] for batch in batches for episode in batch]
+        self.tokens = round(float(np.mean([sum(gemm_limit.lengths_of(self.encoder, s)) for s in supports])))
+
+    def rate(self, threads: int | None = None) -> float:
+        """Return the operations per second of those products."""
+        repeats = SCALES[self.session.scale].repeats
+        return gemm_limit.rate(self.encoder, self.tokens, threads or self.session.threads, repeats)
+
+
+def _raced(case: str, session: Session, setting: Setting, outcome: Race) -> list[Row]:
+    """Return episodes per second and memory of each way, and the ratios of ours to those of the others."""
+    ours = np.array(outcome.seconds["fast"])
+    facts = {"batch": setting.batch, "inner_steps": setting.recipe.options["inner_steps"]}
+    rows = []
+    for way, seconds in outcome.seconds.items():
+        wall = np.array(seconds)[:, 0]
+        rows.append(_row(case, session, f"episodes/s, {way}", setting.batch / wall, **facts))
+        peaks = {key: round(mib, 1) for key, mib in outcome.memory[way].items()}
+        rows.append(_row(case, session, f"peak MiB, {way}", [peaks["gradient"]], **facts, whole_step=peaks["step"]))
+    for way, error in outcome.errors.items():
+        theirs = np.array(outcome.seconds[way])
+        cpu = round(float(np.median(theirs[:, 1] / ours[:, 1])), 3)
+        same = {**facts, "gradient_error": float(f"{error:.2g}")}
+        rows.append(_row(case, session, f"times {way}", theirs[:, 0] / ours[:, 0], **same, cpu=cpu))
+        mine, others = (max(outcome.memory[name]["gradient"], 1 / MIB) for name in ("fast", way))
+        rows.append(_row(case, session, f"memory over {way}", [mine / others], **same))
+    return rows
+
+
+def _row(case: str, session: Session, metric: str, values: Sequence[float], **facts: object) -> Row:
+    shared = {"rounds": session.rounds, "threads": session.threads, "scale": session.scale}
+    return row(case, session.shape, metric, list(values), **{**shared, **facts})
+
+
+def _tera(work: Sequence[float]) -> float:
+    return float(f"{np.median(work) / 1e12:.4g}")

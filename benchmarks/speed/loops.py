@@ -1,0 +1,167 @@
+"""The loops that `throughput.py` compares: ours, learn2learn's plain one, and one in the style of the paper's authors.
+
+All take the same steps on the same meta-batches from the same weights. Texts are tokenised before the clock starts; the
+peers' are also padded and stacked beforehand, as the authors' are.
+"""
+
+import gc
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from learn2learn.algorithms.maml import MAML
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import metasearch.learners.inner_loop  # noqa: F401  # learn2learn can be imported after it
+from benchmarks.speed.outer_step import OuterStep
+from benchmarks.speed.shapes import Setting
+from metasearch.encoders.encoder import Encoder, Features
+from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.fast import Fast
+from metasearch.jobs.compose import make_learner
+from metasearch.learners.losses.triplet import triplet_loss
+from metasearch.learners.sets import Prepared
+from metasearch.spec.recipe import Role
+
+Towers = tuple[Features, Features, Features]
+"""Questions, positives and negatives of a set, each padded to the limit of its role."""
+Watch = Callable[[Sequence[Tensor]], object]
+
+
+class Loop(Protocol):
+    """Trains an encoder, a whole outer step at a time."""
+
+    optimizer: torch.optim.Optimizer
+    parameters: dict[str, nn.Parameter]
+
+    def step(self, number: int) -> None:
+        """Take the step of a meta-batch, optimiser included."""
+
+
+class Ours:
+    """The step of `metasearch train`.
+
+    Args:
+        setting: what is computed.
+        encoder: what is trained.
+        batches: all meta-batches.
+        engine: `fast`, `reference`, or `recompute`, the fast one with inner steps computed again on the way back, or
+            `plain`, the reference on three towers that are padded to the limits, each text as often as it occurs.
+    """
+
+    def __init__(self, setting: Setting, encoder: Encoder, batches: Sequence[list[Episode]], engine: str) -> None:
+        learner = make_learner(setting.recipe, encoder, "fast" if engine == "fast" else "reference")
+        if engine == "recompute":
+            learner.use(Fast(encoder, second_order="recompute"))
+        if engine == "plain":
+            sets = {id(s): s for batch in batches for episode in batch for s in episode.sets}
+            prepared = {key: in_three_towers(encoder, examples) for key, examples in sets.items()}
+            learner.prepare = lambda examples: prepared[id(examples)]  # type: ignore[method-assign]
+        learner.begin(len(batches))
+        self._outer_step = OuterStep(learner, setting.recipe.outer, setting.recipe.dropout)
+        self._batches = batches
+        self.optimizer = self._outer_step.optimizer
+        self.parameters = self._outer_step.parameters
+
+    def step(self, number: int) -> None:
+        """Take the step of a meta-batch."""
+        self._outer_step(self._batches[number])
+
+
+class Peer:
+    """learn2learn's plain loop: clone, adapt, query loss, for all tasks; then one backward, and AdamW.
+
+    Three towers are encoded, each text as often as it occurs, padded to the limits of the task. AdamW is torch's plain
+    one in its faster form (`foreach`). In second order attention is the eager one, since the fused kernel has no second
+    derivative, and each task is followed by its own backward, which favours this loop: all graphs at once do not fit.
+
+    Args:
+        setting: what is computed.
+        encoder: what is trained.
+        batches: all meta-batches.
+        watch: sees the vectors of each forward pass.
+    """
+
+    def __init__(
+        self, setting: Setting, encoder: Encoder, batches: Sequence[list[Episode]], watch: Watch | None = None
+    ) -> None:
+        recipe = setting.recipe
+        self.steps, self.settings = recipe.options["inner_steps"], recipe.loss
+        self.first_order = recipe.options["first_order"]
+        self.watch = watch
+        if not self.first_order:
+            encoder.model[0].auto_model.set_attn_implementation("eager")
+        self.maml = MAML(encoder.embedder, lr=recipe.options["inner_lr"], first_order=self.first_order)
+        self.parameters = dict(encoder.embedder.named_parameters())
+        self.batches = [
+            [tuple(towers(encoder, examples) for examples in episode.sets) for episode in batch] for batch in batches
+        ]
+        outer = recipe.outer
+        self.optimizer = torch.optim.AdamW(
+            self.parameters.values(), lr=outer.lr, eps=outer.eps, weight_decay=outer.weight_decay, foreach=True
+        )
+
+    def step(self, number: int) -> None:
+        """Take the step of a meta-batch."""
+        self.optimizer.zero_grad(set_to_none=True)
+        batch = self.batches[number]
+        losses = []
+        for support, query in batch:
+            fast = self.maml.clone()
+            for _ in range(self.steps):
+                fast.adapt(self._loss(fast, support), allow_unused=True)
+            losses.append(self._loss(fast, query) / len(batch))
+            if not self.first_order:
+                losses.pop().backward()
+        if losses:
+            torch.autograd.backward(torch.stack(losses).sum())
+        self.optimizer.step()
+
+    def _loss(self, fast: nn.Module, examples: Towers) -> Tensor:
+        vectors = [fast(features) for features in examples]
+        if self.watch:
+            self.watch(vectors)
+        return triplet_loss(vectors[0], vectors[1], vectors[2], self.settings)
+
+
+def as_the_authors(vectors: Sequence[Tensor]) -> float:
+    """Do what the MAML-Align paper's code does after each forward pass: score a ranking, and collect garbage.
+
+    Vectors are copied to numpy and compared one pair at a time. The score is the precision of the first place, for
+    which that code takes candidate 0 as the answer to every question.
+    """
+    questions, positives, negatives = (tower.detach().cpu().numpy() for tower in vectors)
+    candidates = np.concatenate([positives, negatives])
+    hits = 0.0
+    for question in questions:
+        scores = [float(np.dot(question, candidate)) for candidate in candidates]
+        ranking = sorted(range(len(scores)), key=lambda i: -scores[i])
+        hits += float(ranking[0] == 0)
+    gc.collect()
+    return hits / len(questions)
+
+
+def in_three_towers(encoder: Encoder, examples: LabelledSet) -> Prepared:
+    """Return a set for our reference, laid out as the peers have it."""
+    rows = torch.arange(len(examples.examples))
+    return Prepared(towers(encoder, examples), tuple((tower, rows) for tower in range(3)))
+
+
+def towers(encoder: Encoder, examples: LabelledSet) -> Towers:
+    """Return the three towers of a set of triplets."""
+    triplets = examples.examples
+    return (
+        padded(encoder, [t.question.text for t in triplets], "question"),
+        padded(encoder, [t.positive.text for t in triplets], "candidate"),
+        padded(encoder, [t.negative.text for t in triplets], "candidate"),
+    )
+
+
+def padded(encoder: Encoder, texts: Sequence[str], role: Role) -> Features:
+    """Return features `(B, T)` with T the limit of the role, whatever the longest text is."""
+    features = encoder.features(texts, role)
+    fill = {"input_ids": encoder.model.tokenizer.pad_token_id}
+    limit = encoder.limit(role)
+    return {key: F.pad(x, (0, limit - x.shape[1]), value=fill.get(key, 0)) for key, x in features.items()}

@@ -1,0 +1,74 @@
+"""The tables of time and memory, in Markdown, from rows of `results/`."""
+
+from collections.abc import Sequence
+
+from benchmarks.common.rows import Row, latest_rows
+from metasearch.runs.markdown import markdown
+
+
+def targets_table(rows: Sequence[Row]) -> str:
+    """Return every metric that has a target: the median of the rounds (lowest to highest), and whether it holds."""
+    aimed = [row for row in latest_rows(rows, _metric) if row["target"] is not None]
+    lines = [
+        [row["case"], row["shape"], row["metric"], _spread(row), _target(row), "yes" if row["holds"] else "no"]
+        for row in aimed
+    ]
+    return markdown(["case", "shape", "metric", "measured", "target", "holds"], lines, left=3)
+
+
+def comparison_table(rows: Sequence[Row]) -> str:
+    """Return each peer of each case: how many times as long it takes as ours, and our memory over its."""
+    by_key = {_metric(row): row for row in rows}
+    lines = []
+    for row in by_key.values():
+        name = row["metric"].removeprefix("times ")
+        if name == row["metric"]:
+            continue
+        memory = by_key.get((row["case"], row["shape"], f"memory over {name}"))
+        over = "" if memory is None else f"{memory['value']:.2f}"
+        lines.append([row["case"], row["shape"], name, _spread(row), over, f"{row['rounds']}"])
+    heads = ["case", "shape", "peer", "times as long as ours", "our memory over its", "rounds"]
+    return markdown(heads, lines, left=3)
+
+
+def distillation_table(rows: Sequence[Row]) -> str:
+    """Return how many times as many pairs a second as sentence-transformers, by wall clock and processor time."""
+    by_key = {tuple(row[key] for key in ("case", "shape", "way", "epochs", "metric")): row for row in rows}
+    lines = []
+    for case, shape, way, epochs, metric in by_key:
+        if metric == "ratio":
+            cells = [_spread(by_key[case, shape, way, epochs, clock]) for clock in ("ratio", "cpu_ratio")]
+            lines.append([case, shape, way, f"{epochs}", *cells])
+    return markdown(["stage", "student", "beside", "epochs", "wall clock", "processor time"], lines, left=3)
+
+
+def main_job_table(rows: Sequence[Row]) -> str:
+    """Return test and dev scores of each task's first measure, times 100."""
+    cells: dict[tuple[str, str, str], dict[str, float]] = {}
+    first: dict[str, str] = {}
+    for row in rows:
+        if row["measure"] == first.setdefault(row["task"], row["measure"]):
+            key = (
+                f"{row['task']}, {row['measure']}",
+                row["learner"],
+                row["mode"] if row["learner"] != "zero-shot" else "",
+            )
+            cells.setdefault(key, {})[row["split"]] = row["value"]
+    lines = [[*key, *(f"{100 * scores[split]:.2f}" for split in ("test", "dev"))] for key, scores in cells.items()]
+    return markdown(["task", "learner", "mode", "test", "dev"], lines, left=3)
+
+
+def _metric(row: Row) -> tuple[str, str, str]:
+    return row["case"], row["shape"], row["metric"]
+
+
+def _target(row: Row) -> str:
+    if isinstance(row["target"], str):
+        return row["target"]
+    least = (row["value"] >= row["target"]) == row["holds"]
+    return f"{'>=' if least else '<='} {row['target']:g}"
+
+
+def _spread(row: Row) -> str:
+    middle = f"{row['value']:.3g}"
+    return middle if row["low"] == row["high"] else f"{middle} ({row['low']:.3g} to {row['high']:.3g})"

@@ -1,0 +1,126 @@
+"""Fills the tables in the documents from `benchmarks/results/`: every figure in them comes from a row.
+
+    python -m benchmarks.tables            # write them
+    python -m benchmarks.tables --check    # exit code 1 where a document says something else than the rows
+
+A table stands between two comments, `<!-- table: NAME -->` and `<!-- end of table -->`, in `README.md`, `docs/*.md` or
+`benchmarks/*.md`; `--list` shows the names.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from benchmarks.common.command import Command
+from benchmarks.common.rows import RESULTS, Row, read_rows
+from benchmarks.paper import study_tables
+from benchmarks.paper.ablation_tables import arm_table, ordering_table
+from benchmarks.paper.distillation_tables import stages_table
+from benchmarks.paper.small_study_tables import changes_table, of_encoder, rates_table
+from benchmarks.speed.speed_tables import comparison_table, distillation_table, main_job_table, targets_table
+from metasearch.errors import ConfigError, nearest
+
+ROOT = Path(__file__).resolve().parents[1]
+TABLE = re.compile(r"(<!-- table: (\S+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
+
+
+def study(task: str, file: str = "main_table") -> list[Row]:
+    """Return the rows of the last study of a task with the encoder `mini`."""
+    return study_tables.rows_of_study(read_rows(RESULTS / f"{file}.jsonl"), task, "mini")
+
+
+def small_study(learner: str | None = None) -> list[Row]:
+    """Return the points of the small studies with today's `mini`, of all learners or one."""
+    rows = of_encoder(read_rows(RESULTS / "small_studies.jsonl"), "lareqa-sentences", "mini")
+    return [row for row in rows if learner in (None, row["learner"])]
+
+
+def three_layers() -> list[Row]:
+    """Return the rows of the study with a three-layer student, kept before there was a row of each arm."""
+    return [row for row in read_rows(RESULTS / "main_table.jsonl") if "against" not in row]
+
+
+def rows_of(name: str) -> list[Row]:
+    """Return the rows of a results file."""
+    return read_rows(RESULTS / f"{name}.jsonl")
+
+
+LAREQA, STSB = "lareqa-sentences", "stsb"
+TABLES: dict[str, Callable[[], str]] = {
+    "lareqa-summary": lambda: study_tables.summary_table(study(LAREQA)),
+    "lareqa-languages": lambda: study_tables.languages_table(study(LAREQA)),
+    "lareqa-changes": lambda: study_tables.changes_table(study(LAREQA)),
+    "lareqa-orders": lambda: study_tables.orders_table(study(LAREQA)),
+    "lareqa-modes": lambda: study_tables.modes_table(study(LAREQA)),
+    "margin-summary": lambda: study_tables.summary_table(study(LAREQA, "paper_margin")),
+    "margin-changes": lambda: study_tables.changes_table(study(LAREQA, "paper_margin")),
+    "margin-orders": lambda: study_tables.orders_table(study(LAREQA, "paper_margin")),
+    "stsb-summary": lambda: study_tables.summary_table(study(STSB)),
+    "stsb-languages": lambda: study_tables.languages_table(study(STSB)),
+    "stsb-orders": lambda: study_tables.orders_table(study(STSB)),
+    "rates": lambda: rates_table(small_study()),
+    "maml-changes": lambda: changes_table(small_study("maml")),
+    "three-layers": lambda: study_tables.first_rows_table(three_layers()),
+    "ablation-arms": lambda: arm_table(rows_of("mini_ablations")),
+    "ablation-orderings": lambda: ordering_table(rows_of("mini_ablations")),
+    "distillation-stages": lambda: stages_table(rows_of("distillation")),
+    "speed-targets": lambda: targets_table(rows_of("throughput")),
+    "speed-peers": lambda: comparison_table(rows_of("throughput")),
+    "distillation-speed": lambda: distillation_table(rows_of("distillation_throughput")),
+    "main-job": lambda: main_job_table(rows_of("main_job")),
+}
+
+
+def documents() -> list[Path]:
+    """Return the documents that may hold tables."""
+    return [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted((ROOT / "benchmarks").glob("*.md"))]
+
+
+def filled(text: str, where: str) -> str:
+    """Return a document with its tables as the rows give them.
+
+    Raises:
+        ConfigError: a name is of no table.
+    """
+
+    def table(block: re.Match[str]) -> str:
+        begin, name, _, end = block.groups()
+        if name not in TABLES:
+            raise ConfigError(f"{where}: there is no table '{name}'.{nearest(name, TABLES)}")
+        return f"{begin}{TABLES[name]()}\n{end}"
+
+    return TABLE.sub(table, text)
+
+
+def differing(text: str, now: str) -> Iterator[str]:
+    """Yield the names of the tables in which two versions of a document differ."""
+    for before, after in zip(TABLE.finditer(text), TABLE.finditer(now), strict=True):
+        if before[0] != after[0]:
+            yield before[2]
+
+
+@click.command(cls=Command)
+@click.option("--check", is_flag=True, help="Write nothing; exit code 1 where a table differs.")
+@click.option("--list", "listed", is_flag=True, help="Print the names of all tables, and do nothing else.")
+def main(check: bool, listed: bool) -> None:
+    """Fill the tables of all documents."""
+    if listed:
+        click.echo("\n".join(TABLES))
+        return
+    stale = []
+    for path in documents():
+        where, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+        now = filled(text, where)
+        stale += [f"{where}: table '{name}'" for name in differing(text, now)]
+        if not check:
+            path.write_text(now, encoding="utf-8")
+    click.echo("\n".join(stale) or "all tables are what the rows give")
+    if check and stale:
+        click.echo("benchmarks/results/ gives others: run python -m benchmarks.tables", err=True)
+        raise click.exceptions.Exit(1)
+
+
+if __name__ == "__main__":
+    main()

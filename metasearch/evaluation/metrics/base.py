@@ -1,0 +1,91 @@
+"""The contract of a metric, and the ranks that retrieval metrics are functions of.
+
+A metric is a module with `METRIC`, a `Metric`; its name is that of its file, or of its entry point in the group
+`metasearch.metrics`. Higher values are better: early stopping keeps the highest, and reports rank by it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.errors import ConfigError, DataError, NonFiniteError
+from metasearch.spec.measure import Measure
+from metasearch.spec.task import Kind
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of one kind of task.
+
+    Attributes:
+        kind: kind of the tasks; it decides what the function takes and returns.
+
+            - `retrieval`: `(ranks: Ranks, k: int | None) -> (N,)`, the value of each of N questions;
+            - `similarity`: `(predicted (N,), gold (N,)) -> float`;
+            - `translation`: `(queries (N, D), translations (N, D)) -> (N,)`, the value of each query.
+        function: the definition.
+        cutoff: whether a measure may have a cut-off, as in `name@10`; `required` where the value for the whole ranking
+            says nothing. Retrieval only.
+    """
+
+    kind: Kind
+    function: Callable[..., Any]
+    cutoff: Literal["none", "optional", "required"] = "none"
+
+
+def function_of(measure: Measure, kind: Kind) -> Callable[..., Any]:
+    """Return the function of a measure; it raises `NonFiniteError` where a value is NaN or infinite.
+
+    Raises:
+        ConfigError: the measure's metric is for another kind of task, or there is no such metric.
+    """
+    metric: Metric = measure.load()
+    if metric.kind != kind:
+        raise ConfigError(f"measure '{measure}' is for {metric.kind} tasks, the data is of a {kind} task")
+
+    def finite(*args: Any) -> Any:
+        values = metric.function(*args)
+        if not np.isfinite(values).all():  # of a metric from outside; it would stop no training and spoil the results
+            raise NonFiniteError(f"measure '{measure}' has a value that is not finite")
+        return values
+
+    return finite
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Ranks of the relevant candidates of N questions, M in all.
+
+    Attributes:
+        ranks: ranks from 1, ascending within each question, `(M,)`.
+        offsets: question i has the ranks from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
+
+    Raises:
+        DataError: a question has no relevant candidate, so that no metric is defined.
+    """
+
+    ranks: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if not self.sizes.all():
+            raise DataError(f"question {int(np.argmin(self.sizes))} has no relevant candidate: no metric is defined")
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of relevant candidates of each question, R, `(N,)`."""
+        return np.diff(self.offsets)
+
+    @property
+    def ideal(self) -> NDArray[np.int64]:
+        """Ranks in a perfect ranking: 1 to R of each question, `(M,)`."""
+        return np.arange(1, len(self.ranks) + 1) - np.repeat(self.offsets[:-1], self.sizes)
+
+    def hits(self, k: int | None) -> NDArray[np.int64]:
+        """Return how many relevant candidates each question has in its top k, `(N,)`; None is the whole ranking."""
+        return self.sizes if k is None else np.add.reduceat((self.ranks <= k).astype(np.int64), self.offsets[:-1])

@@ -1,0 +1,199 @@
+"""Search: scores all candidates for all questions and returns where the relevant ones rank, and what ranks highest.
+
+One matrix product scores all pools: the rank of a candidate among those of its own language needs only the number of
+them that rank above it. The scores of a block of questions are held at a time, never those of all. What follows the
+product is counted on as many threads as torch has; counts are whole numbers, so that neither blocks nor threads change
+them.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import repeat
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from metasearch.data.records import Candidate, Question, RetrievalData
+from metasearch.errors import NonFiniteError
+from metasearch.evaluation.metrics.base import Ranks
+from metasearch.evaluation.metrics.ranking import Indices, above, blocks, first_equal, highest, members
+from metasearch.runs.questions import Ranking, Text
+
+TOP = 20
+"""How many of the highest ranked candidates a result has: as deep as mAP@20 looks."""
+
+_CELLS = 2**22
+"""Scores that are held at once, 16 MiB of them. With fewer a matrix product slows down."""
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """Which candidates are relevant to each of N questions, M in all.
+
+    Attributes:
+        columns: indices of the relevant candidates, ascending within a question, `(M,)`.
+        offsets: question i has those from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
+    """
+
+    columns: Indices
+    offsets: Indices
+
+    @classmethod
+    def of(cls, relevant: Sequence[Sequence[int]]) -> "Judgements":
+        """Return the judgements that list the ascending indices of each question."""
+        offsets = np.cumsum([0, *map(len, relevant)], dtype=np.int64)
+        return cls(np.array([column for columns in relevant for column in columns], np.int64), offsets)
+
+    @classmethod
+    def from_answers(cls, questions: Sequence[Question], data: RetrievalData) -> "Judgements":
+        """Return the judgements by which the candidates that answer a question are relevant to it."""
+        answers: dict[str, list[int]] = {question.id: [] for question in questions}
+        for column, candidate in enumerate(data.candidates):
+            for answered in candidate.answers:
+                if answered in answers:
+                    answers[answered].append(column)
+        return cls.of([answers[question.id] for question in questions])
+
+    @property
+    def owners(self) -> Indices:
+        """Index of the question of each candidate, `(M,)`."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    def part(self, start: int, end: int) -> "Judgements":
+        """Return the judgements of the questions from `start` up to `end`."""
+        offsets = self.offsets[start : end + 1]
+        return Judgements(self.columns[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Result of a search of C candidates of L languages for N questions.
+
+    Attributes:
+        judgements: relevant candidates of each question, M in all.
+        languages: index of the language of each candidate, `(C,)`.
+        above: how many candidates of each language rank above each relevant one, `(M, L)`.
+        top: indices of the highest ranked candidates, `(N, K)`.
+        scores: scores of the highest ranked candidates, `(N, K)`.
+    """
+
+    judgements: Judgements
+    languages: Indices
+    above: Indices
+    top: Indices
+    scores: NDArray[np.float32]
+
+    def ranks(self, questions: slice, language: int | None = None) -> Ranks:
+        """Return the ranks of the relevant candidates of some questions.
+
+        Args:
+            questions: rows of the search.
+            language: index of the language whose candidates are the pool; None where all candidates are.
+
+        Raises:
+            DataError: a question has no relevant candidate in the pool.
+        """
+        part = self.judgements.part(questions.start, questions.stop)
+        above = self.above[self.judgements.offsets[questions.start] :][: len(part.columns)]
+        owners = part.owners
+        if language is None:
+            ranks = above.sum(1) + 1
+        else:
+            inside = self.languages[part.columns] == language
+            ranks, owners = above[inside, language] + 1, owners[inside]
+        sizes = np.bincount(owners, minlength=len(part.offsets) - 1)
+        return Ranks(ranks[np.lexsort((ranks, owners))], np.concatenate([[0], np.cumsum(sizes)]))
+
+
+def search(
+    questions: Sequence[Question],
+    vectors: NDArray[np.float32],
+    candidates: NDArray[np.float32],
+    judgements: Judgements,
+    languages: Indices,
+) -> SearchResult:
+    """Rank all candidates for each question by the dot product of their vectors.
+
+    Args:
+        questions: N questions, to name one whose scores are not finite.
+        vectors: vectors of the questions, `(N, D)`.
+        candidates: vectors of the candidates, `(C, D)`; of equal scores the first ranks highest.
+        judgements: relevant candidates of each question.
+        languages: index of the language of each candidate, `(C,)`.
+
+    Raises:
+        NonFiniteError: a score is NaN or infinite.
+    """
+    groups = members(languages, int(languages.max()) + 1)
+    vectors, candidates = (np.asarray(side, np.float32) for side in (vectors, candidates))
+    first = first_equal(candidates)
+    copies = np.flatnonzero(first != np.arange(len(first)))
+    threads = torch.get_num_threads()
+    bounds = blocks(len(vectors), len(candidates), _CELLS)
+    # Fresh memory for each block would cost a third of the product.
+    longest = max(end - start for start, end in bounds)
+    buffer = np.empty((longest, len(candidates)), vectors.dtype)
+    pool = torch.from_numpy(candidates)
+    parts: list[_Part] = []
+    with ThreadPoolExecutor(threads) as workers:
+        for start, end in bounds:
+            scores = buffer[: end - start]
+            torch.matmul(torch.from_numpy(vectors[start:end]), pool.T, out=torch.from_numpy(scores))
+            scores[:, copies] = scores[:, first[copies]]
+            _require_finite(scores, questions[start:end])
+            shares = [((end - start) * i // threads, (end - start) * (i + 1) // threads) for i in range(threads)]
+            rows = [scores[a:b] for a, b in shares]
+            relevant = [judgements.part(start + a, start + b) for a, b in shares]
+            parts += workers.map(_rank, rows, relevant, repeat(groups))
+    counts, top, best = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return SearchResult(judgements, languages, counts, top, best)
+
+
+_Part = tuple[Indices, Indices, NDArray[np.float32]]
+
+
+def _rank(scores: NDArray[np.float32], judgements: Judgements, groups: NDArray[np.uint64]) -> _Part:
+    """Return `above`, `top` and `scores` of a result for some of its questions."""
+    top = highest(scores, TOP)
+    return above(scores, judgements.columns, judgements.offsets, groups), top, np.take_along_axis(scores, top, axis=1)
+
+
+def _require_finite(scores: NDArray[np.float32], questions: Sequence[Question]) -> None:
+    """Raise `NonFiniteError` naming the first question with a score that is NaN or infinite."""
+    finite = np.isfinite(scores).all(axis=1)
+    if not finite.all():
+        wrong = questions[int(np.argmin(finite))]
+        raise NonFiniteError(f"the encoder's scores for question '{wrong.id}' ({wrong.language}) are not finite")
+
+
+def ranking_of(questions: Sequence[Question], candidates: Sequence[Candidate], result: SearchResult) -> Ranking:
+    """Return a search result in the form that a run stores.
+
+    Args:
+        questions: N questions in the order of the search.
+        candidates: C candidates in the order of the search, with their languages numbered in alphabetical order.
+        result: result of the search.
+    """
+    languages = tuple(sorted({candidate.language for candidate in candidates}))
+    columns, offsets, owners = result.judgements.columns, result.judgements.offsets, result.judgements.owners
+    ranks = result.above.sum(1) + 1
+    order = np.lexsort((ranks, owners))
+    # A stored ranking counts only candidates above that are not relevant. How many relevant ones of each language are
+    # above: all that come before in the sorted order, less those of earlier questions.
+    before = np.zeros((len(columns) + 1, len(languages)), np.int64)
+    before[1 + np.arange(len(columns)), result.languages[columns[order]]] = 1
+    before = before.cumsum(axis=0)
+    relevant = before[:-1] - before[offsets[owners]]
+    return Ranking(
+        tuple(Text(q.id, q.language, q.text) for q in questions),
+        tuple(Text(c.id, c.language, c.shown or c.text) for c in candidates),
+        languages,
+        offsets,
+        columns[order],
+        ranks[order],
+        result.above[order] - relevant,
+        result.top,
+        result.scores.astype(np.float32),
+    )

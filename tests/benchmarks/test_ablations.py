@@ -1,0 +1,249 @@
+"""The ablations of the multilingual encoder: what each arm trains, in which order, and the tables of what came out."""
+
+from statistics import fmean
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.common.rows import read_rows
+from benchmarks.paper import ablation_arms, ablation_rows, ablation_scores, ablation_tables, ablations
+from benchmarks.paper import distillation_papers as papers
+from metasearch.cli.distill import command, configure
+from metasearch.encoders.builtin import tiny
+from metasearch.encoders.int8 import WEIGHTS, write_stored
+from metasearch.errors import ConfigError, DataError
+from metasearch.evaluation.metrics.correlation import spearman
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.questions import Kept
+from metasearch.spec.recipe import MaxLength
+
+
+@pytest.fixture
+def places(tmp_path):
+    for name in ("corpus", "data", "vocabulary"):
+        (tmp_path / name).mkdir()
+    return ablation_arms.Places(tmp_path / "out", tmp_path / "corpus", tmp_path / "data", tmp_path / "vocabulary")
+
+
+TRAINED = (
+    "assistant",
+    "single-stage",
+    "full",
+    "without-mcl",
+    "without-recurrence",
+    "bottleneck-64",
+    "bottleneck-256",
+    "recurrent-1",
+    "recurrent-2",
+    "ema",
+)
+
+
+def recipe_of(name, places, steps=(20, 30, 10)):
+    """Return the recipe that the flags of an arm stand for."""
+    flags = ablation_arms.flags_of(name, ablation_arms.Steps(*steps), places)
+    parameters = dict(command.make_context("distill", flags).params)
+    for own in ("resume", "output", "as_json"):
+        del parameters[own]
+    return configure(**parameters).recipe
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_the_flags_of_an_arm_are_a_recipe_that_trains_its_stages_alike(places, name):
+    recipe, arm = recipe_of(name, places), ablation_arms.ARMS[name]
+    assert recipe.chosen == arm.stages
+    for stage in arm.stages:
+        found = recipe.stages[stage]
+        steps = {"assistant": 20, "embedding": 30}.get(stage, 10)
+        assert (found.budget.batch, found.budget.steps) == (128, steps * (2 if name == "single-stage" else 1))
+        assert not found.dropout
+        assert found.max_length == 64
+        assert found.outer.optimizer == "lars" if stage == "align" else found.outer.lr == 1e-3
+
+
+def test_every_arm_is_trained_or_made_by_another():
+    assert [name for name, arm in ablation_arms.ARMS.items() if arm.stages] == list(TRAINED)
+    assert {name: arm.model for name, arm in ablation_arms.ARMS.items() if not arm.stages} == {
+        "three-stages": "full/3-student/model"
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("without-mcl", {"stages.contrast.options.contrast": "none", "run": ("contrast",)}),
+        ("without-recurrence", {"student.repeats": 1}),
+        ("bottleneck-64", {"student.bottleneck": 64}),
+        ("bottleneck-256", {"student.bottleneck": 256}),
+        ("recurrent-1", {"student.recurrent": 1}),
+        ("recurrent-2", {"student.recurrent": 2}),
+    ],
+)
+def test_an_ablation_differs_from_the_full_recipe_in_one_thing(places, name, expected):
+    found, full = (flat(recipe_of(each, places).model_dump()) for each in (name, "full"))
+    differs = {key: value for key, value in found.items() if value != full.get(key)}
+    # The values of a stage that an arm does not train are those of the recipe as it ships.
+    idle = {key for key in differs if key.startswith(("stages.embedding", "stages.student")) and name == "without-mcl"}
+    assert {key: value for key, value in differs.items() if key not in idle} == expected
+
+
+def test_the_single_stage_begins_with_a_random_table_of_an_untaught_assistant(places):
+    recipe = recipe_of("single-stage", places)
+    assert recipe.student.initial == "random"
+    assert recipe.stages["contrast"].options["contrast"] == "none"
+    flags = ablation_arms.flags_of("single-stage", ablation_arms.Steps(1, 1, 1), places)
+    assert flags[flags.index("--assistant") + 1] == str(places.vocabulary)
+
+
+def test_an_arm_comes_with_those_that_it_needs():
+    assert ablation_arms.with_needed(["ema"]) == ["assistant", "full", "ema"]
+    assert ablation_arms.with_needed(["single-stage"]) == ["single-stage"]
+
+
+def test_a_run_does_not_go_on_with_other_flags(tmp_path):
+    folder, kept = tmp_path / "full", tmp_path / "full.flags"
+    ablations.same_flags(kept, ["--steps", "1"], folder)
+    ablations.same_flags(kept, ["--steps", "2"], folder)  # it has not begun
+    folder.mkdir()
+    (folder / "config.yaml").touch()
+    ablations.same_flags(kept, ["--steps", "2"], folder)
+    with pytest.raises(ConfigError, match="begun with other flags"):
+        ablations.same_flags(kept, ["--steps", "3"], folder)
+
+
+@pytest.mark.parametrize(
+    ("row", "mean"),
+    [
+        ("XLMR_B128_RU3", 82.6),
+        ("XLMR_B128_RU6", 83.4),
+        ("XLMR_B128_RU12", 84.3),
+        ("XLMR_B256_RU3", 82.8),
+        ("WITHOUT_MCL", 82.3),
+        ("WITHOUT_RECURRENCE", 78.0),
+        ("MINILM_B128_RU3", 78.8),
+        ("MINILM_B128_RU6", 81.5),
+        ("MINILM_B128_RU12", 82.9),
+        ("MINILM_B256_RU3", 79.5),
+        ("MINILM_ASSISTANT", 83.5),
+        ("BEFORE_EMA", 85.2),
+        ("AFTER_EMA", 84.8),
+    ],
+)
+def test_rows_of_the_papers_have_the_monolingual_means_that_they_print(row, mean):
+    assert getattr(papers, row).mono == pytest.approx(mean, abs=0.1)
+
+
+def test_a_cross_lingual_mean_is_over_the_pairs_that_are_published():
+    assert papers.XLMR_B128_RU3.cross == pytest.approx((78.0 + 73.9 + 80.5) / 3)
+
+
+def test_every_ordering_is_of_arms_that_are_run_and_the_paper_has_it_on_average():
+    for each in papers.ORDERINGS:
+        assert {each.better, each.worse} <= set(ablation_arms.ARMS)
+        for better, worse in each.published.values():
+            assert better.mono + better.cross > worse.mono + worse.cross
+
+
+def test_a_figure_is_the_mean_over_languages_and_an_item_is_drawn_in_all_of_them():
+    cells = [("both", "deu", ""), ("both", "tha", "")]
+    kept = Kept(
+        {cells[0]: ("a", "b", "c"), cells[1]: ("b", "c")},
+        {("accuracy", *cells[0]): np.array([1.0, 0.0, 1.0]), ("accuracy", *cells[1]): np.array([1.0, 0.0])},
+    )
+    found = ablation_scores.figure(kept, ablation_arms.TESTS["Tatoeba"], "d", 100)
+    assert found.value == pytest.approx((2 / 3 + 1 / 2) / 2)
+    again = ablation_scores.figure(kept, ablation_arms.TESTS["Tatoeba"], "d", 100)
+    zero = found.above(again)
+    assert (zero.value, zero.interval().low, zero.interval().high) == (0, 0, 0)
+    with pytest.raises(DataError, match="other test data"):
+        found.above(ablation_scores.figure(kept, ablation_arms.TESTS["Tatoeba"], "other", 100))
+
+
+def test_a_figure_of_similarity_is_the_mean_correlation_of_its_pairs():
+    rng = np.random.default_rng(0)
+    names = ("ar-ar", "es-es", "en-en", "ar-en", "tr-en", "es-en")
+    cells = {name: ("pairs", name, "") for name in names}
+    columns = {(side, *cell): rng.normal(size=30) for cell in cells.values() for side in ("predicted", "gold")}
+    kept = Kept({cell: tuple(map(str, range(30))) for cell in cells.values()}, columns)
+    each = {name: spearman(columns["predicted", *cell], columns["gold", *cell]) for name, cell in cells.items()}
+    for test, of in {"STS mono": names[:3], "STS cross": names[3:], "STS 2017": names}.items():
+        figure = ablation_scores.figure(kept, ablation_arms.TESTS[test], "d", 100)
+        assert figure.value == pytest.approx(fmean(each[n] for n in of))
+
+
+def test_sizes_are_those_of_the_weights_and_of_the_stored_file(tmp_path):
+    encoder = tiny.build(MaxLength(text=16), 0)
+    write_stored(encoder, tmp_path)
+    content = (tmp_path / WEIGHTS).read_bytes()
+    header = 8 + int.from_bytes(content[:8], "little")  # of safetensors: its length, and itself
+    found = ablation_scores.sizes(encoder)
+    assert found["parameters"] == encoder.parameter_count
+    assert found["float32_mib"] == 4 * encoder.parameter_count / 2**20
+    assert found["int8_mib"] == (len(content) - header) / 2**20
+
+
+def test_an_ordering_holds_where_the_interval_of_its_difference_is_above_zero():
+    def figures(low, high):
+        figure = ablation_scores.Figure((low + high) / 2, np.linspace(low, high, 201), "d")
+        return dict.fromkeys(ablation_arms.TESTS, figure)
+
+    found = {"full": figures(0.5, 0.5), "worse": figures(0.3, 0.4), "alike": figures(0.4, 0.6)}
+    row = papers.Published(80, 70)
+    orderings = [
+        papers.Ordering("first", "full", "worse", {"XLM-R": (row, papers.Published(79, 68))}),
+        papers.Ordering("second", "worse", "full", {}, "not in the paper"),
+        papers.Ordering("third", "full", "alike", {}),
+        papers.Ordering("not run", "full", "absent", {}),
+    ]
+    rows = ablation_rows.ordering_rows(found, orderings)
+    assert {row["study"]: row["holds"] for row in rows} == {"first": "yes", "second": "no", "third": "open"}
+    table = ablation_tables.ordering_table(rows, orderings)
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.split("\n")]
+    assert lines[2][:5] == ["first", "XLM-R +1.0", "XLM-R +2.0", "+15.0", "+15.0"]
+    assert lines[2][-1] == "STS yes, Tatoeba yes, LAReQA yes"
+    assert lines[3][0] == "second (not in the paper)"
+
+
+def test_a_finished_study_is_not_run_again_and_its_rows_are_kept_once(tmp_path, monkeypatch):
+    called = []
+    monkeypatch.setattr(ablations, "metasearch", lambda *words: called.append(words[0]))
+    monkeypatch.setattr(
+        ablations, "score", lambda model, name, data, folder: called.append(name) or _scored(folder, name)
+    )
+    monkeypatch.setattr(ablations, "measure", lambda names, places, rounds, threads: False)
+    (tmp_path / "parallel").mkdir()
+    words = ["--data", tmp_path, "-o", tmp_path / "out", "--only", "without-mcl", "--resamples", 100]
+    words += ["--results", tmp_path / "rows.jsonl"]
+    for _ in range(2):
+        result = CliRunner().invoke(ablations.main, [str(word) for word in words], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+    assert called == ["tokenizer", "distill", "assistant", "distill", "full", "distill", "without-mcl"]
+    rows = read_rows(tmp_path / "rows.jsonl")
+    tests, orderings = len(ablation_arms.TESTS), ("with MCL > without", "assistant > student")
+    assert len(rows) == 3 * (tests + 3) + len(orderings) * tests  # three sizes of each arm
+    assert {row["study"] for row in rows} == {"assistant", "full", "without-mcl", *orderings}
+    assert all(row["steps"]["student"] == 60 and row["revision"] and row["machine"] and row["versions"] for row in rows)
+    assert "| full " in result.output
+    assert "with MCL > without" in result.output
+
+
+def flat(tree, prefix=""):
+    found = {}
+    for key, value in tree.items():
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return found
+
+
+def _scored(folder, label):
+    """Write what scoring an encoder leaves: items of every task, and sizes."""
+    files = RunFolder(folder)
+    items = ("1", "2", "3", "4")
+    values = np.array([0.1, 0.2, 0.3, 0.4])
+    for test in {test.task: test for test in ablation_arms.TESTS.values()}.values():
+        names = ("predicted", "gold") if test.measure == "spearman" else (test.measure,)
+        languages = papers.MONO + papers.CROSS if test.measure == "spearman" else ("de",)
+        cells = [(test.pool, language, "") for language in languages]
+        kept = Kept({cell: items for cell in cells}, {(name, *cell): values for name in names for cell in cells})
+        kept.save(files.queries(test.task, label, "test"), {"data": "d"})
+    files.finish("scored", {"parameters": 10, "float32_mib": 2.0, "int8_mib": 1.0})

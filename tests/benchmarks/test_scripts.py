@@ -1,0 +1,160 @@
+"""Each script runs once at its smallest, keeps its rows, and does nothing twice. No time is asserted."""
+
+import ast
+import json
+import re
+from collections import Counter
+from itertools import product
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import benchmarks
+from benchmarks.common.rows import read_rows
+from benchmarks.paper import distillation, main_table, small_studies
+from benchmarks.speed import distillation_throughput, main_job, targets, throughput
+from metasearch.data.benchmark import load_benchmark
+from metasearch.errors import DataError
+
+
+@pytest.fixture(autouse=True)
+def _without_published_data(monkeypatch):
+    monkeypatch.delenv("METASEARCH_DATA", raising=False)
+
+
+def invoke(script, *words):
+    """Run a script and return what it printed on stdout and stderr."""
+    result = CliRunner().invoke(script.main, [str(word) for word in words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.slow
+def test_the_smallest_throughput_has_rows_of_every_case(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    said = invoke(throughput, "--scale", "small", "--rounds", 1, "--threads", 1, "--shape", "A1", "-o", path)
+    rows = read_rows(path)
+    assert {row["case"] for row in rows} == set(throughput.CASES)
+    assert all(row["low"] <= row["value"] <= row["high"] for row in rows)
+    assert all(row["revision"] and row["machine"]["processor"] and row["machine"]["torch"] for row in rows)
+    assert set(Counter((row["case"], row["shape"], row["metric"]) for row in rows).values()) == {1}
+    aimed = {(case, metric) for case, metric, shape in targets.TARGETS if shape == "A1"}
+    assert aimed <= {(row["case"], row["metric"]) for row in rows if row["target"]}
+    compared = {row["metric"] for row in rows if "gradient_error" in row}
+    assert compared >= {"times learn2learn", "times authors", "times plain"}
+    assert all(metric in said for _, metric in aimed)
+
+
+@pytest.mark.slow
+def test_the_smallest_distillation_throughput_has_every_figure_of_every_way(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    flags = ("--scale", "small", "--rounds", 2, "--steps", 1, "--threads", 1, "--shape", "compressed")
+    invoke(distillation_throughput, *flags, "--stage", "contrast", "-o", path)
+    rows = read_rows(path)
+    ways = distillation_throughput.WAYS
+    figures = [("metasearch", "pairs_per_second"), *product(ways, ("pairs_per_second", "ratio"))]
+    figures += [(way, f"cpu_{metric}") for way, metric in figures]
+    expected = Counter((epochs, way, metric) for epochs in (60, 1) for way, metric in figures)
+    assert Counter((row["epochs"], row["way"], row["metric"]) for row in rows) == expected
+    assert all(0 < row["low"] <= row["value"] <= row["high"] for row in rows)
+
+
+def test_no_script_imports_a_private_name_of_metasearch():
+    """Folders, modules and names; those of Python itself, such as `__version__`, are public."""
+    private = re.compile(r"^_(?!_)")
+    for path in Path(benchmarks.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("metasearch"):
+                names = [*node.module.split("."), *(alias.name for alias in node.names)]
+                assert not [name for name in names if private.match(name)], f"{path}:{node.lineno}"
+
+
+QUICK = ("budget.meta_train=2", "budget.meta_valid=2", "budget.meta_batch=1", "budget.epochs=1", "episodes.k=2")
+
+
+@pytest.mark.slow
+def test_points_of_a_small_study_are_trained_once_scored_on_dev_alone_and_listed_best_first(tmp_path, monkeypatch):
+    from metasearch.jobs import compose
+
+    path, scored, evaluate = tmp_path / "small.jsonl", [], compose.evaluate
+    monkeypatch.setattr(compose, "evaluate", lambda e, data, m: scored.append(data) or evaluate(e, data, m))
+    words = ["--task", "demo", "--encoder", "tiny", "--learner", "fine-tune:mono-mono", "--axis", "outer.lr=1e-5,1e-3"]
+    words += [word for each in QUICK for word in ("--set", each)]
+    words += ["--max-steps", "4", "--every", "2", "--results", path]
+    said = invoke(small_studies, *words)
+    rows = read_rows(path)
+    assert [row["changes"] for row in rows] == [[], ["outer.lr=1e-5"], ["outer.lr=1e-3"]]
+    for row in rows:
+        assert [step for step, _ in row["curve"]] == [0, 2, 4]
+        assert row["best"] == max(score for step, score in row["curve"] if step)
+    dev = load_benchmark("demo").split.dev
+    assert {frozenset(data.groups) for data in scored} == {frozenset(dev.groups)}
+    ranked = [", ".join(row["changes"]) or "none" for row in sorted(rows, key=lambda row: -row["best"])]
+    assert [line.split("|")[3].strip() for line in said.splitlines() if line.startswith("| fine-tune")] == ranked
+    assert "3 points, 3 of them done" in invoke(small_studies, *words)
+    assert read_rows(path) == rows
+
+
+@pytest.mark.slow
+def test_a_study_of_the_main_table_is_run_and_its_rows_are_kept_once(tmp_path, monkeypatch):
+    monkeypatch.setitem(main_table.MAIN_ARMS, "demo", (("maml", "trans"),))
+    path = tmp_path / "rows.jsonl"
+    words = ("--task", "demo", "--encoder", "tiny", "--folds", 1, "--max-steps", 1, "--set", "budget.eval_every=0")
+    words += ("--results", path, "-o", tmp_path / "study")
+    said = invoke(main_table, *words)
+    rows = read_rows(path)
+    arms = [(row["learner"], row["mode"]) for row in rows]
+    assert arms == [("zero-shot", None), ("maml", "trans")]
+    assert all(row["versions"] and row["data"] and row["machine"]["processor"] for row in rows)
+    assert f"{100 * rows[1]['mean']:.2f}" in said
+    invoke(main_table, *words)
+    assert read_rows(path) == rows
+
+
+@pytest.mark.slow
+def test_the_main_job_keeps_the_means_of_each_learner_once(tmp_path, monkeypatch):
+    monkeypatch.setitem(main_job.MODES, "demo", {"maml": "trans"})
+    path = tmp_path / "rows.jsonl"
+    words = ("--task", "demo", "--encoder", "tiny", "--episodes", 4, "--results", path, "-o", tmp_path / "runs")
+    said = invoke(main_job, *words)
+    rows = read_rows(path)
+    assert {(row["learner"], row["split"]) for row in rows} == set(product(("zero-shot", "maml"), ("dev", "test")))
+    assert all(row["language"] == "mean" and row["episodes"] == 4 and row["revision"] for row in rows)
+    assert {row["seconds"] > 0 and row["peak_memory_mib"] > 0 for row in rows if row["learner"] == "maml"} == {True}
+    assert "peak MiB" in said
+    invoke(main_job, *words)
+    assert read_rows(path) == rows
+
+
+def test_a_finished_distillation_is_not_run_again_and_a_stopped_one_goes_on(tmp_path, monkeypatch):
+    called = []
+    row = {"task": "sts17", "learner": "4 contrast", "measure": "spearman", "pool": "pairs", "language": "mean"}
+
+    def metasearch(*words):
+        called.append([str(word) for word in words])
+        if words[0] == "distill":
+            folder = tmp_path / "out" / "chain"
+            folder.mkdir(exist_ok=True)
+            (folder / "results.jsonl").write_text(json.dumps({**row, "value": 0.4321}) + "\n", encoding="utf-8")
+            (folder / "config.yaml").touch()
+            if len(called) > 2:
+                (folder / "report.md").touch()
+
+    monkeypatch.setattr(distillation, "metasearch", metasearch)
+    monkeypatch.setattr(distillation, "RESULTS", tmp_path)
+    words = ("--corpus", tmp_path, "--data", tmp_path, "--only", "chain", "-o", tmp_path / "out")
+    for _ in range(2):
+        invoke(distillation, *words)
+    (tmp_path / "out" / "vocabulary").mkdir()
+    assert "| 43.21 |" in " ".join(invoke(distillation, *words).split())
+    assert [words[1] for words in called if words[0] == "distill"] == ["--recipe", "--resume"]
+
+
+@pytest.mark.parametrize("script", [pytest.param(main_table, marks=pytest.mark.slow), small_studies])
+def test_an_error_is_one_line_and_has_the_exit_code_of_the_command_line(script, tmp_path, capfd):
+    words = ["--task", "lareqa", "--encoder", "tiny", "--data", str(tmp_path / "nowhere")]
+    words += ["-o", str(tmp_path / "study")] if script is main_table else ["--learner", "maml:trans"]
+    result = CliRunner().invoke(script.main, words)
+    assert result.exit_code == DataError.exit_code
+    assert str(tmp_path / "nowhere") in result.output + capfd.readouterr().err

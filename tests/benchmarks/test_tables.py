@@ -1,0 +1,125 @@
+"""Every table of the documents is what the rows of `benchmarks/results/` give, and shows them rightly."""
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks import tables
+from benchmarks.common.rows import append_new_rows, latest_rows, read_rows
+from benchmarks.paper import maml_align_paper, study_tables
+from benchmarks.speed import speed_tables
+from metasearch.errors import ConfigError
+from metasearch.spec.library import Library
+from metasearch.spec.task import applies
+
+
+def test_the_documents_have_the_tables_of_the_rows():
+    result = CliRunner().invoke(tables.main, ["--check"])
+    assert result.exit_code == 0, result.output
+
+
+def test_every_table_stands_in_the_benchmarks_documents():
+    texts = [path.read_text(encoding="utf-8") for path in (tables.ROOT / "benchmarks").glob("*.md")]
+    assert {block[2] for text in texts for block in tables.TABLE.finditer(text)} == set(tables.TABLES)
+
+
+def test_a_figure_that_no_row_gives_is_named_with_its_document(tmp_path, monkeypatch):
+    (tmp_path / "benchmarks").mkdir()
+    text = (tables.ROOT / "benchmarks" / "TABLES.md").read_text(encoding="utf-8")
+    (tmp_path / "README.md").write_text(text.replace("21.88 ± 2.09", "99.99 ± 2.09", 1), encoding="utf-8")
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    result = CliRunner().invoke(tables.main, ["--check"])
+    assert result.exit_code == 1
+    assert "README.md: table 'lareqa-summary'" in result.output.splitlines()
+    assert "99.99" in (tmp_path / "README.md").read_text(encoding="utf-8")  # --check writes nothing
+    assert CliRunner().invoke(tables.main, []).exit_code == 0
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == text
+
+
+def test_a_table_that_there_is_not_is_an_error_with_the_nearest_name():
+    with pytest.raises(ConfigError, match=r"docs/a\.md: there is no table 'lareqa-sumary'.* 'lareqa-summary'"):
+        tables.filled("<!-- table: lareqa-sumary -->\n<!-- end of table -->", "docs/a.md")
+
+
+def test_rows_that_are_there_are_not_appended_again(tmp_path):
+    path = tmp_path / "results" / "rows.jsonl"
+    append_new_rows(path, [{"a": 1, "value": 5}], lambda row: row["a"])
+    append_new_rows(path, [{"a": 1, "value": 6}, {"a": 2, "value": 7}], lambda row: row["a"])
+    assert read_rows(path) == [{"a": 1, "value": 5}, {"a": 2, "value": 7}]
+
+
+def test_of_rows_that_were_measured_again_the_last_counts():
+    rows = [{"a": 1, "value": 5}, {"a": 2, "value": 7}, {"a": 1, "value": 6}]
+    assert latest_rows(rows, lambda row: row["a"]) == [rows[2], rows[1]]
+
+
+@pytest.mark.parametrize(
+    ("task", "arm", "mean"),
+    [
+        ("lareqa", ("zero-shot", None), 57.0),
+        ("lareqa", ("fine-tune", "mono-mono"), 47.0),
+        ("lareqa", ("maml", "trans"), 57.2),
+        ("lareqa", ("maml-align", "mono-bi-multi"), 57.6),
+        ("stsb", ("zero-shot", None), 81.4),
+        ("stsb", ("fine-tune", "mono-bi"), 79.9),
+        ("stsb", ("maml-align", "mono-bi-multi"), 82.4),
+    ],
+)
+def test_rows_of_tables_7_and_8_have_the_means_of_table_1(task, arm, mean):
+    languages, figures = maml_align_paper.TABLE[task]
+    assert len(figures[arm]) == len(languages)
+    assert sum(figures[arm]) / len(languages) == pytest.approx(mean, abs=0.05)
+
+
+@pytest.mark.parametrize("task", ["lareqa", "lareqa-sentences", "stsb", "demo", "demo-sts"])
+def test_all_arms_are_those_of_table_1_and_more_and_each_mode_fits_the_task(task):
+    declared = Library().task(task)
+    assert set(maml_align_paper.MAIN_ARMS[task]) < set(maml_align_paper.ALL_ARMS[task])
+    assert all(applies(declared, Library().mode(mode)) for _, mode in maml_align_paper.ALL_ARMS[task])
+
+
+def study_row(learner, mode, mean, **against):
+    return {"task": "lareqa", "learner": learner, "mode": mode, "label": learner, "mean": mean, "against": against}
+
+
+def difference(value, low, high):
+    return {"difference": value, "low": low, "high": high, "holm": 0.01}
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "verdict"),
+    [(-0.01, -0.015, -0.005, "holds"), (0.01, 0.005, 0.015, "reversed"), (0.01, -0.001, 0.021, "not told apart")],
+)
+def test_an_order_holds_where_the_interval_says_so(value, low, high, verdict):
+    against = {"zero-shot": difference(value, low, high)}
+    rows = [study_row("zero-shot", None, 0.5), study_row("fine-tune", "mono-mono", 0.5 + value, **against)]
+    line = study_tables.orders_table(rows).splitlines()[2]
+    assert "| -10.0 |" in line  # 47.0 less 57.0
+    assert line.endswith(f"{verdict} |")
+
+
+def test_modes_are_listed_from_best_to_worst_beside_the_papers():
+    rows = [study_row("maml", mode, mean) for mode, mean in (("mixt", 0.20), ("trans", 0.21), ("mono-bi", 0.22))]
+    line = study_tables.modes_table(rows).splitlines()[2]
+    assert "| mono-bi 22.0, trans 21.0, mixt 20.0 | trans 57.2, mono-bi 57.0, mixt 55.8 |" in " ".join(line.split())
+
+
+def test_the_last_study_of_a_task_and_encoder_is_shown():
+    rows = [
+        {**study_row("maml", "trans", mean), "encoder": "mini", "study": name} for mean, name in ((1, "a"), (2, "b"))
+    ]
+    assert study_tables.rows_of_study([*rows, {"task": "lareqa", "encoder": "mini"}], "lareqa", "mini") == [rows[1]]
+    with pytest.raises(ValueError, match="no study of stsb with mini"):
+        study_tables.rows_of_study(rows, "stsb", "mini")
+
+
+def test_a_target_is_shown_with_its_direction():
+    shared = {"case": "c", "shape": "A1", "low": 1.0, "high": 3.0, "value": 2.0, "rounds": 3}
+    rows = [
+        {**shared, "metric": "times x", "target": 1, "holds": True},
+        {**shared, "metric": "memory over x", "target": 1, "holds": False},
+        {**shared, "metric": "peak MiB", "target": None, "holds": None},
+    ]
+    cells = [
+        [cell.strip() for cell in line.split("|")[3:-1]] for line in speed_tables.targets_table(rows).splitlines()[2:]
+    ]
+    assert cells == [["times x", "2 (1 to 3)", ">= 1", "yes"], ["memory over x", "2 (1 to 3)", "<= 1", "no"]]

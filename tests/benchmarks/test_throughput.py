@@ -1,0 +1,221 @@
+"""The benchmark of the outer step compares like with like and counts as it says. No time is asserted."""
+
+from dataclasses import replace
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.speed import cases, evaluation, gemm_limit, loops, memory, race, shapes, targets
+from metasearch.compress.vocabulary import train_tokenizer
+from metasearch.errors import MetasearchError
+from metasearch.jobs.compose import resolved
+from metasearch.spec.library import load_recipe
+
+
+@pytest.fixture(autouse=True)
+def _without_published_data(monkeypatch):
+    monkeypatch.delenv("METASEARCH_DATA", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_garbage_collection(monkeypatch):
+    # With all of torch loaded it takes a second, which matters to what is timed only.
+    monkeypatch.setattr(race.gc, "collect", lambda: 0)
+
+
+def small(learner, shape="B", rounds=1):
+    """Return what a learner computes on a small shape."""
+    return shapes.Setting.of("small", shape, "tiny", learner, rounds)
+
+
+def test_every_target_of_a_case_is_of_a_case_and_shape_that_there_is():
+    assert {case for case, _, _ in targets.TARGETS} <= set(cases.CASES)
+    assert {shape for _, _, shape in targets.TARGETS} <= set(shapes.SCALES["full"].shapes)
+    assert set(shapes.SCALES["small"].shapes) == set(shapes.SCALES["full"].shapes)
+
+
+def test_a_row_holds_the_median_against_its_target_from_the_right_side(monkeypatch):
+    monkeypatch.setattr(targets, "TARGETS", {("c", "times", "A"): (">=", 2), ("c", "memory", "A"): ("<=", 2)})
+    assert targets.row("c", "A", "times", [9, 1, 2], rounds=3) == {
+        **{"case": "c", "shape": "A", "metric": "times", "value": 2, "low": 1, "high": 9},
+        **{"target": 2, "holds": True, "rounds": 3},
+    }
+    assert targets.row("c", "A", "times", [1.9])["holds"] is False
+    assert targets.row("c", "A", "memory", [1.9])["holds"] is True
+    assert targets.row("c", "A", "memory", [2.1])["holds"] is False
+    assert targets.row("c", "B", "times", [9])["target"] is targets.row("c", "B", "times", [9])["holds"] is None
+
+
+def test_the_operations_of_a_step_are_those_of_its_distinct_texts_without_padding():
+    wanted = small("maml")
+    encoder, (batch, _) = wanted.make_encoder(), wanted.episodes()
+    config = encoder.model[0].auto_model.config
+    h, i, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
+
+    def forward(examples):
+        texts = {(t.question.text, "question") for t in examples.examples}
+        texts |= {(c.text, "candidate") for t in examples.examples for c in (t.positive, t.negative)}
+        tokens = [int(encoder.features([text], role)["attention_mask"].sum()) for text, role in texts]
+        return layers * sum(2 * n * (4 * h * h + 2 * h * i) + 4 * n * n * h for n in tokens)
+
+    steps = wanted.recipe.options["inner_steps"]
+    assert gemm_limit.flops(encoder, wanted.recipe, batch) == pytest.approx(
+        sum(3 * (steps * forward(e.sets[0]) + forward(e.sets[1])) for e in batch)
+    )
+    align = small("maml-align")
+    assert gemm_limit.flops(encoder, align.recipe, align.episodes()[0]) == pytest.approx(
+        sum(3 * (steps * forward(x) + 2 * forward(y) + forward(z)) for x, y, z in (e.sets for e in align.episodes()[0]))
+    )
+
+
+def test_gradients_are_compared_as_a_whole_where_one_is_sparse_or_missing():
+    error = race.relative_error
+    table = torch.tensor([[0.0, 0.0], [3.0, 0.0]])
+    sparse = torch.sparse_coo_tensor(torch.tensor([[1]]), table[1:], (2, 2)).coalesce()
+    assert error({"table": sparse}, {"table": table, "pooler": torch.zeros(2)}) == 0
+    assert error({"table": sparse}, {"table": table, "bias": torch.tensor([4.0])}) == pytest.approx(
+        4 / (3**2 + 4**2) ** 0.5
+    )
+    assert error({"table": table, "more": torch.tensor([6.0])}, {"table": table}) == pytest.approx(6 / 3)
+    assert not error({"table": table * float("nan")}, {"table": table}) <= 1
+
+
+class Constant:
+    """A loop whose gradient is a constant, and which counts what it is asked for."""
+
+    def __init__(self, setting, encoder, batches, gradient=1.0):
+        self.parameters = {"weight": torch.nn.Parameter(torch.zeros(2))}
+        self.optimizer = torch.optim.SGD(self.parameters.values(), lr=0.1)
+        self.gradient, self.asked = gradient, setting.asked
+
+    def step(self, number):
+        self.asked.append((self.gradient, number))
+        if number == 3:
+            raise ValueError("there is no fourth meta-batch")
+        self.parameters["weight"].grad = torch.full((2,), self.gradient)
+        self.optimizer.step()
+
+
+class Nothing:
+    """A setting without episodes, and its encoder."""
+
+    def __init__(self):
+        self.asked = []
+
+    def make_encoder(self):
+        return self
+
+    def episodes(self):
+        return []
+
+    def lengths(self, texts, role):
+        return [0] * len(texts)
+
+    encode = lengths
+
+
+@pytest.fixture
+def constants(monkeypatch):
+    """Return a function that makes jobs of loops with constant gradients, by gradient, and what they were asked for."""
+    setting = Nothing()
+
+    def made(*gradients):
+        for g in gradients:
+            monkeypatch.setitem(race.WAYS, str(g), lambda *args, g=g: Constant(*args, gradient=g))
+        return {str(g): race.Job(str(g), setting, torch.get_num_threads()) for g in gradients}
+
+    return made, setting.asked
+
+
+def test_ways_take_turns_on_the_same_meta_batches_and_the_first_is_not_timed(constants, tmp_path):
+    jobs, asked = constants
+    found = race.race(jobs(1.0, 1.00005), rounds=2, apart=False, folder=tmp_path)
+    assert asked == [(1.0, 0), (1.00005, 0), (1.0, 1), (1.00005, 1), (1.00005, 2), (1.0, 2)]
+    assert {way: len(seconds) for way, seconds in found.seconds.items()} == {"1.0": 2, "1.00005": 2}
+    assert found.errors == {"1.00005": pytest.approx(0.00005 / 1.00005, rel=0.01)}
+    assert all(0 <= peaks["gradient"] <= peaks["step"] for peaks in found.memory.values())
+
+
+def test_a_peer_with_another_gradient_ends_the_race(constants, tmp_path):
+    jobs, asked = constants
+    with pytest.raises(race.DifferentGradient, match=r"'1.0' and '1.001' differ by 1.0e-03"):
+        race.race(jobs(1.0, 1.001), rounds=2, apart=False, folder=tmp_path)
+    assert asked == [(1.0, 0), (1.001, 0)]
+
+
+@pytest.mark.slow
+def test_a_way_runs_in_a_process_of_its_own(constants, tmp_path, monkeypatch):
+    """It is forked here, which needs no imports; what goes wrong there is heard of here."""
+    monkeypatch.setattr(race, "get_context", lambda method: get_context("fork"))
+    jobs, asked = constants
+    found = race.race(jobs(1.0, 1.00005), rounds=2, apart=True, folder=tmp_path)
+    assert asked == []
+    assert found.errors["1.00005"] > 0
+    assert [len(seconds) for seconds in found.seconds.values()] == [2, 2]
+    with pytest.raises(ValueError, match="no fourth"):
+        race.race(jobs(1.0), rounds=3, apart=True, folder=tmp_path)
+
+
+def test_a_peak_of_memory_is_seen_though_it_is_over():
+    start = memory.reset_peak()
+    torch.ones(64 * memory.MIB // 4).sum()
+    assert 63 <= (memory.peak() - start) / memory.MIB <= 80
+
+
+def test_towers_are_padded_to_the_limits_and_give_the_same_vectors():
+    wanted = small("maml")
+    encoder, examples = wanted.make_encoder(), wanted.episodes()[0][0].sets[0]
+    questions, positives, negatives = loops.towers(encoder, examples)
+    limits = encoder.limit("question"), encoder.limit("candidate")
+    shapes = [tower["input_ids"].shape for tower in (questions, positives, negatives)]
+    assert shapes == [(len(examples.examples), limit) for limit in (limits[0], limits[1], limits[1])]
+    vectors = encoder.encode([t.positive.text for t in examples.examples], "candidate")
+    np.testing.assert_allclose(encoder.embedder(positives).detach().numpy(), vectors, atol=1e-6)
+
+
+def test_the_authors_score_counts_candidate_0_as_the_answer_to_every_question():
+    first, second = torch.eye(2)
+    assert loops.as_the_authors([torch.eye(2), torch.eye(2), -torch.eye(2)]) == 1 / 2
+    assert loops.as_the_authors([torch.stack([first, first]), torch.eye(2), -torch.eye(2)]) == 2 / 2
+    assert loops.as_the_authors([torch.stack([second, second]), torch.eye(2), -torch.eye(2)]) == 0
+
+
+def test_a_spread_vocabulary_cuts_texts_into_the_same_pieces():
+    texts = ["the key opens the door", "the door is open", "where is the key?"]
+    pieces = train_tokenizer(texts, 295, "bpe")
+    large = shapes.spread(pieces, 5000)
+    for text in [*texts, "élan 🗝️"]:
+        before, after = pieces(text)["input_ids"], large(text)["input_ids"]
+        assert pieces.convert_ids_to_tokens(before) == large.convert_ids_to_tokens(after)
+    used = [large.convert_tokens_to_ids(piece) for piece in pieces.get_vocab()]
+    assert len(set(used)) == len(pieces) == 295
+    assert max(used) > 4000
+    assert [large.convert_tokens_to_ids(name) for name in ("<s>", "<pad>", "</s>", "<unk>")] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("learner", ["maml", "maml-align"])
+def test_the_full_scale_has_the_papers_shapes(learner):
+    recipe, full = resolved(load_recipe(learner)), shapes.SCALES["full"]
+    assert full.assignments == ()
+    assert (recipe.episodes.k, recipe.episodes.q, recipe.episodes.n_neg) == (8, 4, 3)
+    assert (recipe.options["inner_steps"], recipe.budget.meta_batch, full.batch) == (5, 4, 4)
+    assert replace(full.shapes["A1"].encoder, learned=0) == shapes.Random(250_002, 0, 128, 3, 4)
+
+
+def test_the_evaluations_loops_give_what_ours_gives_for_each_question():
+    data = evaluation.made("small")
+    given = evaluation.Given(data, 8)
+    values = evaluation.average_precisions(given, data, evaluation.POOLS)
+    asked = [35, 0, 7]
+    for loop, measure in evaluation.LOOPS.values():
+        assert loop(given, data, asked) == pytest.approx(values[str(measure)][asked])
+    assert 0 < values["map@20"].mean() < 1  # neither all right nor all wrong, which any loop could find
+
+
+def test_a_loop_with_another_score_ends_the_evaluation(monkeypatch):
+    wrong = {"authors": (lambda given, data, asked: list(np.full(len(asked), 2.0)), evaluation.MEASURES[1])}
+    monkeypatch.setattr(evaluation, "LOOPS", wrong)
+    with pytest.raises(MetasearchError, match=r"authors finds map 2\.0+ on 3 questions, we find 0\."):
+        evaluation.evaluation_rows("small", 1, None)

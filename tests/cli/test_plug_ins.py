@@ -1,0 +1,233 @@
+"""What an installed package adds: a learner, a reader, a metric, an encoder and a loss, used without a fork.
+
+The package is installed by pip into a folder of its own, and each command is a process of its own, as a user's is.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from helpers.packages import install
+
+LEARNER = '''
+"""Learns from the last set of each episode alone."""
+
+from metasearch.learners.base import Learner, OuterLoss
+from metasearch.spec.recipe import Declared
+
+
+class LastSet(Learner):
+    """The loss of the last set, times a weight."""
+
+    class Options(Declared):
+        """Its one option."""
+
+        weight: float = 2.0
+
+    def outer_loss(self, episodes):
+        """Return the mean over episodes."""
+        losses = [self.loss(self.encoder.embedder, self.prepare(episode.sets[-1])) for episode in episodes]
+        total = self.options.weight * sum(losses) / len(losses)
+        return OuterLoss(total, {"last": total.item()})
+
+
+LEARNER = LastSet
+'''
+
+READER = '''
+"""Lines of id, question and answer, separated by tabs; one file a language."""
+
+from metasearch.data.records import Candidate, Question, RetrievalData
+
+
+def files(task):
+    return [f"{language}.tsv" for language in task.languages]
+
+
+def read(folder, task):
+    rows = [
+        (language, *line.split("\\t"))
+        for language in task.languages
+        for line in (folder / f"{language}.tsv").read_text().splitlines()
+    ]
+    return RetrievalData(
+        tuple(Question(id, language, asked, id) for language, id, asked, _ in rows),
+        tuple(Candidate(f"{id}-{language}", language, answer, id, (id,)) for language, id, _, answer in rows),
+    )
+'''
+
+METRIC = '''
+"""Success: whether any relevant candidate is among the first k."""
+
+import numpy as np
+
+from metasearch.evaluation.metrics.base import Metric
+
+METRIC = Metric("retrieval", lambda ranks, k: np.where(ranks.hits(k) > 0, 1.0, 0.0), "required")
+'''
+
+ENCODER = '''
+"""`tiny` with the weights of another seed."""
+
+from metasearch.encoders.builtin import tiny
+
+
+def build(max_length=None, seed=0):
+    encoder = tiny.build(max_length, seed + 1)
+    encoder.name = "theirs"
+    return encoder
+'''
+
+LOSS = '''
+"""A loss that is 1."""
+
+
+def LOSS(vectors):
+    return 1.0
+'''
+
+TASK = """\
+task: shop
+description: of a test
+kind: retrieval
+source: {paper: none, url: https://example.org, licence: CC0}
+reader: tab-separated
+data: .
+languages: [de, en]
+encoder: theirs
+folds: {method: kfold, k: 5}
+measures: [success@3, map@20]
+monitor: success@3
+arrangements: {mono -> mono: [de_de -> en_en]}
+"""
+
+RECIPE = """\
+recipe: last-set
+description: of a test
+learner: last-set
+episodes: {k: 2, q: 2, n_neg: 1}
+outer: {lr: 1e-3}
+budget: {meta_train: 8, meta_valid: 4, epochs: 1, eval_every: 2}
+"""
+
+
+def metasearch(site, *args, code=0):
+    """Run a command where the packages of a folder are installed, and return what it printed."""
+    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-m", "metasearch", *map(str, args)]
+    ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    assert ended.returncode == code, ended.stderr
+    return ended.stderr if code else ended.stdout
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    modules = {"learner": LEARNER, "reader": READER, "metric": METRIC, "encoder": ENCODER, "loss": LOSS}
+    offered = {
+        "metasearch.learners": {"last-set": "outside.learner"},
+        "metasearch.readers": {"tab-separated": "outside.reader"},
+        "metasearch.metrics": {"success": "outside.metric"},
+        "metasearch.encoders": {"theirs": "outside.encoder"},
+        "metasearch.losses": {"one": "outside.loss"},
+    }
+    return install(tmp_path_factory.mktemp("package"), "outside", modules, offered)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A task in the format of their reader, and a recipe of their learner."""
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "shop.yaml").write_text(TASK)
+    (folder / "recipes").mkdir()
+    (folder / "recipes" / "last-set.yaml").write_text(RECIPE)
+    for language, asked in (("de", "wo liegt"), ("en", "where is")):
+        rows = [f"{i}\t{asked} {i}?\t{language} {i} {i * i}" for i in range(30)]
+        (folder / f"{language}.tsv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+def test_ls_lists_plug_ins_with_the_package_they_are_from(site):
+    lines = [line.split(maxsplit=1) for line in metasearch(site, "ls").splitlines()]
+    modules = {
+        "last-set": "learner",
+        "tab-separated": "reader",
+        "success": "metric",
+        "theirs": "encoder",
+        "one": "loss",
+    }
+    for name, module in modules.items():
+        assert [name, f"from package outside: outside.{module}"] in lines
+
+
+def test_their_task_is_scored_by_their_metric_on_their_encoder_and_data(site, folder):
+    printed = metasearch(site, "evaluate", "--task", "shop", "--include", folder, "--split", "all", "--json")
+    rows = json.loads(printed)["results"]
+    assert {row["measure"] for row in rows} == {"success@3", "map@20"}
+    assert {row["encoder"] for row in rows} == {"theirs"}
+    assert {row["count"] for row in rows if row["language"] != "mean"} == {30}
+    success = {row["language"]: row["value"] for row in rows if row["measure"] == "success@3"}
+    assert 0 < success["de"] <= 1
+    assert success["de"] * 30 == pytest.approx(round(success["de"] * 30))
+
+
+def test_their_learner_trains_with_its_option(site, folder, tmp_path):
+    flags = ["--task", "shop", "--include", folder, "--mode", "mono-mono", "--learner", "last-set"]
+    metasearch(site, "train", *flags, "--set", "options.weight=0.5", "-o", tmp_path / "run")
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert [event["last"] for event in log if "loss" in event] == [event["loss"] for event in log if "loss" in event]
+    assert "weight: 0.5" in (tmp_path / "run" / "config.yaml").read_text()
+    learners = {json.loads(line)["learner"] for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()}
+    assert learners == {"zero-shot", "last-set"}
+    compared = metasearch(site, "compare", tmp_path / "run", "--measure", "success@3", "--resamples", "200")
+    assert "success@3" in compared
+
+
+def test_their_loss_is_loaded_by_name(site):
+    code = "from metasearch.spec import registry; print(registry.load('losses', 'one').LOSS([]))"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
+    assert subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout == "1.0\n"
+
+
+def test_a_name_that_is_nearly_theirs_is_answered_with_theirs(site, folder, tmp_path):
+    (tmp_path / "shop.yaml").write_text(TASK.replace("success@3", "succes@3"))
+    said = metasearch(site, "show", "shop", "--mode", "mono-mono", "--include", tmp_path, code=2)
+    assert "unknown retrieval measure 'succes@3'. Did you mean 'success@3'?" in said
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("import nowhere_at_all", "cannot be imported: ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        ("1 / 0", "cannot be imported: ZeroDivisionError: division by zero"),
+        ("METRICS = 1", "does not define METRIC"),
+        ("METRIC = len", "does not define METRIC.kind"),
+    ],
+)
+def test_a_plug_in_that_does_not_work_is_named_with_its_package(tmp_path, source, says):
+    site = install(tmp_path, "faulty", {"metric": source}, {"metasearch.metrics": {"wrong": "faulty.metric"}})
+    (tmp_path / "shop.yaml").write_text(TASK.replace("success", "wrong").replace("tab-separated", "csv"))
+    said = metasearch(site, "show", "shop", "--mode", "mono-mono", "--include", tmp_path, code=2)
+    assert said.endswith(f"metric 'wrong' of package faulty (faulty.metric) {says}\n")
+    assert said.count("\n") == 1
+    # What nobody asks for does no harm.
+    assert "from package faulty: faulty.metric" in metasearch(site, "ls", "metrics")
+
+
+def test_a_name_that_is_taken_is_refused(tmp_path):
+    site = install(tmp_path, "greedy", {"learner": LEARNER}, {"metasearch.learners": {"maml": "greedy.learner"}})
+    said = metasearch(site, "ls", "learners", code=2)
+    assert said == (
+        "metasearch: error: learner 'maml' of package greedy (greedy.learner) has a name that is taken: "
+        "metasearch itself has one\n"
+    )
+
+
+def test_a_name_that_two_packages_take_is_refused(tmp_path):
+    for name in ("first", "second"):
+        install(tmp_path, name, {"learner": LEARNER}, {"metasearch.learners": {"mine": f"{name}.learner"}})
+    said = metasearch(tmp_path / "site", "ls", "learners", code=2)
+    assert "learner 'mine' of package " in said
+    assert "has a name that is taken: so has learner 'mine' of package " in said

@@ -1,0 +1,89 @@
+"""Plug-ins are found by the names of their files."""
+
+import subprocess
+import sys
+
+import pytest
+
+from metasearch.errors import ConfigError, nearest
+from metasearch.spec import registry
+
+READERS = ["csv", "jsonl", "semeval2017", "stsb-multi-mt", "xquad-r"]
+
+
+def test_readers_are_named_by_their_files_with_dashes():
+    assert set(READERS) <= set(registry.names("readers"))
+
+
+def test_the_papers_learners_are_named_by_their_files():
+    assert {"fine-tune", "maml", "maml-align"} <= set(registry.names("learners"))
+
+
+@pytest.mark.parametrize("kind", registry.KINDS)
+def test_base_and_private_modules_are_no_plug_ins(kind):
+    names = registry.names(kind)
+    assert names == sorted(names)
+    assert not [name for name in names if name == "base" or name.startswith(("_", "-")) or "_" in name]
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_reader_is_loaded_by_name_and_keeps_the_contract(name):
+    module = registry.load("readers", name)
+    assert callable(module.read)
+    assert callable(module.files)
+
+
+@pytest.mark.parametrize("kind", registry.KINDS)
+def test_every_plug_in_says_what_it_is_in_one_line(kind):
+    for name in registry.names(kind):
+        assert len(registry.summary(kind, name)) > 10
+
+
+@pytest.mark.parametrize("name", ["xquad", "xquad_r", "XQUAD-R"])
+def test_an_unknown_reader_is_refused_with_the_nearest_one(name):
+    with pytest.raises(ConfigError, match=rf"^unknown reader '{name}'\."):
+        registry.load("readers", name)
+
+
+@pytest.mark.parametrize("find", [registry.load, registry.require])
+@pytest.mark.parametrize(
+    ("kind", "wrong", "right"),
+    [
+        ("readers", "semeval2018", "semeval2017"),
+        ("learners", "maml-aling", "maml-align"),
+        ("encoders", "tinu", "tiny"),
+        ("metrics", "ngcd", "ndcg"),
+    ],
+)
+def test_an_unknown_plug_in_is_refused_with_the_nearest_one(find, kind, wrong, right):
+    message = rf"^unknown {kind.removesuffix('s')} '{wrong}'\. Did you mean '{right}'\? Known: .*{right}"
+    with pytest.raises(ConfigError, match=message):
+        find(kind, wrong)
+
+
+@pytest.mark.parametrize("name", ["base", "_rows", "__init__", "../library", ""])
+def test_what_is_no_plug_in_is_not_loaded(name):
+    with pytest.raises(ConfigError, match=f"^unknown reader '{name}'"):
+        registry.load("readers", name)
+
+
+def test_listing_and_summaries_import_no_plug_in():
+    code = (
+        "import sys; from metasearch.spec import registry\n"
+        "for kind in registry.KINDS: [registry.summary(kind, name) for name in registry.names(kind)]\n"
+        "print([name for name in sys.modules if name.startswith(('metasearch.', 'torch'))])\n"
+    )
+    imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert imported == "['metasearch.spec', 'metasearch.errors', 'metasearch.spec.registry']\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "choices", "hint"),
+    [
+        ("mamll", ["maml", "reptile"], " Did you mean 'maml'? Known: maml, reptile."),
+        ("zzz", ["reptile", "maml"], " Known: maml, reptile."),
+        ("maml", [], " Known: none."),
+    ],
+)
+def test_the_nearest_name_is_named_and_all_of_them(name, choices, hint):
+    assert nearest(name, choices) == hint
