@@ -31,4 +31,6 @@ def _lines(path: Path) -> Iterator[tuple[int, _rows.Row]]:
         elif row and len(row) != len(header):
             raise DataError(f"{path}:{line}: expected {len(header)} columns, got {len(row)}")
         elif row:
-            yield line, {name: value for name, value in zip(header, row, strict=True) if value.strip()}
+            # A line break within quotes is the same text, whatever system wrote the file.
+            cells = [cell.replace("\r\n", "\n").replace("\r", "\n") for cell in row]
+            yield line, {name: cell for name, cell in zip(header, cells, strict=True) if cell.strip()}
