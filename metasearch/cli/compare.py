@@ -60,7 +60,7 @@ def command(
       metasearch compare runs/maml runs/maml-align --format latex > comparison.tex
       metasearch compare studies/sts --measure spearman --json
     """
-    from metasearch.reports import compared, formats
+    from metasearch.reports import comparison, formats
     from metasearch.study.compare import compare
     from metasearch.study.read import read_study
     from metasearch.study.statistics.bootstrap import check
@@ -68,11 +68,11 @@ def command(
     check(level, resamples)  # reading takes longer
     study = read_study(paths, task, any_version)
     arm = None if baseline is None else study.arm(baseline)
-    comparison = compare(study, arm, measure, pool, level, resamples, seed)
+    compared = compare(study, arm, measure, pool, level, resamples, seed)
     if as_json or shown == "json":
-        click.echo(json.dumps(compared.tree(comparison), ensure_ascii=False, allow_nan=False, indent=1))
+        click.echo(json.dumps(comparison.as_tree(compared), ensure_ascii=False, allow_nan=False, indent=1))
     elif shown == "csv":
-        click.echo(formats.csv(compared.whole_table(comparison)), nl=False)
+        click.echo(formats.csv(comparison.whole_table(compared)), nl=False)
     else:
-        tables = compared.comparison_table(comparison), compared.language_table(comparison)
+        tables = comparison.comparison_table(compared), comparison.language_table(compared)
         click.echo("\n".join(map(formats.FORMATS[shown], tables)), nl=False)

@@ -94,9 +94,7 @@ class Dev:
         if self.monitor == "cosine":
             return self._cosine(pairs, source, target), target
         languages = np.array([pair.languages[1] for pair in pairs])
-        each = [
-            _both_ways(source[languages == code], target[languages == code]) for code in sorted(set(languages))
-        ]
+        each = [_both_ways(source[languages == code], target[languages == code]) for code in sorted(set(languages))]
         return float(np.mean(each)), target
 
     def _loss(self) -> float:
