@@ -10,6 +10,7 @@ import click
 from metasearch.cli import _options
 from metasearch.errors import ConfigError
 from metasearch.spec.default_encoder import default_encoder
+from metasearch.spec.run import EncoderRef
 
 POOLS = ("multilingual", "bilingual", "monolingual")
 
@@ -42,15 +43,12 @@ def command(
     task: str,
     encoder: str | None,
     split: str,
-    pools: Sequence[str],
-    fold: int,
-    fold_seed: int | None,
-    device: str,
-    data: str | None,
-    include: Sequence[str],
+    pools: Sequence[Any],
+    device: Any,
     trust_remote_code: bool,
     output: Path | None,
     as_json: bool,
+    **data: Any,
 ) -> None:
     """Score an encoder on a task.
 
@@ -65,17 +63,16 @@ def command(
     from metasearch.cli._progress import ProgressBar
     from metasearch.data.benchmark import load_benchmark
     from metasearch.jobs.evaluate import append_rows, evaluate_encoder
-    from metasearch.spec.run import EncoderRef
 
-    benchmark = load_benchmark(task, fold=fold, fold_seed=fold_seed, data=data, include=include)
+    benchmark = load_benchmark(task, **data)
     if benchmark.task.kind != "retrieval" and tuple(pools) != POOLS[:1]:
         does = {"similarity": "scores pairs", "translation": "searches each language among its own"}
         raise ConfigError(f"--pool is for retrieval; task '{task}' {does[benchmark.task.kind]}")
     benchmark.part(split)  # asked for before an encoder is loaded, since a task that is all test has no other part
     chosen = encoder or default_encoder(task, benchmark.task.encoder)
-    ref = EncoderRef.to(chosen, device=device, trust_remote_code=trust_remote_code)
+    ref = EncoderRef(name=chosen, device=device, trust_remote_code=trust_remote_code)
     with ProgressBar("evaluate") as bar:
-        rows = evaluate_encoder(ref, benchmark, split, pools, bar)  # type: ignore[arg-type]
+        rows = evaluate_encoder(ref, benchmark, split, pools, bar)
     if as_json:
         click.echo(json.dumps({"results": rows}, ensure_ascii=False))
     else:

@@ -8,6 +8,7 @@ from metasearch.cli import _options
 from metasearch.errors import ConfigError, nearest
 from metasearch.spec import yaml
 from metasearch.spec.library import Library
+from metasearch.spec.run import DataRef
 
 KINDS = ("task", "mode", "recipe", "distillation")
 
@@ -46,28 +47,20 @@ def command(
     if mode is not None:
         if kind != "task":
             raise ConfigError(f"--mode goes with a task; '{name}' is a {kind}")
-        for line in _episode(name, mode, recipe, fold, data, include, seed, episode):
+        ref = DataRef(task=name, fold=fold, data=data, include=tuple(include))
+        for line in _episode(ref, mode, recipe, seed, episode):
             click.echo(line)
 
 
-def _episode(
-    task: str,
-    mode: str,
-    recipe: str | None,
-    fold: int,
-    data: str | None,
-    include: Sequence[str],
-    seed: int,
-    index: int,
-) -> Iterator[str]:
+def _episode(ref: DataRef, mode: str, recipe: str | None, seed: int, index: int) -> Iterator[str]:
     from metasearch.data.benchmark import load_benchmark
     from metasearch.episodes.episode import Triplet
     from metasearch.episodes.of_benchmark import samplers
     from metasearch.spec.library import choose_recipe
 
-    benchmark = load_benchmark(task, mode, fold=fold, data=data, include=include)
-    chosen = choose_recipe(mode, benchmark.task.encoder, None, recipe, (), include)
-    yield f"mode {mode} on {task}, fold {fold}: {benchmark.data.describe()}"
+    benchmark = load_benchmark(ref, mode)
+    chosen = choose_recipe(mode, benchmark.task.encoder, None, recipe, (), ref.include)
+    yield f"mode {mode} on {ref.task}, fold {ref.fold}: {benchmark.data.describe()}"
     for phase, arrangements in benchmark.arrangements.items():
         yield f"  {phase}: {' | '.join(map(str, arrangements))}"
     episode = samplers(benchmark, chosen, seed)["meta-train"].episode(index)

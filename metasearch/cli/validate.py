@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import click
 
 from metasearch.cli import _options
+from metasearch.spec.run import DataRef
 
 
 @click.command("validate", short_help="Check a task, from its file to an episode.")
@@ -18,7 +19,6 @@ def command(task: str, data: str | None, include: Sequence[str]) -> None:
       metasearch validate demo
     """
     from metasearch.jobs.validate import validate
-    from metasearch.spec.run import DataRef
 
     for line in validate(DataRef(task=task, data=data, include=tuple(include))):
         click.echo(f"ok  {line}")
