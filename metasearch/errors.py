@@ -75,3 +75,15 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     if close:
         return f" Did you mean '{close[0]}'? Known: {', '.join(known)}."
     return f" Known: {', '.join(known) or 'none'}."
+
+
+def require_known(what: str, name: str, choices: Iterable[str]) -> None:
+    """Raise `ConfigError` with the nearest choice unless a name is one of the choices; `what` it is a name of."""
+    known = tuple(choices)
+    if name not in known:
+        raise ConfigError(f"unknown {what} '{name}'.{nearest(name, known)}")
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of what an error of another library says, or its type where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

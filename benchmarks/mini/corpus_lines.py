@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from metasearch.data.packed import exact_text
 from metasearch.data.parallel.files import find
+from metasearch.data.text_files import text_of
 from metasearch.errors import DataError
 from metasearch.spec.corpus import CorpusSettings
 
@@ -50,7 +50,7 @@ def read_lines(folder: Path) -> Iterator[Line]:
     for source in find([folder], CorpusSettings())[0]:
         if len(source.paths) > 1 or not source.pivot_first:
             raise DataError(f"{source.path}: expected a file such as en-de.tsv, English first")
-        text = exact_text(source.path)
+        text = text_of(source.path)
         for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
             columns = [column.strip() for column in line.split("\t")]
             if len(columns) != 3 or not all(columns):

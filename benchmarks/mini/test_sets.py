@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.data.locate import locate
-from metasearch.data.readers.base import csv_of, json_of, lines_of, text_of
+from metasearch.data.text_files import csv_rows, json_of, lines_of, text_of
 from metasearch.errors import DataError
 from metasearch.spec import registry
 from metasearch.spec.library import Library
@@ -73,7 +73,7 @@ def _columns(path: Path) -> Placed:
 
 
 def _rows(path: Path) -> Placed:
-    for number, row in csv_of(text_of(path), path):
+    for number, row in csv_rows(path):
         yield from ((text, f"{path.name}:{number}") for text in row[:2])
 
 

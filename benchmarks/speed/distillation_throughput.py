@@ -46,9 +46,9 @@ from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.batches import Batches
 from metasearch.jobs.compose import load_encoder, with_engine
-from metasearch.jobs.distill.kept_vectors import TargetStore
 from metasearch.jobs.distill.sources import Source, texts_of
 from metasearch.jobs.distill.stage import learner_of
+from metasearch.jobs.distill.target_store import TargetStore
 from metasearch.runs.markdown import markdown
 from metasearch.spec.library import load_distillation
 from metasearch.spec.recipe import Engine, MaxLength

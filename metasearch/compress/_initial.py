@@ -54,14 +54,14 @@ def _fill(rows: Tensor, table: Tensor, sources: dict[int, list[int]]) -> None:
 
 def _counterparts(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) -> dict[int, list[int]]:
     """Return the old number of every special token that both have, by its new number."""
-    found: dict[int, list[int]] = {}
+    numbers_of: dict[int, list[int]] = {}
     for role in _ROLES:
         numbers = (getattr(old, f"{name}_token_id") for name in (role, _LIKE.get(role, role)))
         source = next((number for number in numbers if number is not None), None)
         target = getattr(new, f"{role}_token_id")
         if source is not None and target is not None:
-            found.setdefault(target, [source])
-    return found
+            numbers_of.setdefault(target, [source])
+    return numbers_of
 
 
 def _sources(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) -> dict[int, list[int]]:
@@ -70,14 +70,14 @@ def _sources(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) -> dict
     # A tokenizer makes the numbers of its special tokens from a text that spells them out, too.
     useless = set(old.all_special_ids)
     names = dict(sorted((number, name) for name, number in new.get_vocab().items()))
-    found = {number: [known[name]] for number, name in names.items() if name in known and known[name] not in useless}
-    texts = {number: text for number in names if number not in found and (text := _text(new, number, names[number]))}
+    sources = {number: [known[name]] for number, name in names.items() if name in known and known[name] not in useless}
+    texts = {number: text for number in names if number not in sources and (text := _text(new, number, names[number]))}
     if texts:
         spelt = old(list(texts.values()), add_special_tokens=False)["input_ids"]
         for number, ids in zip(texts, spelt, strict=True):
             if ids := [i for i in ids if i not in useless]:
-                found[number] = ids
-    return found
+                sources[number] = ids
+    return sources
 
 
 def _text(tokenizer: PreTrainedTokenizerBase, number: int, name: str) -> str:

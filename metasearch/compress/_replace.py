@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
+from metasearch.encoders.compressed import native_config
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import EncoderError
 
@@ -32,7 +33,7 @@ def padding_of(model: Any) -> int | None:
     multilingual MiniLM, a BERT, has 0 where its tokenizer has 1. MPNet has it built in.
     """
     counted = (module.padding_idx for module in model.modules() if _counts_past_padding(module))
-    number: int | None = getattr(model.config, "native", model.config).pad_token_id
+    number: int | None = native_config(model).pad_token_id
     return next(counted, number)
 
 
@@ -43,7 +44,7 @@ def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor,
         encoder: stays as it is.
         tokenizer: becomes part of the copy.
         rows: the new word table, `(V, K)`.
-        padding: what becomes of `padding_of` the model; by default the padding token of the tokenizer.
+        padding: number of the padding token in the model, see `padding_of`; by default that of the tokenizer.
 
     Raises:
         EncoderError: the tokenizer has no padding token, or the model cannot take its number.
@@ -54,7 +55,7 @@ def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor,
     old = encoder.model
     table = word_table(old[0].auto_model)
     weight = nn.Parameter(rows.to(table.weight), requires_grad=table.weight.requires_grad)
-    # A copy takes what stands in the memo for what it finds: the old table and tokenizer are never copied.
+    # The memo of deepcopy names the replacements, so the old table and tokenizer are never copied.
     memo = {id(table.weight): weight, id(old.tokenizer): tokenizer}
     model = copy.deepcopy(old, memo)
     transformer = model[0]
@@ -72,9 +73,8 @@ def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor,
 
 def _configs(model: Any) -> Iterator[Any]:
     """Yield every configuration in a model; a compressed one keeps that of its backbone inside its own."""
-    found = [module.config for module in model.modules() if hasattr(module, "config")]
-    found += [config.native for config in found if hasattr(config, "native")]
-    yield from {id(config): config for config in found if not hasattr(config, "native")}.values()
+    configs = [native_config(module) for module in model.modules() if hasattr(module, "config")]
+    yield from {id(config): config for config in configs}.values()
 
 
 def _renumber(config: Any, tokenizer: PreTrainedTokenizerBase, pad: int, words: int) -> None:
@@ -101,7 +101,7 @@ def _move_positions(model: Any, pad: int) -> None:
         before = module.padding_idx
         if before == pad:
             continue
-        if getattr(model.config, "native", model.config).model_type == "mpnet":
+        if native_config(model).model_type == "mpnet":
             raise EncoderError(f"MPNet needs a tokenizer in which padding is token {before}; here it is {pad}")
         old = module.position_embeddings
         weight = old.weight.detach()

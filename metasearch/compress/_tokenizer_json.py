@@ -6,7 +6,7 @@ A text whose old tokens were all kept is cut into the same tokens by the new tok
   subset of the pieces has a subset of the paths, and the best of all is still there with the same sum. But a character
   without a piece of its own may be unknown at a price that depends on the lowest score of all. So the pieces of all
   characters in kept pieces stay, and so does a piece with the lowest score.
-- BPE joins, again and again, the neighbours whose merge stands first. All merges that make a kept token stay, those
+- BPE joins, again and again, the neighbours whose merge comes first. All merges that make a kept token stay, those
   that make their parts, and so on. So every merge that was done can be done, in the same order, and no other is there.
 - WordPiece takes the longest piece that a word begins with, and goes on behind it. It was kept, and longer ones were
   not there before. A word that cannot be cut to its end is unknown: the pieces that its beginning is cut into must be
@@ -41,61 +41,61 @@ def check_kind(spec: Spec) -> None:
 def numbers(spec: Spec) -> dict[str, int]:
     """Return the number of every token, added ones last."""
     vocabulary = spec["model"]["vocab"]
-    found = {piece: number for number, (piece, _) in enumerate(vocabulary)} if _unigram(spec) else dict(vocabulary)
-    return {**found, **{added["content"]: added["id"] for added in spec["added_tokens"]}}
+    of_model = {piece: number for number, (piece, _) in enumerate(vocabulary)} if _unigram(spec) else dict(vocabulary)
+    return {**of_model, **{added["content"]: added["id"] for added in spec["added_tokens"]}}
 
 
 def needed(spec: Spec, used: Iterable[str]) -> set[str]:
-    """Return the tokens that must be kept so that the used ones come out as before; the used ones are among them."""
+    """Return the tokens that must stay so that the used ones come out as before; the used ones are among them."""
     names = numbers(spec)
-    kept = {*used, *(added["content"] for added in spec["added_tokens"])}
-    kept |= {name for name in names if _BYTE.fullmatch(name)}
-    kept |= {name for name, _ in _template_tokens(spec["post_processor"])}
-    kept |= {spec["model"].get("unk_token")}
-    kept &= set(names)
+    tokens = {*used, *(added["content"] for added in spec["added_tokens"])}
+    tokens |= {name for name in names if _BYTE.fullmatch(name)}
+    tokens |= _template_tokens(spec["post_processor"])
+    tokens |= {spec["model"].get("unk_token")}
+    tokens &= set(names)
     if spec["model"]["type"] == "BPE":
         if '"ByteLevel"' in json.dumps(spec["pre_tokenizer"]):
-            kept |= set(pre_tokenizers.ByteLevel.alphabet()) & set(names)
-        return _with_parts(spec, kept)
+            tokens |= set(pre_tokenizers.ByteLevel.alphabet()) & set(names)
+        return _with_parts(spec, tokens)
     prefix = spec["model"].get("continuing_subword_prefix") or ""
-    characters = {character for name in kept for character in name}
-    kept |= ({*characters, *(prefix + character for character in characters)}) & set(names)
+    characters = {character for name in tokens for character in name}
+    tokens |= ({*characters, *(prefix + character for character in characters)}) & set(names)
     if _unigram(spec):
         vocabulary = spec["model"]["vocab"]
-        kept.add(vocabulary[spec["model"]["unk_id"] or 0][0])
-        kept.add(min(vocabulary, key=lambda item: item[1])[0])
-    return kept
+        tokens.add(vocabulary[spec["model"]["unk_id"] or 0][0])
+        tokens.add(min(vocabulary, key=lambda item: item[1])[0])
+    return tokens
 
 
-def cut(spec: Spec, kept: set[str]) -> tuple[dict[str, Any], dict[int, int]]:
-    """Return the JSON of the tokenizer that has the kept tokens alone, and the new number of each by its old one."""
+def cut(spec: Spec, tokens: set[str]) -> tuple[dict[str, Any], dict[int, int]]:
+    """Return the JSON of the tokenizer with these tokens only, and the new number of each by its old one."""
     old = numbers(spec)
     model = spec["model"]
     pieces = {piece for piece, _ in model["vocab"]} if _unigram(spec) else set(model["vocab"])
     # Tokens that are added to the model are numbered behind its own.
-    order = sorted(kept, key=lambda name: (name not in pieces, old[name]))
+    order = sorted(tokens, key=lambda name: (name not in pieces, old[name]))
     new = {name: number for number, name in enumerate(order)}
-    found = copy.deepcopy({key: value for key, value in spec.items() if key != "model"})
-    found["model"] = {**model, "vocab": {name: new[name] for name in order if name in pieces}}
+    smaller = copy.deepcopy({key: value for key, value in spec.items() if key != "model"})
+    smaller["model"] = {**model, "vocab": {name: new[name] for name in order if name in pieces}}
     if _unigram(spec):
-        found["model"]["vocab"] = [[name, score] for name, score in model["vocab"] if name in kept]
+        smaller["model"]["vocab"] = [[name, score] for name, score in model["vocab"] if name in tokens]
         if model["unk_id"] is not None:
-            found["model"]["unk_id"] = new[model["vocab"][model["unk_id"]][0]]
+            smaller["model"]["unk_id"] = new[model["vocab"][model["unk_id"]][0]]
     if model["type"] == "BPE":
-        found["model"]["merges"] = [[left, right] for left, right, made in _merges(model) if made in kept]
+        smaller["model"]["merges"] = [[left, right] for left, right, made in _merges(model) if made in tokens]
     moved = {old[name]: number for name, number in new.items()}
-    for added in found["added_tokens"]:
+    for added in smaller["added_tokens"]:
         added["id"] = moved[added["id"]]
-    found["added_tokens"].sort(key=lambda added: added["id"])
-    _renumber(found["post_processor"], moved)
-    if found["padding"]:
-        found["padding"]["pad_id"] = moved[found["padding"]["pad_id"]]
-    return found, moved
+    smaller["added_tokens"].sort(key=lambda added: added["id"])
+    _renumber(smaller["post_processor"], moved)
+    if smaller["padding"]:
+        smaller["padding"]["pad_id"] = moved[smaller["padding"]["pad_id"]]
+    return smaller, moved
 
 
 def greedy(model: Mapping[str, Any], word: str) -> list[str]:
     """Return the pieces that WordPiece finds in a word from its beginning on, until there is none."""
-    found: list[str] = []
+    pieces: list[str] = []
     start = 0
     while start < len(word) <= model["max_input_chars_per_word"]:
         prefix = model["continuing_subword_prefix"] if start else ""
@@ -103,9 +103,9 @@ def greedy(model: Mapping[str, Any], word: str) -> list[str]:
         end = next(ends, None)
         if end is None:
             break
-        found.append(prefix + word[start:end])
+        pieces.append(prefix + word[start:end])
         start = end
-    return found
+    return pieces
 
 
 def _unigram(spec: Spec) -> bool:
@@ -119,44 +119,39 @@ def _merges(model: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return [(left, right, left + right[skipped:]) for left, right in pairs]
 
 
-def _with_parts(spec: Spec, kept: set[str]) -> set[str]:
+def _with_parts(spec: Spec, tokens: set[str]) -> set[str]:
     """Return tokens of BPE and all tokens that any merge makes them of, and so on."""
     parts: dict[str, set[str]] = defaultdict(set)
     for left, right, made in _merges(spec["model"]):
         parts[made] |= {left, right}
-    found: set[str] = set()
-    waiting = list(kept)
+    whole: set[str] = set()
+    waiting = list(tokens)
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in whole:
+            whole.add(name)
             waiting += parts.get(name, ())
-    return found
+    return whole
 
 
-def _template_tokens(processor: Any) -> list[tuple[str, int]]:
-    """Return name and number of every token that a post-processor adds."""
-    found: list[tuple[str, int]] = []
+def _template_tokens(processor: Any) -> set[str]:
+    """Return the names of all tokens that a post-processor adds."""
+    added: set[str] = set()
     for part in _processors(processor):
-        for special in part.get("special_tokens", {}).values():
-            found += zip(special["tokens"], special["ids"], strict=True)
-        found += [(part[role][0], part[role][1]) for role in ("cls", "sep") if role in part]
-    return found
+        added.update(*(special["tokens"] for special in part.get("special_tokens", {}).values()))
+        added |= {part[role][0] for role in ("cls", "sep") if role in part}
+    return added
 
 
 def _renumber(processor: Any, moved: Mapping[int, int]) -> None:
     for part in _processors(processor):
         for special in part.get("special_tokens", {}).values():
             special["ids"] = [moved[number] for number in special["ids"]]
-        for role in ("cls", "sep"):
-            if role in part:
-                part[role][1] = moved[part[role][1]]
+        for role in {"cls", "sep"} & part.keys():
+            part[role][1] = moved[part[role][1]]
 
 
 def _processors(processor: Any) -> list[dict[str, Any]]:
     """Return the post-processors in a sequence of them, at any depth; none for none."""
-    if processor is None:
-        return []
-    if processor["type"] == "Sequence":
-        return [part for inner in processor["processors"] for part in _processors(inner)]
-    return [processor]
+    inner = processor.get("processors") if processor else []
+    return [processor] if inner is None else [part for each in inner for part in _processors(each)]

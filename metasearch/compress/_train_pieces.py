@@ -42,7 +42,7 @@ def unigram(blank: Tokenizer, texts: Sequence[str], count: int, needed: Iterable
 
     Args:
         blank: has the normaliser and the pre-tokeniser.
-        texts: what to learn from.
+        texts: training texts.
         count: pieces that are wanted; fewer come back when the texts do not have so many.
         needed: characters that are pieces whether or not they occur in the texts.
     """
@@ -55,8 +55,8 @@ def unigram(blank: Tokenizer, texts: Sequence[str], count: int, needed: Iterable
     ceiling = lowest + _STEP * sum(len(piece) == 1 for piece, _ in learned)
     flat = {piece: lowest if len(piece) == 1 and score <= ceiling else score for piece, score in learned}
     flat = {**dict.fromkeys(needed, lowest), **flat}
-    kept = sorted(flat.items(), key=lambda item: (len(item[0]) > 1, -item[1], item[0]))[:count]
-    return sorted(kept, key=lambda item: (-item[1], item[0]))
+    best = sorted(flat.items(), key=lambda item: (len(item[0]) > 1, -item[1], item[0]))[:count]
+    return sorted(best, key=lambda item: (-item[1], item[0]))
 
 
 def bpe(blank: Tokenizer, texts: Sequence[str], count: int) -> tuple[list[str], list[tuple[str, str]]]:

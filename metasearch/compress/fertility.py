@@ -16,10 +16,10 @@ class Fertility:
     """Counts over texts; special tokens are not counted.
 
     Attributes:
-        words: what stands between white space; Thai and Chinese have few, whatever their length.
-        characters: without white space.
-        tokens: that the tokenizer makes of them.
-        spelt: those among the tokens that are single bytes of rare characters.
+        words: number of words between white space; Thai and Chinese have few, whatever their length.
+        characters: number of characters, white space not counted.
+        tokens: number of tokens that the tokenizer makes of them.
+        spelt: number of tokens that are single bytes of rare characters.
     """
 
     words: int

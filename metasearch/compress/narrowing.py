@@ -1,15 +1,15 @@
 """Makes the feed-forward blocks of an encoder narrower: few of their neurons stay, and take over what the others did.
 
-A block computes W·h + b from the values h of its neurons. Some of them are kept, and W' and b' are such that W'·h' + b'
-comes as near to it as can be, in the mean of squares over the tokens of some texts, each layer as if the others were
-whole. Training goes on from there.
+A block computes W·h + b from the values h of its neurons. A part h' of them stays, and W' and b' are chosen so that
+W'·h' + b' is nearest to it in the mean of squares over the tokens of some texts, each layer as if the others were
+whole. Training continues from there.
 
-- Kept neurons and their new weights: the reconstruction of a layer's output from some of its channels by He, Zhang &
+- New weights of the neurons that stay: the reconstruction of a layer's output from some of its channels by He, Zhang &
   Sun, "Channel Pruning for Accelerating Very Deep Neural Networks" (2017), equation 1.
-- Which ones: the next is always the one that explains most of what is left; Chen, Billings & Luo, "Orthogonal least
-  squares methods and their application to non-linear system identification" (1989).
+- Which neurons stay: the next is always the one that explains most of what is left; Chen, Billings & Luo, "Orthogonal
+  least squares methods and their application to non-linear system identification" (1989).
 
-Notation used for tensor shapes: F neurons of a block, M that are kept, H columns of its output.
+Notation used for tensor shapes: F neurons of a block, M that stay, H columns of its output.
 """
 
 import copy
@@ -23,16 +23,16 @@ from torch import Tensor, nn
 from metasearch.compress.student import with_transformer
 from metasearch.encoders.compressed import backbone_config, layers_of
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.limits import check_feed_forward
+from metasearch.encoders.limits import check_fewer
 from metasearch.errors import DataError, EncoderError
 from metasearch.spec.seeding import stream
 
 TEXTS = 4000
-"""At most so many texts are used; of more, a random part."""
+"""Largest number of texts that are used; of more, a random part."""
 
 _BATCH = 64
 _RIDGE = 1e-4
-"""Added to the variances, as a part of their mean: neurons that never fire, or always alike, stay solvable."""
+"""Added to the variances, as a share of their mean: keeps the equations solvable where neurons never fire."""
 
 
 def narrow(encoder: Encoder, feed_forward: int, texts: Iterable[str], seed: int = 0) -> Encoder:
@@ -42,9 +42,9 @@ def narrow(encoder: Encoder, feed_forward: int, texts: Iterable[str], seed: int 
 
     Args:
         encoder: of a kind in `metasearch.encoders.compressed.BACKBONES`, not compressed; stays as it is.
-        feed_forward: neurons M that each block keeps.
-        texts: in languages that the encoder knows; what it does with them decides. `TEXTS` of them are used at most.
-        seed: of the choice among texts.
+        feed_forward: number M of neurons that stay in each block.
+        texts: texts in languages that the encoder knows, by whose values neurons are chosen; at most `TEXTS` are used.
+        seed: seed of the choice among more texts.
 
     Raises:
         EncoderError: the encoder is of another kind, compressed already, or gives values that are not finite.
@@ -55,7 +55,7 @@ def narrow(encoder: Encoder, feed_forward: int, texts: Iterable[str], seed: int 
     name = _neurons(source.config, feed_forward)
     moments = _moments(encoder, _drawn(texts, seed))
     made = copy.deepcopy(source)
-    # Its modules share this object; a new one they would not hear of.
+    # Its modules share this object and would not see a new one.
     setattr(made.config, name, feed_forward)
     for layer, seen in zip(layers_of(made).layer, moments, strict=True):
         into, out = _block(layer)
@@ -63,9 +63,10 @@ def narrow(encoder: Encoder, feed_forward: int, texts: Iterable[str], seed: int 
         covariance = seen.covariance
         if not covariance.isfinite().all():
             raise EncoderError(f"{encoder.name}: a layer gives values that are not finite; its weights may be damaged")
-        kept, new = reconstruct(covariance, weight, feed_forward)
-        _set(into, into.weight.detach()[kept], into.bias.detach()[kept])
-        _set(out, new, bias + weight @ seen.mean - new @ seen.mean[kept])
+        chosen, weights = reconstruct(covariance, weight, feed_forward)
+        # The new bias keeps the mean of the block's output; the covariance says nothing about it.
+        _set(into, into.weight.detach()[chosen], into.bias.detach()[chosen])
+        _set(out, weights, bias + weight @ seen.mean - weights @ seen.mean[chosen])
     return Encoder(with_transformer(encoder.model, made), f"{encoder.name}-f{feed_forward}", encoder.max_length)
 
 
@@ -79,7 +80,8 @@ def narrowed(config: Any, feed_forward: int) -> Any:
 def _neurons(config: Any, feed_forward: int) -> str:
     """Return what a configuration calls the number of neurons, which must be above the wanted one."""
     name = "hidden_dim" if backbone_config(config).model_type == "distilbert" else "intermediate_size"
-    check_feed_forward(feed_forward, getattr(config, name))
+    neurons = getattr(config, name)
+    check_fewer("feed-forward", feed_forward, neurons, f"a layer has {neurons} neurons")
     return name
 
 
@@ -97,10 +99,13 @@ def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor,
     """
     ridge = (_RIDGE * covariance.diagonal().mean()).clamp(min=torch.finfo(covariance.dtype).tiny)
     whole = covariance + ridge * torch.eye(len(covariance)).to(covariance)
-    left, read = whole.clone(), weight @ whole  # what the chosen ones do not explain, of C and of W·C
+    # What the chosen channels do not explain, of C and of W·C. Choosing one is a step of a pivoted Cholesky
+    # decomposition, so each costs a rank-one update where solving anew for every candidate would cost M systems.
+    left, read = whole.clone(), weight @ whole
     chosen: list[int] = []
     for _ in range(count):
         alone = left.diagonal().clamp(min=ridge)  # below it by rounding only
+        # How much smaller the squared error of the outputs gets with this channel.
         gain = read.square().sum(0) / alone
         gain[chosen] = -1
         best = int(gain.argmax())
@@ -109,9 +114,10 @@ def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor,
         column, share = left[:, best] / root, read[:, best] / root
         left.addr_(column, column, alpha=-1)
         read.addr_(share, column, alpha=-1)
-    kept = torch.tensor(sorted(chosen))
-    rows = whole[kept]
-    return kept, torch.linalg.solve(rows[:, kept], rows @ weight.T).T
+    # The greedy search only chooses: weights are solved from the whole matrix, free of the updates' rounding.
+    numbers = torch.tensor(sorted(chosen))
+    rows = whole[numbers]
+    return numbers, torch.linalg.solve(rows[:, numbers], rows @ weight.T).T
 
 
 class _Moments:
@@ -138,13 +144,13 @@ class _Moments:
 
     @property
     def mean(self) -> Tensor:
-        """Of the values, `(F,)`."""
+        """Mean of the values, `(F,)`."""
         assert self._origin is not None
         return self._origin.cpu().double() + self._first / self.tokens
 
     @property
     def covariance(self) -> Tensor:
-        """Of the values, `(F, F)`."""
+        """Covariance of the values, `(F, F)`."""
         mean = self._first / self.tokens
         return self._second / self.tokens - torch.outer(mean, mean)
 
@@ -153,17 +159,18 @@ def _moments(encoder: Encoder, texts: list[str]) -> list[_Moments]:
     """Return the moments of each layer's neurons over the tokens of texts, padding left out."""
     blocks = [_block(layer)[1] for layer in layers_of(encoder.model[0].auto_model).layer]
     moments = [_Moments() for _ in blocks]
-    kept = torch.ones(0, dtype=torch.bool)
+    mask = torch.ones(0, dtype=torch.bool)
     with ExitStack() as hooks, torch.no_grad():
         hooks.callback(encoder.embedder.train, encoder.embedder.training)
         encoder.embedder.eval()
         for block, seen in zip(blocks, moments, strict=True):
-            handle = block.register_forward_pre_hook(lambda _, values, seen=seen: seen.add(values[0][kept]))
+            handle = block.register_forward_pre_hook(lambda _, values, seen=seen: seen.add(values[0][mask]))
             hooks.callback(handle.remove)
+        # Texts of similar length share a batch, so that little of it is padding.
         texts = sorted(texts, key=dict(zip(texts, encoder.lengths(texts, "text"), strict=True)).__getitem__)
         for start in range(0, len(texts), _BATCH):
             features = encoder.features(texts[start : start + _BATCH], "text")
-            kept = features["attention_mask"].bool()
+            mask = features["attention_mask"].bool()
             encoder.embedder(features)
     return moments
 

@@ -39,7 +39,7 @@ def claim_file(path: Path) -> None:
         taken = path.exists()
         _check_writable(path.parent)
     except OSError as error:
-        raise RunFolderError(f"{path}: cannot be written: {error.strerror}") from None
+        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
     if taken:
         raise RunFolderError(f"{path} exists already; choose another file with -o")
 
@@ -79,7 +79,7 @@ def _partial(folder: Path) -> Path:
 
 
 def _put(partial: Path, folder: Path, moved: list[Path]) -> None:
-    """Give a finished folder its name, or move what is in it up; `moved` hears what is about to be moved."""
+    """Give a finished folder its name, or move what is in it up; `moved` collects the paths that are moved."""
     if not folder.exists():
         partial.rename(folder)
         return

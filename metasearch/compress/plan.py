@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from metasearch.errors import ConfigError, nearest
+from metasearch.errors import ConfigError, require_known
 
 Initial = Literal["svd", "random"]
 """What a bottleneck starts from.
@@ -22,12 +22,12 @@ class Plan:
     Attributes:
         bottleneck: columns of the word table's narrow factor.
         recurrent: layers to keep.
-        repeats: how often they run.
+        repeats: number of times they run.
         feed_forward: neurons that the feed-forward block of each layer keeps.
         texts: text files, or folders of them, that choose these neurons.
-        initial: what the bottleneck starts from.
+        initial: how the bottleneck is initialised.
         trim: text files, or folders of them, whose words are the vocabulary to keep; all words where there is none.
-        seed: of fresh weights, and of the choice among many texts.
+        seed: seed of fresh weights, and of the choice among many texts.
     """
 
     bottleneck: int | None = None
@@ -63,7 +63,6 @@ class Plan:
 
 def check_initial(initial: str, bottleneck: int | None) -> None:
     """Raise `ConfigError` where a way to begin is unknown, or there is no bottleneck to begin."""
-    if initial not in get_args(Initial):
-        raise ConfigError(f"unknown initial '{initial}'.{nearest(initial, get_args(Initial))}")
+    require_known("initial", initial, get_args(Initial))
     if initial == "random" and bottleneck is None:
         raise ConfigError("initial random is for a bottleneck; without one, the assistant's word table is kept")

@@ -1,7 +1,6 @@
 """How many weights each part of an encoder has, of the encoder itself or of its configuration alone."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +8,9 @@ import torch
 from torch import nn
 from transformers import AutoModel
 
-from metasearch.encoders.compressed import CompressedConfig, CompressedModel, width_of
+from metasearch.compress.student import student_config
+from metasearch.encoders.compressed import CompressedModel
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.limits import warn_if_wider
 from metasearch.errors import EncoderError
 
 COMPONENTS = ("words", "projection", "positions", "types", "LayerNorm", "layers", "pooler", "other")
@@ -41,7 +40,7 @@ class Sizes:
     """Numbers of weights.
 
     Attributes:
-        counts: of each of `COMPONENTS`.
+        counts: number of weights in each of `COMPONENTS`.
     """
 
     counts: Mapping[str, int]
@@ -74,8 +73,7 @@ class Sizes:
 
 def encoder_sizes(encoder: Encoder) -> Sizes:
     """Return the sizes of an encoder."""
-    transformer = encoder.model[0].auto_model
-    sizes = _sizes(_counted(transformer.named_parameters()))
+    sizes = _sizes(encoder.model[0].auto_model)
     return with_other(sizes, sum(p.numel() for p in encoder.model.parameters()) - sizes.total)
 
 
@@ -83,17 +81,16 @@ def config_sizes(config: Any) -> Sizes:
     """Return the sizes of the transformer that a configuration describes; makes no weights.
 
     Args:
-        config: of transformers; stock or compressed.
+        config: configuration of transformers, stock or compressed.
 
     Raises:
         EncoderError: it describes no model, such as one whose heads do not divide its width.
     """
     try:
         with torch.device("meta"):
-            model = CompressedModel(config) if isinstance(config, CompressedConfig) else AutoModel.from_config(config)
+            return _sizes(AutoModel.from_config(config))
     except Exception as error:  # transformers raises what the model's own code does
         raise EncoderError(f"no model can be made of this configuration: {str(error).strip()}") from error
-    return _sizes(_counted(model.named_parameters()))
 
 
 def planned_sizes(config: Any, bottleneck: int | None, recurrent: int | None, repeats: int | None = None) -> Sizes:
@@ -103,9 +100,7 @@ def planned_sizes(config: Any, bottleneck: int | None, recurrent: int | None, re
         EncoderError: the model is of a kind that cannot be compressed, or is compressed already.
         ConfigError: a number does not fit it.
     """
-    planned = CompressedConfig(backbone=config, bottleneck=bottleneck, recurrent=recurrent, repeats=repeats)
-    warn_if_wider(bottleneck, planned.vocab_size, width_of(planned.native))
-    return config_sizes(planned)
+    return config_sizes(student_config(config, bottleneck, recurrent, repeats))
 
 
 def with_other(sizes: Sizes, weights: int) -> Sizes:
@@ -118,17 +113,10 @@ def mebibytes(weights: int, bytes_each: int) -> float:
     return weights * bytes_each / 2**20
 
 
-def _counted(parameters: Iterable[tuple[str, nn.Parameter]]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for name, parameter in parameters:
-        counts[_component(name)] += parameter.numel()
-    return counts
-
-
-def _component(name: str) -> str:
-    plain = name.removeprefix(f"{CompressedModel.base_model_prefix}.")
-    return next((part for prefix, part in _PREFIXES.items() if plain.startswith(prefix)), "other")
-
-
-def _sizes(counts: Counter[str]) -> Sizes:
-    return Sizes({part: counts[part] for part in COMPONENTS})
+def _sizes(transformer: nn.Module) -> Sizes:
+    counts = dict.fromkeys(COMPONENTS, 0)
+    for name, parameter in transformer.named_parameters():
+        plain = name.removeprefix(f"{CompressedModel.base_model_prefix}.")
+        component = next((part for prefix, part in _PREFIXES.items() if plain.startswith(prefix)), "other")
+        counts[component] += parameter.numel()
+    return Sizes(counts)

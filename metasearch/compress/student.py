@@ -4,6 +4,7 @@ Multi-stage distillation paper, section 3.1.3.
 """
 
 import copy
+import logging
 from typing import Any
 
 import torch
@@ -14,9 +15,10 @@ from metasearch.compress.plan import Initial, check_initial
 from metasearch.encoders.compressed import CompressedConfig, CompressedModel, width_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.factorised import FactorisedEmbedding
-from metasearch.encoders.limits import warn_if_wider
 from metasearch.errors import ConfigError
 from metasearch.spec.seeding import seed_of
+
+log = logging.getLogger(__name__)
 
 
 def make_student(
@@ -33,13 +35,13 @@ def make_student(
     Pooling, further modules, prompts, tokenizer and lengths are the assistant's, too. The assistant stays as it is.
 
     Args:
-        assistant: of a kind in `metasearch.encoders.compressed.BACKBONES`.
+        assistant: encoder of a kind in `metasearch.encoders.compressed.BACKBONES`.
         bottleneck: columns K of the word table's narrow factor; none leaves the table whole.
         recurrent: layers M to keep, the first of the assistant's L; none keeps all.
-        repeats: how often they run; by default L/M times. 1 makes a student without recurrence.
-        initial: what the bottleneck starts from.
-        seed: of fresh weights.
-        name: what results are labelled with; by default the assistant's name with K and M.
+        repeats: number of times they run; by default L/M. 1 makes a student without recurrence.
+        initial: how the bottleneck is initialised.
+        seed: seed of fresh weights.
+        name: name of the student in results; by default the assistant's name with K and M.
 
     Raises:
         EncoderError: the assistant is of a kind that cannot be compressed, or is compressed already.
@@ -50,14 +52,8 @@ def make_student(
     if bottleneck is None and recurrent is None and repeats is None:
         raise ConfigError("nothing to compress: give a bottleneck, or how many recurrent layers to keep")
     source = assistant.model[0].auto_model
-    config = CompressedConfig(
-        backbone=source.config,
-        bottleneck=bottleneck,
-        recurrent=recurrent,
-        repeats=repeats,
-        attn_implementation=source.config._attn_implementation,
-    )
-    warn_if_wider(bottleneck, config.vocab_size, width_of(config.native))
+    config = student_config(source.config, bottleneck, recurrent, repeats)
+    config._attn_implementation = source.config._attn_implementation
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_of(seed, "student"))
         student = CompressedModel(config)
@@ -70,6 +66,25 @@ def make_student(
     label = name or "".join([assistant.name, f"-b{bottleneck}" * bool(bottleneck), f"-r{recurrent}" * bool(recurrent)])
     made = Encoder(with_transformer(assistant.model, student.to(torch.float32)), label, assistant.max_length)
     return made.to(assistant.device)
+
+
+def student_config(assistant: Any, bottleneck: int | None, recurrent: int | None, repeats: int | None) -> Any:
+    """Return the configuration of a student from that of its assistant; raises as `make_student` does.
+
+    Logs a warning where the bottleneck K makes the table of V words and H columns larger: `V·K + K·H ≥ V·H` weights.
+    """
+    config = CompressedConfig(backbone=assistant, bottleneck=bottleneck, recurrent=recurrent, repeats=repeats)
+    words, width = config.vocab_size, width_of(config.native)
+    if bottleneck is not None and bottleneck * (words + width) >= words * width:
+        log.warning(
+            "bottleneck %d saves nothing: the two factors have %s weights and the table itself has %s; "
+            "below V*H/(V+H) = %.1f columns it gets smaller",
+            bottleneck,
+            f"{bottleneck * (words + width):,}",
+            f"{words * width:,}",
+            words * width / (words + width),
+        )
+    return config
 
 
 def with_transformer(model: SentenceTransformer, transformer: Any) -> SentenceTransformer:

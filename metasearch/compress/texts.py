@@ -7,8 +7,8 @@ import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from metasearch.data.packed import byte_lines
 from metasearch.data.parallel.names import recognise
+from metasearch.data.text_files import text_lines
 from metasearch.errors import DataError
 
 SUFFIXES = (".txt", ".tsv")
@@ -43,19 +43,19 @@ def text_files(paths: Iterable[Path]) -> list[Path]:
     Raises:
         DataError: a path is missing, or a folder has no text file.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         if not path.exists():
             raise DataError(f"{path}: no such file or folder")
-        found += [path] if path.is_file() else _inside(path)
-    return list(dict.fromkeys(found))
+        files += [path] if path.is_file() else _inside(path)
+    return list(dict.fromkeys(files))
 
 
 def read_file(path: Path) -> Iterator[str]:
     """Yield the texts of one file; raises as `read_texts` does."""
     table = path.name.removesuffix(".gz").endswith(".tsv")
     empty = True
-    for line in _lines(path):
+    for _, line in text_lines(path):
         for text in line.split("\t")[:_COLUMNS] if table else [line]:
             if text := text.strip():
                 empty = False
@@ -66,27 +66,18 @@ def read_file(path: Path) -> Iterator[str]:
 
 def _inside(folder: Path) -> list[Path]:
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
-    found = [path for path in files if _is_text(path)]
-    if not found:
+    texts = [path for path in files if _is_text(path)]
+    if not texts:
         raise DataError(
             f"{folder}: no file in it ends in {', '.join(SUFFIXES)}, or in one of these and .gz, or is named as a side "
             "of a parallel corpus, such as WikiMatrix.de-en.de"
         )
-    others = [path for path in files if not _is_text(path)]
+    others = [str(path.relative_to(folder)) for path in files if not _is_text(path)]
     if others:
-        names = ", ".join(str(path.relative_to(folder)) for path in others[:_SHOWN])
-        more = ", ..." if len(others) > _SHOWN else ""
-        log.info("%s: %d files are no texts and are passed over: %s%s", folder, len(others), names, more)
-    return found
+        names = ", ".join(others[:_SHOWN] + ["..."] * (len(others) > _SHOWN))
+        log.info("%s: %d files are no texts and are passed over: %s", folder, len(others), names)
+    return texts
 
 
 def _is_text(path: Path) -> bool:
     return path.name.removesuffix(".gz").endswith(SUFFIXES) or recognise(path) is not None
-
-
-def _lines(path: Path) -> Iterator[str]:
-    for number, line in enumerate(byte_lines(path), 1):
-        try:
-            yield line.decode()
-        except UnicodeDecodeError as error:
-            raise DataError(f"{path}:{number}: not UTF-8: byte {error.object[error.start]:#04x}") from None

@@ -27,7 +27,7 @@ def trim(encoder: Encoder, texts: Iterable[str]) -> Encoder:
 
     Args:
         encoder: stays as it is; it may be a compressed one.
-        texts: in the languages to keep; prompts of the encoder are put before them where it has any.
+        texts: texts in the languages to keep; prompts of the encoder are put before them where it has any.
 
     Raises:
         DataError: there are no texts.

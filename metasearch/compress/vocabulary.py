@@ -5,6 +5,7 @@ A third operation, `trim`, makes the vocabulary of an encoder smaller without an
 
 import copy
 from collections.abc import Iterable
+from typing import get_args
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
@@ -15,7 +16,7 @@ from metasearch.compress._replace import replaced, word_table
 from metasearch.compress._train_pieces import Kind
 from metasearch.compress.trimming import trim
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import ConfigError, DataError, nearest
+from metasearch.errors import ConfigError, DataError, require_known
 
 __all__ = ["BYTES", "Initial", "Kind", "train_tokenizer", "trim", "with_vocabulary"]
 
@@ -36,7 +37,7 @@ def train_tokenizer(
     SentencePiece. Special tokens and template `<s> A </s>` are those of XLM-R. The same texts give the same tokenizer.
 
     Args:
-        texts: what to learn from; they are held in memory.
+        texts: training texts; they are held in memory.
         size: tokens in all, special ones and the 256 bytes included.
         kind: `unigram` (Kudo, 2018) or `bpe` (Sennrich et al., 2016).
         lowercase: make all texts lower case.
@@ -46,8 +47,7 @@ def train_tokenizer(
         ConfigError: no such kind, or the size does not even hold the characters of the texts.
         DataError: there is no text, or the texts do not have so many pieces; says how many they have.
     """
-    if kind not in ("unigram", "bpe"):
-        raise ConfigError(f"unknown kind of tokenizer '{kind}'.{nearest(kind, ['unigram', 'bpe'])}")
+    require_known("kind of tokenizer", kind, get_args(Kind))
     blank = _blank(lowercase)
     lines = [line for text in texts if (line := blank.normalizer.normalize_str(text))]
     if not lines:
@@ -79,23 +79,22 @@ def with_vocabulary(
 ) -> Encoder:
     """Return an encoder with another tokenizer and a new word table, and all else as it was.
 
-    Special tokens take the rows of their counterparts. With `pieces`, a token that stands in the old vocabulary, too,
+    Special tokens take the rows of their counterparts. With `pieces`, a token of the old vocabulary
     takes its row, and any other the mean of the rows that the old tokenizer gives for its text. What is left, or with
     `random` all but special tokens, is drawn from normal distributions with mean and deviation of the old columns.
 
     Args:
         encoder: stays as it is.
-        tokenizer: of transformers; it is copied.
-        initial: where new rows come from.
-        seed: of the rows that are drawn.
+        tokenizer: tokenizer of transformers; it is copied.
+        initial: how new rows are initialised.
+        seed: seed of the rows that are drawn.
 
     Raises:
         ConfigError: there is no such way to begin.
         EncoderError: the encoder cannot take the tokenizer: no padding token, or MPNet with a padding token that is
             not number 1.
     """
-    if initial not in ("pieces", "random"):
-        raise ConfigError(f"unknown initial '{initial}'.{nearest(initial, ['pieces', 'random'])}")
+    require_known("initial", initial, get_args(Initial))
     old = encoder.model.tokenizer
     new = copy.deepcopy(tokenizer)
     table = word_table(encoder.model[0].auto_model).weight.detach()
@@ -120,11 +119,11 @@ def _model(kind: Kind, blank: Tokenizer, lines: list[str], count: int) -> models
         names = [*_FIRST, *BYTES, *learned, _MASK]
         vocabulary = {name: number for number, name in enumerate(names)}
         return models.BPE(vocabulary, merges, unk_token="<unk>", byte_fallback=True)
-    found = pieces.unigram(blank, lines, count, _OF_BYTE_NAMES)
+    scored = pieces.unigram(blank, lines, count, _OF_BYTE_NAMES)
     # A byte is chosen where no piece fits, whatever its score, and never for a text that looks like its name.
-    byte = 2 * len(BYTES[0]) * found[-1][1]
+    byte = 2 * len(BYTES[0]) * scored[-1][1]
     fixed = [*((name, 0.0) for name in _FIRST), *((name, byte) for name in BYTES)]
-    return models.Unigram([*fixed, *found, (_MASK, 0.0)], len(_FIRST) - 1, True)
+    return models.Unigram([*fixed, *scored, (_MASK, 0.0)], len(_FIRST) - 1, True)
 
 
 def _finished(tokenizer: Tokenizer, model: models.Model) -> Tokenizer:

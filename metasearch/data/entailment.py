@@ -10,16 +10,15 @@ All of them may be packed as `.gz`. A damaged line is left out and counted; an u
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from metasearch.data.fingerprint import fingerprint_of
-from metasearch.data.packed import byte_lines, exact_text, kind_of
-from metasearch.data.parallel.damage import EXAMPLES, Report
-from metasearch.data.readers.base import csv_of
+from metasearch.data.report import Report, Tally
+from metasearch.data.text_files import byte_lines, csv_rows, suffix_of
 from metasearch.errors import DataError, nearest
 from metasearch.spec.seeding import stream
 
@@ -29,16 +28,15 @@ LABELS: tuple[Label, ...] = ("contradiction", "entailment", "neutral")
 
 NO_CONSENSUS = "no consensus"
 OTHER_SPLIT = "of another split"
-_MEANT = (NO_CONSENSUS, OTHER_SPLIT)
-"""Reasons to leave a line out that are no damage."""
+_NO_DAMAGE = (NO_CONSENSUS, OTHER_SPLIT)
 
 _LABEL_COLUMNS = ("label", "gold_label")
 _BY_NAME: dict[str, Label] = {label: label for label in LABELS}
 
 Languages = tuple[str, str]
 _Row = Mapping[str, object]
-_Found = tuple[int, _Row | str]
-"""Line number, and fields of the row or what is wrong with it."""
+_Cells = list[str]
+# A line that cannot be read has the reason in place of its cells or fields.
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class EntailmentPair:
     """Two sentences, and whether the first entails the second, contradicts it, or neither.
 
     Attributes:
-        languages: of premise and hypothesis.
+        languages: languages of premise and hypothesis.
     """
 
     premise: str
@@ -65,14 +63,14 @@ class Entailments:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of everything that a learner can see."""
-        return fingerprint_of(*((p.premise, p.hypothesis, p.label, *p.languages) for p in self.pairs))
+        return fingerprint_of((p.premise, p.hypothesis, p.label, *p.languages) for p in self.pairs)
 
     def hold_out(self, dev: int, seed: int = 0) -> tuple["Entailments", "Entailments"]:
         """Return train and dev, with all pairs of a premise on one side.
 
         Args:
             dev: number of pairs at least; 0 keeps all for training.
-            seed: which premises.
+            seed: seed of the choice of premises.
 
         Raises:
             DataError: there are too few pairs.
@@ -104,46 +102,40 @@ def read_entailment(paths: Sequence[Path], languages: Languages = ("en", "en")) 
     """Return the labelled pairs of files, in their order.
 
     Args:
-        paths: of the formats above.
-        languages: of premise and hypothesis.
+        paths: files of the formats above.
+        languages: languages of premise and hypothesis.
 
     Raises:
         DataError: a file is missing, of another kind, lacks a column, holds an unknown label, or has no pair to use.
     """
     pairs: list[EntailmentPair] = []
-    report = Report()
+    whole = Tally()
     for path in paths:
-        found, of_file = _read(path, languages)
-        pairs += found
-        report = replace(report, read=report.read + of_file.read)
-        for reason, count in of_file.dropped.items():
-            report = report.add(reason, count)
-        report = replace(report, examples=report.examples + of_file.examples)
-    return Entailments(tuple(pairs), report)
+        tally = Tally()
+        pairs += _read(path, languages, tally)
+        whole.include(tally)
+    return Entailments(tuple(pairs), whole.report())
 
 
-def _read(path: Path, languages: Languages) -> tuple[list[EntailmentPair], Report]:
-    kinds = {".jsonl": _jsonl, ".tsv": _tsv, ".csv": _csv}
-    if kind_of(path) not in kinds:
+def _read(path: Path, languages: Languages, tally: Tally) -> list[EntailmentPair]:
+    rows_of = {".jsonl": _jsonl, ".tsv": _tsv, ".csv": _csv}.get(suffix_of(path))
+    if rows_of is None:
         raise DataError(f"{path}: expected .jsonl, .tsv or .csv, or one of them packed as .gz")
     pairs: list[EntailmentPair] = []
-    dropped: Counter[str] = Counter()
-    examples: list[str] = []
-    for line, row in kinds[kind_of(path)](path):
-        found = row if isinstance(row, str) else _pair(row, path, line, languages)
-        if isinstance(found, EntailmentPair):
-            pairs.append(found)
-            continue
-        dropped[found] += 1
-        if found not in _MEANT and dropped[found] <= EXAMPLES:
-            examples.append(f"{path}:{line}: {found}")
-    report = Report(len(pairs) + dropped.total(), dict(dropped), tuple(examples))
+    for line, row in rows_of(path):
+        tally.read += 1
+        pair = row if isinstance(row, str) else _pair(row, path, line, languages)
+        if isinstance(pair, EntailmentPair):
+            pairs.append(pair)
+        else:
+            tally.drop(pair, "" if pair in _NO_DAMAGE else f"{path}:{line}")
     if not pairs:
-        if not dropped:
+        report = tally.report()
+        if not report.read:
             raise DataError(f"{path}: the file has no pairs")
-        seen = "; such as " + "; ".join(examples) if examples else ""
+        seen = "; such as " + "; ".join(report.examples) if report.examples else ""
         raise DataError(f"{path}: {report.describe()}: there is no pair to use{seen}")
-    return pairs, report
+    return pairs
 
 
 def _pair(row: _Row, path: Path, line: int, languages: Languages) -> EntailmentPair | str:
@@ -165,7 +157,7 @@ def _pair(row: _Row, path: Path, line: int, languages: Languages) -> EntailmentP
     return EntailmentPair(premise, hypothesis, known, languages)
 
 
-def _jsonl(path: Path) -> Iterator[_Found]:
+def _jsonl(path: Path) -> Iterator[tuple[int, _Row | str]]:
     for line, content in enumerate(byte_lines(path), 1):
         if content.strip():
             yield line, _json_row(content)
@@ -182,40 +174,40 @@ def _json_row(content: bytes) -> _Row | str:
     return {key: row[key] for key in row if key != "split"} if isinstance(row, dict) else "not a JSON object"
 
 
-def _tsv(path: Path) -> Iterator[_Found]:
-    header: list[str] = []
-    for line, content in enumerate(byte_lines(path), 1):
-        try:
-            cells = content.decode("utf-8-sig" if line == 1 else "utf-8").rstrip("\r\n").split("\t")
-        except UnicodeDecodeError:
-            if not header:
-                raise DataError(f"{path}:{line}: the header is not UTF-8") from None
-            yield line, "not UTF-8"
-            continue
-        if not header:
-            header = _header(cells, path, line)
-        elif content.strip():
-            yield line, _cells(header, cells)
+def _csv(path: Path) -> Iterator[tuple[int, _Row | str]]:
+    return _table(csv_rows(path), path)
 
 
-def _csv(path: Path) -> Iterator[_Found]:
+def _tsv(path: Path) -> Iterator[tuple[int, _Row | str]]:
+    return _table(((line, _cells(content)) for line, content in enumerate(byte_lines(path), 1)), path)
+
+
+def _cells(content: bytes) -> _Cells | str:
+    try:
+        return content.decode().rstrip("\r\n").split("\t") if content.strip() else []
+    except UnicodeDecodeError:
+        return "not UTF-8"
+
+
+def _table(rows: Iterable[tuple[int, _Cells | str]], path: Path) -> Iterator[tuple[int, _Row | str]]:
+    """Yield rows of cells by the names in the header, the first of them; blank lines are passed over."""
     header: list[str] = []
-    for line, cells in csv_of(exact_text(path), path):
+    for line, cells in rows:
         if not header:
             header = _header(cells, path, line)
+        elif isinstance(cells, str):
+            yield line, cells
+        elif len(cells) == len(header):
+            yield line, dict(zip(header, cells, strict=True))
         elif cells:
-            yield line, _cells(header, cells)
+            yield line, "wrong number of columns"
 
 
-def _header(cells: Sequence[str], path: Path, line: int) -> list[str]:
+def _header(cells: _Cells | str, path: Path, line: int) -> list[str]:
+    if isinstance(cells, str):
+        raise DataError(f"{path}:{line}: the header is {cells}")
     header = [cell.strip() for cell in cells]
     for wanted in (("sentence1",), ("sentence2",), _LABEL_COLUMNS):
         if not set(wanted) & set(header):
             raise DataError(f"{path}:{line}: the header names no column '{wanted[0]}'.{nearest(wanted[0], header)}")
     return header
-
-
-def _cells(header: Sequence[str], cells: Sequence[str]) -> _Row | str:
-    if len(cells) != len(header):
-        return "wrong number of columns"
-    return dict(zip(header, cells, strict=True))

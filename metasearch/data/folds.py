@@ -28,9 +28,9 @@ def split(data: Data, folds: Folds, fold: int) -> Split:
     """Return one fold.
 
     Args:
-        data: what a reader returned.
+        data: data of a task, as its reader returns it.
         folds: the protocol.
-        fold: which run of groups is the test set, from 0.
+        fold: number of the run of groups that is the test set, from 0.
 
     Raises:
         ConfigError: the fold is out of range.
@@ -49,8 +49,8 @@ def hold_out(dev: Data, share: float) -> tuple[Data, Data]:
     """Split dev into the part that meta-valid episodes are drawn from and the part that gives the dev score.
 
     Args:
-        dev: of one fold.
-        share: of the groups, for the dev score. 0 uses all of dev for both, as the paper does.
+        dev: dev part of one fold.
+        share: share of the groups that give the dev score. 0 uses all of dev for both, as the paper does.
     """
     if share == 0:
         return dev, dev
@@ -69,7 +69,10 @@ def _kfold(groups: tuple[str, ...], folds: Folds, fold: int) -> Groups:
     if not 0 <= fold < folds.k:
         raise ConfigError(f"fold {fold} is out of range; the task has folds 0 to {folds.k - 1}")
     if len(groups) < folds.k:
-        raise DataError(f"{folds.k} folds need at least {folds.k} articles or rows; the data has {len(groups)}")
+        raise DataError(
+            f"{folds.k} folds need at least {folds.k} articles or rows; the data has {len(groups)}. "
+            "Lower k of folds in the task, or use more data"
+        )
     order = list(groups)
     if folds.shuffle:
         stream(folds.seed, "folds").shuffle(order)

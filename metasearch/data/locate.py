@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from metasearch.errors import DataError
-from metasearch.spec.task import Task, data_beside
+from metasearch.spec.task import Task
 
 VARIABLE = "METASEARCH_DATA"
 _DEPTH = 3
@@ -27,21 +27,20 @@ def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | N
         DataError: no folder holds them; the message says which files are missing, where to get them, their licence
             and the folder that is expected.
     """
-    beside = data_beside(task, declared_in)
     if data is not None:
-        root, said = Path(data), f"--data {data}"
-    elif beside is not None:
-        root, said = beside, f"data: {task.data} in {declared_in}"
+        root, origin = Path(data), f"--data {data}"
+    elif task.data:
+        root, origin = (declared_in.parent / task.data).resolve(), f"data: {task.data} in {declared_in}"
     elif os.environ.get(VARIABLE):
-        root, said = Path(os.environ[VARIABLE]), f"{VARIABLE}={os.environ[VARIABLE]}"
+        root, origin = Path(os.environ[VARIABLE]), f"{VARIABLE}={os.environ[VARIABLE]}"
     else:
         raise DataError(f"task '{task.task}' needs data: pass --data DIR or set {VARIABLE}.\n{_advice(task, expected)}")
     if not root.is_dir():
-        raise DataError(f"{said}: no such folder.\n{_advice(task, expected)}")
+        raise DataError(f"{origin}: no such folder.\n{_advice(task, expected)}")
     folder = max(_folders(root), key=lambda f: sum((f / name).is_file() for name in expected))
     missing = [name for name in expected if not (folder / name).is_file()]
     if len(missing) == len(expected):
-        raise DataError(f"{said}: none of the files of task '{task.task}' is there.\n{_advice(task, expected)}")
+        raise DataError(f"{origin}: none of the files of task '{task.task}' is there.\n{_advice(task, expected)}")
     if missing and not task.partial:
         raise DataError(f"{folder}: missing {', '.join(missing)}.\n{_advice(task, expected)}")
     return folder

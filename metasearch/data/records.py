@@ -1,6 +1,6 @@
 """What readers return: questions and candidates of a retrieval task, or scored pairs of a similarity task.
 
-Those of a translation task are in `metasearch.data.translations`. All kinds of data know their *groups*, the units that
+Those of a translation task are in `metasearch.data.translation`. All kinds of data know their *groups*, the units that
 must not straddle train, dev and test: the articles of a retrieval task, the rows of a similarity task. Languages are
 parallel: a group holds the same content in each.
 """
@@ -8,9 +8,10 @@ parallel: a group holds the same content in each.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 
 from metasearch.data.fingerprint import fingerprint_of
-from metasearch.data.translations import TranslationData
+from metasearch.data.translation import TranslationData, grouped
 from metasearch.errors import DataError
 
 
@@ -35,10 +36,10 @@ class Candidate:
 
     Attributes:
         id: unique within the data.
-        text: what the encoder sees (for LAReQA the sentence followed by its paragraph).
+        text: text that the encoder reads (for LAReQA the sentence followed by its paragraph).
         group: the article it belongs to.
         answers: ids of the questions that it answers.
-        shown: what a person is shown; the sentence without its paragraph.
+        shown: text for a person to read; the sentence without its paragraph.
     """
 
     id: str
@@ -51,11 +52,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class ScoredPair:
-    """Two sentences and how alike they are.
+    """Two sentences and their similarity.
 
     Attributes:
-        pair: the name of its language pair, such as `tr-en`; the texts may stand in the other order.
-        languages: of the two texts, in the order of the texts.
+        pair: the name of its language pair, such as `tr-en`; the texts may be in the other order.
+        languages: languages of the two texts, in their order.
         score: gold similarity from 0 to 1.
         group: the row it belongs to; translations of a row share it.
     """
@@ -103,10 +104,7 @@ class RetrievalData:
     @cached_property
     def questions_by_language(self) -> dict[str, tuple[Question, ...]]:
         """Questions of each language in file order."""
-        table: dict[str, list[Question]] = {}
-        for question in self.questions:
-            table.setdefault(question.language, []).append(question)
-        return {language: tuple(questions) for language, questions in table.items()}
+        return grouped(self.questions, lambda question: question.language)
 
     def select(self, groups: Collection[str]) -> "RetrievalData":
         """Return the part of the data that belongs to these articles."""
@@ -124,10 +122,9 @@ class RetrievalData:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of everything that a learner or an evaluation can see."""
-        return fingerprint_of(
-            *((q.id, q.language, q.text, q.group) for q in self.questions),
-            *((c.id, c.language, c.text, c.group, *c.answers) for c in self.candidates),
-        )
+        questions = ((q.id, q.language, q.text, q.group) for q in self.questions)
+        candidates = ((c.id, c.language, c.text, c.group, *c.answers) for c in self.candidates)
+        return fingerprint_of(chain(questions, candidates))
 
     def describe(self) -> str:
         """Return the size in words, such as `274 questions, 1284 candidates in 7 languages`."""
@@ -155,10 +152,7 @@ class SimilarityData:
     @cached_property
     def by_languages(self) -> dict[frozenset[str], tuple[ScoredPair, ...]]:
         """Pairs by their languages, whatever the order of the two."""
-        table: dict[frozenset[str], list[ScoredPair]] = {}
-        for pair in self.pairs:
-            table.setdefault(frozenset(pair.languages), []).append(pair)
-        return {languages: tuple(pairs) for languages, pairs in table.items()}
+        return grouped(self.pairs, lambda pair: frozenset(pair.languages))
 
     def select(self, groups: Collection[str]) -> "SimilarityData":
         """Return the part of the data that belongs to these rows."""
@@ -168,7 +162,7 @@ class SimilarityData:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of everything that a learner or an evaluation can see."""
-        return fingerprint_of(*((p.pair, *p.languages, p.text1, p.text2, repr(p.score), p.group) for p in self.pairs))
+        return fingerprint_of((p.pair, *p.languages, p.text1, p.text2, repr(p.score), p.group) for p in self.pairs)
 
     def describe(self) -> str:
         """Return the size in words, such as `300 pairs in 6 language pairs`."""

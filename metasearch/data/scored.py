@@ -1,7 +1,7 @@
 """Files of scored sentence pairs without a task: STS benchmarks, and what a cross-encoder labelled.
 
 A file is a CSV without header, `sentence,sentence,score`, as stsb-multi-mt is, or the same with tabs and no quotes;
-either may be packed as `.gz`. Its name tells the languages: `stsb-en-train.csv` is English, `ar-en.csv` Arabic and
+either may be packed as `.gz`. Its name gives the languages: `stsb-en-train.csv` is English, `ar-en.csv` Arabic and
 English. Rows of the same number are translations of each other in files whose names differ in the languages alone.
 """
 
@@ -11,14 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from metasearch.data.packed import exact_text, kind_of
-from metasearch.data.readers.base import GOLD_MAX, csv_of, nonempty
 from metasearch.data.records import ScoredPair
+from metasearch.data.text_files import SCORE_MAX, csv_rows, nonempty, score_of, suffix_of, tsv_rows
 from metasearch.errors import ConfigError, DataError
 from metasearch.spec.seeding import stream
 
 Row = tuple[str, str, float]
-"""Two sentences, and how alike they are from 0 to 1."""
+"""Two sentences, and their similarity from 0 to 1."""
 
 Languages = tuple[str, str]
 
@@ -27,61 +26,60 @@ _CODE = re.compile(r"[a-z]{2}")
 
 
 def read_scored(
-    paths: Sequence[Path], gold_max: float = GOLD_MAX, languages: Languages | None = None
+    paths: Sequence[Path], gold_max: float = SCORE_MAX, languages: Languages | None = None
 ) -> tuple[ScoredPair, ...]:
     """Return the pairs of files, in their order.
 
     Args:
         paths: CSV or TSV files.
         gold_max: the score of two sentences that mean the same; records hold scores divided by it.
-        languages: of first and second sentence; by default the names of the files tell.
+        languages: languages of first and second sentence; by default those in the names of the files.
 
     Raises:
         DataError: a file is missing or damaged, with file and line, or its name tells no language.
     """
     pairs: list[ScoredPair] = []
     for path in paths:
-        found, series = _languages(path)
-        known = languages or found
+        by_name, series = _languages(path)
+        known = languages or by_name
         if known is None:
             raise DataError(
                 f"{path}: its name tells no language; name it such as stsb-en-train.csv or ar-en.csv, "
                 "with codes of two letters"
             )
         rows = enumerate(scored_rows(path, gold_max), 1)
-        pairs += [
-            ScoredPair("-".join(known), known, first, second, score, f"{series}:{number}")
-            for number, (first, second, score) in rows
-        ]
+        pairs += [ScoredPair("-".join(known), known, *row, f"{series}:{number}") for number, row in rows]
     return tuple(pairs)
 
 
-def scored_rows(path: Path, gold_max: float = GOLD_MAX) -> Iterator[Row]:
+def scored_rows(path: Path, gold_max: float = SCORE_MAX) -> Iterator[Row]:
     """Yield the rows of a file; its name need not tell the languages.
 
     Raises:
         DataError: it is missing, empty, damaged, or neither CSV nor TSV.
     """
-    text = exact_text(path)
-    kinds = {".csv": csv_of, ".tsv": _tsv_of}
-    if kind_of(path) not in kinds:
+    rows_of = {".csv": csv_rows, ".tsv": tsv_rows}.get(suffix_of(path))
+    if rows_of is None:
         raise DataError(f"{path}: expected a file of scored pairs in .csv, .csv.gz, .tsv or .tsv.gz")
-    if not text.strip():
-        raise DataError(f"{path}: the file is empty")
-    for line, row in kinds[kind_of(path)](text, path):
+    empty = True
+    for line, row in rows_of(path):
         if not row:
             continue
         if len(row) != 3:
             raise DataError(f"{path}:{line}: expected sentence, sentence, score; got {len(row)} columns")
         first, second = (nonempty(cell, "a sentence", path, line) for cell in row[:2])
-        yield first, second, _score(row[2], gold_max, path, line)
+        yield first, second, score_of(row[2], path, line, gold_max)
+        empty = False
+    if empty:
+        raise DataError(f"{path}: the file is empty")
 
 
 def write_scored(path: Path, pairs: Iterable[ScoredPair]) -> None:
     """Write a CSV that `read_scored` reads back, with scores from 0 to 5.
 
     Texts, scores and their order come back exactly where the pairs are as readers give them: texts stripped, and
-    scores the quotient of a number and 5. Languages and groups stand in no file; its name and its rows tell them.
+    scores the quotient of a number and 5. Languages and groups are not written: the name of the file and the numbers of
+    its rows give them.
 
     Raises:
         DataError: it cannot be written.
@@ -96,7 +94,7 @@ def write_scored(path: Path, pairs: Iterable[ScoredPair]) -> None:
 def scored_csv(rows: Iterable[Row]) -> str:
     """Return rows as the text of a CSV without header, with scores from 0 to 5."""
     file = io.StringIO(newline="")
-    # Sentences stand in quotes always, so that no file begins with what could be taken for a byte-order mark.
+    # Sentences are always quoted, so that no file begins with what could be taken for a byte-order mark.
     writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerows((first, second, _written(score)) for first, second, score in rows)
     return file.getvalue()
@@ -108,9 +106,9 @@ def split_dev(
     """Return train and dev; all translations of a row go the same way.
 
     Args:
-        pairs: in any order, which both parts keep.
-        size: of dev: a share of the rows below 1, or a number of rows; 0 keeps all for training.
-        seed: which rows.
+        pairs: pairs in any order, which both parts keep.
+        size: size of dev: a share of the rows below 1, or a number of rows; 0 keeps all for training.
+        seed: seed of the choice of rows.
 
     Raises:
         ConfigError: the size is negative, or a number of rows that is not whole.
@@ -136,28 +134,12 @@ def _languages(path: Path) -> tuple[Languages | None, str]:
     return ((codes[0], codes[-1]) if len(codes) in (1, 2) else None), series
 
 
-def _tsv_of(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
-    for line, content in enumerate(text.split("\n"), 1):
-        content = content.removesuffix("\r")
-        yield line, content.split("\t") if content else []
-
-
 def _written(score: float) -> float:
     """Return the number from 0 to 5 that is read back as this score, and of several one with fewer digits.
 
     Where score = fl(m / 5), fl(5 · score) / 5 rounds to it. With u its last place, 5 · score is at most 2.5 u from
     m: the product is m where numbers of its size are 8 u apart, and at most 2 u off where they are 4 u apart.
     """
-    product = float(score) * GOLD_MAX
+    product = float(score) * SCORE_MAX
     short = float(f"{product:.15g}")
-    return short if short / GOLD_MAX == score else product
-
-
-def _score(text: str, gold_max: float, path: Path, line: int) -> float:
-    try:
-        score = float(text)
-    except ValueError:
-        score = float("nan")
-    if not 0.0 <= score <= gold_max:
-        raise DataError(f"{path}:{line}: expected a score from 0 to {gold_max:g}, got '{text}'")
-    return score / gold_max
+    return short if short / SCORE_MAX == score else product

@@ -1,18 +1,82 @@
-"""A text and its translation."""
+"""Translations: what a reader returns for a translation task, and what parallel corpora hold."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TypeVar
+
+from metasearch.data.fingerprint import fingerprint_of
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, tuple[Item, ...]]:
+    """Return the items of each key; keys, and the items of each, are in the order of the items."""
+    table: dict[Key, list[Item]] = {}
+    for item in items:
+        table.setdefault(key(item), []).append(item)
+    return {value: tuple(of_value) for value, of_value in table.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """One line of a parallel corpus.
+    """A text and its translation.
 
     Attributes:
         source: the text in the pivot language, which the teacher knows.
         target: its translation.
-        languages: of source and target, such as `("en", "de")`.
+        languages: languages of source and target, such as `("en", "de")`.
     """
 
     source: str
     target: str
     languages: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class TranslationData:
+    """Pairs of a text in the pivot language (`source`) and its translation (`target`), in a fixed order.
+
+    The pairs of one language are one file: its texts are what a text of the other side is searched among. So a file
+    is the unit that is never cut, a *group* in the sense of `metasearch.data.records`; its name is its language.
+
+    Attributes:
+        pairs: file after file; the order within a file breaks ties in rankings.
+        named: name → languages over which a mean is reported, such as `14` → `ara`, `cmn`, ...; also languages
+            that have no pairs.
+        given: the split of each file where the data comes split; empty otherwise.
+    """
+
+    pairs: tuple[Translation, ...]
+    named: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def by_language(self) -> dict[str, tuple[Translation, ...]]:
+        """Pairs by the language of the translation, in file order."""
+        return grouped(self.pairs, lambda pair: pair.languages[1])
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """Files, by the language of their translations, in the order of the task."""
+        return tuple(self.by_language)
+
+    @cached_property
+    def languages(self) -> frozenset[str]:
+        """Languages that have texts, the pivot among them."""
+        return frozenset(code for pair in self.pairs for code in pair.languages)
+
+    def select(self, groups: Collection[str]) -> "TranslationData":
+        """Return the part of the data that is in these files."""
+        wanted = set(groups)
+        return replace(self, pairs=tuple(pair for pair in self.pairs if pair.languages[1] in wanted))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of everything that an evaluation can see."""
+        return fingerprint_of((*p.languages, p.source, p.target) for p in self.pairs)
+
+    def describe(self) -> str:
+        """Return the size in words, such as `32692 translations, in 36 languages`."""
+        return f"{len(self.pairs)} translations, in {len(self.by_language)} languages"

@@ -22,6 +22,14 @@ MODEL_TYPE = "metasearch-compressed"
 BACKBONES = ("bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")
 
 
+def _of_backbone(name: str, doc: str) -> property:
+    return property(lambda config: getattr(config.backbone, name), doc=doc)
+
+
+def _set_vocab_size(config: Any, words: int) -> None:
+    config.backbone.vocab_size = words
+
+
 class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers is untyped here
     """Configuration of a compressed encoder.
 
@@ -30,7 +38,7 @@ class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers 
             layers in it is set to the number that run, `recurrent` times `repeats`.
         bottleneck: columns K of the factorised word table; none leaves it whole.
         recurrent: layers M that exist, the first of the backbone's; none leaves all.
-        repeats: how often they run; by default as often as the backbone's depth asks for.
+        repeats: number of times they run; by default so many that the depth of the backbone stays.
 
     Raises:
         EncoderError: the backbone is of a kind that cannot be compressed, or is compressed already.
@@ -50,7 +58,7 @@ class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers 
         **kwargs: Any,
     ) -> None:
         self.backbone = backbone_config(backbone)
-        # Where the assistant lay is no part of what the student is; equal students have equal files.
+        # The path of the assistant is no property of the student; equal students have equal files.
         self.backbone._name_or_path = ""
         check_width(bottleneck, width_of(self.backbone))
         depth = self.backbone.num_hidden_layers
@@ -66,35 +74,11 @@ class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers 
         """Configuration of the stock model that computes the same at full size."""
         return self.backbone
 
-    @property
-    def hidden_size(self) -> int:
-        """Columns of a token's vector."""
-        return int(self.backbone.hidden_size)
-
-    @property
-    def num_hidden_layers(self) -> int:
-        """Layers that run; fewer may exist."""
-        return int(self.backbone.num_hidden_layers)
-
-    @property
-    def max_position_embeddings(self) -> int:
-        """Rows of the backbone's table of positions."""
-        return int(self.backbone.max_position_embeddings)
-
-    @property
-    def pad_token_id(self) -> int | None:
-        """Number of the padding token."""
-        found: int | None = self.backbone.pad_token_id
-        return found
-
-    @property
-    def vocab_size(self) -> int:
-        """Rows of the word table."""
-        return int(self.backbone.vocab_size)
-
-    @vocab_size.setter
-    def vocab_size(self, words: int) -> None:
-        self.backbone.vocab_size = words
+    hidden_size = _of_backbone("hidden_size", "Columns of a token's vector.")
+    num_hidden_layers = _of_backbone("num_hidden_layers", "Layers that run; fewer may exist.")
+    max_position_embeddings = _of_backbone("max_position_embeddings", "Rows of the backbone's table of positions.")
+    pad_token_id = _of_backbone("pad_token_id", "Number of the padding token.")
+    vocab_size = _of_backbone("vocab_size", "Rows of the word table.").setter(_set_vocab_size)
 
 
 class CompressedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is untyped here
@@ -106,7 +90,7 @@ class CompressedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is
     config_class = CompressedConfig
     base_model_prefix = "backbone"
     supports_gradient_checkpointing = True
-    # What is asked for is asked of the backbone, which knows what it supports.
+    # The backbone itself refuses what it does not support.
     _supports_sdpa = True
     _supports_flash_attn = True
     _supports_flex_attn = True
@@ -153,6 +137,11 @@ class CompressedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is
 def layers_of(backbone: Any) -> Any:
     """Return the module of a backbone whose `layer` is the list of its layers."""
     return backbone.transformer if backbone.config.model_type == "distilbert" else backbone.encoder
+
+
+def native_config(model: Any) -> Any:
+    """Return the configuration of a stock model, or of the one that computes the same as a compressed model."""
+    return getattr(model.config, "native", model.config)
 
 
 def backbone_config(backbone: Any) -> Any:

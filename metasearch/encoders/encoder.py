@@ -14,6 +14,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
+from metasearch.encoders.compressed import native_config
 from metasearch.encoders.fingerprint import fingerprint
 from metasearch.errors import EncoderError
 from metasearch.spec.recipe import MaxLength, Role
@@ -59,7 +60,7 @@ class Embedder(nn.Module):
     def _embedded(self, features: Features, output: Output) -> Tensor:
         backbone = self.model[0].auto_model
         backbone = getattr(backbone, "backbone", backbone)
-        # Packed texts say where their tokens stand; not all backbones could hear it.
+        # Packed texts bring the positions of their tokens, which not all backbones accept.
         where = {"position_ids": features["position_ids"]} if "position_ids" in features else {}
         hidden: Tensor = backbone.embeddings(features["input_ids"], **where)
         if hasattr(backbone, "embeddings_project"):  # ELECTRA, where tables are narrower than layers
@@ -81,7 +82,7 @@ class Encoder:
 
     Args:
         model: the model; its first module must be a transformer with a tokenizer.
-        name: what results are labelled with.
+        name: name of the encoder in results.
         max_length: longest inputs in tokens; cut further to what the model can take.
 
     Raises:
@@ -125,8 +126,7 @@ class Encoder:
         """Return the width of an output."""
         if output in ("sentence", "pooled"):
             return int(self.model.get_embedding_dimension())
-        config = self.model[0].auto_model.config
-        return int(getattr(config, "native", config).hidden_size)
+        return int(native_config(self.model[0].auto_model).hidden_size)
 
     def to(self, device: str | torch.device) -> "Encoder":
         """Move the weights; returns itself."""
@@ -145,8 +145,8 @@ class Encoder:
     def padded(self, rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
         """Return tokens of texts as padded tensors `(B, T)` on the weights' device."""
         columns = {key: [row[i].tolist() for row in rows] for i, key in enumerate(self.columns)}
-        found = self._tokenizer.pad(columns, return_tensors="pt")
-        return {key: value.to(self.device) for key, value in found.items()}
+        tensors = self._tokenizer.pad(columns, return_tensors="pt")
+        return {key: value.to(self.device) for key, value in tensors.items()}
 
     def tokens(self, texts: Sequence[str], role: Role) -> list[NDArray[np.int32]]:
         """Return the tokens of each text, special tokens included, cut at the limit of the role.
@@ -154,7 +154,7 @@ class Encoder:
         Each distinct text is tokenised once in the life of the encoder.
 
         Returns:
-            Arrays `(columns, length)`; what stands in a row of them is in `columns`.
+            Arrays `(columns, length)`; `columns` names their rows.
         """
         new = [text for text in dict.fromkeys(texts) if (role, text) not in self._tokens]
         prompt = self.model.prompts.get(_PROMPTS.get(role, ""), "") or ""
@@ -180,8 +180,8 @@ class Encoder:
         Each distinct text is encoded once, in batches of texts of similar length.
 
         Args:
-            texts: in any order.
-            role: of all of them.
+            texts: texts in any order.
+            role: role of all texts.
             output: `sentence`, `pooled` or `embedding`; `tokens` are no vectors of texts.
             batch_size: texts in one forward pass.
         """
@@ -226,8 +226,7 @@ def _positions(model: SentenceTransformer) -> int:
     That is what its position embeddings allow. The length it was published with, which sentence-transformers copies to
     the tokenizer, is often shorter than a task's, and is asked only where there are no position embeddings.
     """
-    config = model[0].auto_model.config
-    config = getattr(config, "native", config)  # a compressed student counts positions as its backbone does
+    config = native_config(model[0].auto_model)  # a compressed student counts positions as its backbone does
     positions = getattr(config, "max_position_embeddings", None)
     if positions is None:
         return int(model.tokenizer.model_max_length)

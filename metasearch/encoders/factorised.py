@@ -1,7 +1,7 @@
 """The two parts that make an encoder small: a factorised word table, and layers that run more than once.
 
 Multi-stage distillation paper, section 3.1.3. Notation used for tensor shapes: B texts in a batch, T tokens, V words,
-K columns of the bottleneck, H columns of the table that it stands for.
+K columns of the bottleneck, H columns of the table that it replaces.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _ROWS = 8192
 class FactorisedEmbedding(nn.Module):
     """A word table of rank K: `V·K + K·H` weights in place of `V·H`.
 
-    It stands where a model has its `nn.Embedding`. Positions, token types and LayerNorm come after it, as they come
+    It takes the place of a model's `nn.Embedding`. Positions, token types and LayerNorm come after it, as they come
     after a whole table, so the vector of a word is linear in both factors and has no bias.
 
     Args:
@@ -53,7 +53,7 @@ class FactorisedEmbedding(nn.Module):
 
     @torch.no_grad()
     def multiplied_out(self) -> Tensor:
-        """Return the table `(V, H)` that this one stands for; each row is what `forward` gives for its word."""
+        """Return the table `(V, H)` that this one replaces; each row is what `forward` gives for its word."""
         ids = torch.arange(self.num_embeddings, device=self.table.weight.device)
         return torch.cat([self(part[None])[0] for part in _parts(ids)])
 

@@ -30,5 +30,5 @@ def fingerprint(model: SentenceTransformer) -> str:
 
 
 def _text(settings: dict[str, Any]) -> bytes:
-    kept = {key: value for key, value in settings.items() if key not in _IGNORED}
-    return json.dumps(kept, sort_keys=True, default=str).encode()
+    relevant = {key: value for key, value in settings.items() if key not in _IGNORED}
+    return json.dumps(relevant, sort_keys=True, default=str).encode()

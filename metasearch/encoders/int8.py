@@ -26,7 +26,7 @@ from transformers.initialization import no_init_weights
 from transformers.utils.hub import cached_file
 
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import EncoderError
+from metasearch.errors import EncoderError, first_line
 
 MODEL_TYPE = "metasearch-int8"
 WEIGHTS = "model.safetensors"
@@ -61,7 +61,7 @@ def packed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors of a stored file: matrices as integers and steps, all else in float32.
 
     Args:
-        weights: of a transformer, by name.
+        weights: weights of a transformer, by name.
 
     Raises:
         EncoderError: a weight is not finite.
@@ -73,8 +73,8 @@ def packed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if weight.ndim == 2 and weight.is_floating_point() and weight.numel():
             tensors[name], tensors[name + SCALE] = quantise(weight.detach().cpu())
         else:
-            kept = weight.detach().cpu()
-            tensors[name] = (kept.float() if kept.is_floating_point() else kept).clone()  # tied ones apart
+            values = weight.detach().cpu()
+            tensors[name] = (values.float() if values.is_floating_point() else values).clone()  # tied ones apart
     return tensors
 
 
@@ -87,7 +87,7 @@ def unpacked(path: Path) -> dict[str, Tensor]:
     try:
         tensors = load_file(path)
     except Exception as error:  # safetensors raises errors of its own for damaged files
-        raise EncoderError(f"{path}: cannot be read: {str(error).strip().splitlines()[0]}") from error
+        raise EncoderError(f"{path}: cannot be read: {first_line(error)}") from error
     weights: dict[str, Tensor] = {}
     matrices = [name for name, tensor in tensors.items() if tensor.dtype == torch.int8 and tensor.ndim == 2]
     for name, tensor in tensors.items():  # integers are; a look at every weight would take as long as all the rest
@@ -97,8 +97,8 @@ def unpacked(path: Path) -> dict[str, Tensor]:
         integers, steps = tensors.pop(name), tensors.pop(name + SCALE, None)
         rows, columns = integers.shape
         if steps is None or tuple(steps.shape) not in ((rows, 1), (1, columns)):
-            found = "there are none" if steps is None else f"they have shape {tuple(steps.shape)}"
-            raise EncoderError(f"{path}: '{name}' needs steps of shape {(rows, 1)} or {(1, columns)}; {found}")
+            actual = "there are none" if steps is None else f"they have shape {tuple(steps.shape)}"
+            raise EncoderError(f"{path}: '{name}' needs steps of shape {(rows, 1)} or {(1, columns)}; {actual}")
         weights[name] = dequantise(integers, steps)
     weights.update(tensors)
     return weights
@@ -157,8 +157,8 @@ class StoredModel:
 
         Args:
             name: folder or hub name.
-            config: of the folder.
-            kwargs: of `from_pretrained` of transformers: where files are, `dtype` and `attn_implementation`.
+            config: configuration in the folder.
+            kwargs: arguments of `from_pretrained` of transformers: where files are, `dtype` and `attn_implementation`.
 
         Raises:
             EncoderError: its file of weights is damaged or does not fit the configuration, or something is asked for
@@ -181,13 +181,13 @@ class StoredModel:
 def _fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
     """Set all weights of a model; `EncoderError` unless names and shapes are the model's own."""
     expected = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
-    for said, names in (("lacks", expected.keys() - weights.keys()), ("does not know", weights.keys() - expected)):
+    for problem, names in (("lacks", expected.keys() - weights.keys()), ("does not know", weights.keys() - expected)):
         if names:
-            raise EncoderError(f"{path}: the model {said} '{min(names)}'")
+            raise EncoderError(f"{path}: the model {problem} '{min(names)}'")
     for name, shape in expected.items():
         if tuple(weights[name].shape) != shape:
-            found = tuple(weights[name].shape)
-            raise EncoderError(f"{path}: '{name}' has shape {found}; the configuration asks for {shape}")
+            actual = tuple(weights[name].shape)
+            raise EncoderError(f"{path}: '{name}' has shape {actual}; the configuration asks for {shape}")
     model.load_state_dict(weights)
 
 

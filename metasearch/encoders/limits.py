@@ -1,42 +1,31 @@
-"""How much smaller an encoder can be made: which numbers fit its word table and its layers."""
-
-import logging
+"""Which numbers a compressed encoder can have: columns of its word table, and layers that run."""
 
 from metasearch.errors import ConfigError
 
 DEEPER = 4
-"""Layers may run so many times as often as the encoder is deep; what is deeper is a slip of the hand."""
-
-log = logging.getLogger(__name__)
+"""Layers may run so many times as often as the encoder is deep; more is taken for a typing error."""
 
 
 def check_width(bottleneck: int | None, width: int) -> None:
     """Raise `ConfigError` unless a bottleneck is narrower than the table of this width."""
-    if bottleneck is None:
-        return
-    _check_whole("bottleneck", bottleneck)
-    if not 1 <= bottleneck < width:
-        raise ConfigError(
-            f"bottleneck {bottleneck}: the word table has {width} columns; choose a number from 1 to {width - 1}"
-        )
+    if bottleneck is not None:
+        check_fewer("bottleneck", bottleneck, width, f"the word table has {width} columns")
 
 
-def check_feed_forward(neurons: int, present: int) -> None:
-    """Raise `ConfigError` unless a feed-forward block gets fewer neurons than the ones that are present."""
-    _check_whole("feed-forward", neurons)
-    if not 1 <= neurons < present:
-        raise ConfigError(
-            f"feed-forward {neurons}: a layer has {present} neurons; choose a number from 1 to {present - 1}"
-        )
+def check_fewer(name: str, value: object, present: int, size: str) -> None:
+    """Raise `ConfigError` unless a value is a whole number from 1 to one less than what is present."""
+    _check_whole(name, value)
+    if not 1 <= value < present:  # type: ignore[operator]  # a whole number
+        raise ConfigError(f"{name} {value}: {size}; choose a number from 1 to {present - 1}")
 
 
 def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int | None:
     """Return how often M layers run, by default so often that the depth L stays.
 
     Args:
-        depth: L.
-        recurrent: M; none for a model that keeps all layers.
-        repeats: as asked for.
+        depth: number of layers L of the whole encoder.
+        recurrent: number of layers M that stay; None for a model that keeps all layers.
+        repeats: number of times they are to run; None for L/M.
 
     Raises:
         ConfigError: there are fewer layers than M, L is no multiple of M, a number is below 1, or more than 4·L layers
@@ -48,39 +37,16 @@ def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int
             raise ConfigError(f"repeats {repeats}: which layers? Say how many recurrent ones to keep, too")
         return None
     _check_whole("recurrent", recurrent)
-    fitting = [str(m) for m in range(1, depth + 1) if depth % m == 0]
+    fitting = " or ".join(str(m) for m in range(1, depth + 1) if depth % m == 0)
     if not 1 <= recurrent <= depth:
-        raise ConfigError(f"recurrent {recurrent}: the encoder has {depth} layers; choose {' or '.join(fitting)}")
-    if repeats is not None:
-        return _fitting_repeats(depth, recurrent, repeats)
-    if depth % recurrent:
+        raise ConfigError(f"recurrent {recurrent}: the encoder has {depth} layers; choose {fitting}")
+    if repeats is None and depth % recurrent:
         raise ConfigError(
-            f"recurrent {recurrent}: {depth} layers are no multiple of it; choose {' or '.join(fitting)}, "
+            f"recurrent {recurrent}: {depth} layers are no multiple of it; choose {fitting}, "
             "or say with repeats how often they run"
         )
-    return depth // recurrent
-
-
-def warn_if_wider(bottleneck: int | None, words: int, width: int) -> None:
-    """Log a warning where a bottleneck makes a word table larger: `V·K + K·H ≥ V·H` weights.
-
-    Args:
-        bottleneck: K; none leaves the table whole.
-        words: V.
-        width: H.
-    """
-    if bottleneck is not None and bottleneck * (words + width) >= words * width:
-        log.warning(
-            "bottleneck %d saves nothing: the two factors have %s weights and the table itself has %s; "
-            "below V*H/(V+H) = %.1f columns it gets smaller",
-            bottleneck,
-            f"{bottleneck * (words + width):,}",
-            f"{words * width:,}",
-            words * width / (words + width),
-        )
-
-
-def _fitting_repeats(depth: int, recurrent: int, repeats: int) -> int:
+    if repeats is None:
+        return depth // recurrent
     if repeats < 1:
         raise ConfigError(f"repeats {repeats}: layers must run once at least")
     most = DEEPER * depth // recurrent

@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 from transformers.utils import logging as transformers_logging
 
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import EncoderError
+from metasearch.errors import EncoderError, first_line
 from metasearch.spec import registry
 from metasearch.spec.recipe import MaxLength
 
@@ -32,7 +32,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
     folder = Path(name)
     if folder.exists():
         _check_folder(folder)
-    elif name.startswith((".", "/", "~")) or name.count("/") > 1:
+    elif is_path(name):
         raise EncoderError(f"encoder '{name}': no such folder")
     elif close := get_close_matches(name, registry.names("encoders"), cutoff=0.7):
         raise EncoderError(f"unknown encoder '{name}'. Did you mean '{close[0]}'? See `metasearch ls encoders`")
@@ -58,6 +58,11 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
     return encoder
 
 
+def is_path(name: str) -> bool:
+    """Return whether a name is that of a folder, and cannot be one of the model hub."""
+    return name.startswith((".", "/", "~")) or name.count("/") > 1
+
+
 def quiet() -> None:
     """Stop the libraries from printing progress bars, reports and warnings between a command's own lines."""
     transformers_logging.disable_progress_bar()
@@ -76,12 +81,11 @@ def _check_folder(folder: Path) -> None:
 
 
 def _why(name: str, local: bool, error: Exception) -> str:
-    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if "trust_remote_code" in str(error):
         return f"encoder '{name}' comes with its own Python code; pass --trust-remote-code if you trust its source"
     if local:
-        return f"encoder '{name}' cannot be loaded: {first}"
+        return f"encoder '{name}' cannot be loaded: {first_line(error)}"
     return (
-        f"encoder '{name}' is no built-in encoder, no folder here, and cannot be loaded from the model hub ({first}). "
-        "See `metasearch ls encoders`"
+        f"encoder '{name}' is no built-in encoder, no folder here, and cannot be loaded from the model hub "
+        f"({first_line(error)}). See `metasearch ls encoders`"
     )

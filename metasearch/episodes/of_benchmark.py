@@ -1,5 +1,7 @@
 """The episodes of a benchmark: which sampler draws for which phase."""
 
+import math
+
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
 from metasearch.data.records import Data, RetrievalData, SimilarityData
@@ -7,7 +9,7 @@ from metasearch.episodes.episode import Embed
 from metasearch.episodes.pairs import PairSampler
 from metasearch.episodes.sampler import EpisodeSampler, SetSampler
 from metasearch.episodes.triplets import TripletSampler
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, DataError
 from metasearch.spec.recipe import Recipe
 from metasearch.spec.task import PHASES, Phase
 
@@ -39,8 +41,40 @@ def samplers(
 
 
 def check_sizes(benchmark: Benchmark, recipe: Recipe) -> None:
-    """Raise `DataError` when the data is too small for the recipe; needs no encoder."""
-    samplers(benchmark, recipe, seed=0, valid=hold_out(benchmark.split.dev, recipe.budget.dev_holdout)[0])
+    """Raise `DataError` when the data is too small for the recipe; needs no encoder.
+
+    The message says which settings fit the data, and about how much data fits the recipe.
+    """
+    valid = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)[0]
+    try:
+        samplers(benchmark, recipe, seed=0, valid=valid)
+    except DataError as error:
+        raise DataError(f"{error}: {_what_fits(benchmark, recipe, valid)}") from None
+
+
+def _what_fits(benchmark: Benchmark, recipe: Recipe, valid: Data) -> str:
+    """Return the largest settings of episodes that fit the data, and about how much data fits those of the recipe."""
+    smallest = {"k": 1, "q": 1, "n_neg": 1}
+
+    def fits(**settings: int) -> bool:
+        episodes = recipe.episodes.model_copy(update=smallest | settings)
+        try:
+            samplers(benchmark, recipe.model_copy(update={"episodes": episodes}), seed=0, valid=valid)
+        except DataError:
+            return False
+        return True
+
+    asked = {name: getattr(recipe.episodes, name) for name in smallest}
+    # The three are independent of each other: two sizes of sets, and the negatives of each example.
+    largest = {name: next((n for n in range(asked[name], 0, -1) if fits(**{name: n})), 0) for name in smallest}
+    have = len(benchmark.data.groups)
+    if not all(largest.values()):
+        # Of an article or row at least one example comes, and dev has a k-th of them.
+        enough = max(asked["k"], asked["q"], asked["n_neg"] + 1) * benchmark.task.folds.k
+        return f"no setting fits, but about {enough} articles or rows do; there are {have}"
+    options = " ".join(f"--set episodes.{name}={n}" for name, n in largest.items() if n < asked[name])
+    enough = max(math.ceil(have * asked[name] / largest[name]) for name in smallest)
+    return f"{options} fits, and so do about {enough} articles or rows; there are {have}"
 
 
 def _sets(data: Data, recipe: Recipe, embed: Embed | None) -> SetSampler:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.data.translations import TranslationData
+from metasearch.data.translation import TranslationData
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import DataError, MetasearchError
 from metasearch.evaluation.metrics.base import function_of

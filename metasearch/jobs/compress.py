@@ -16,7 +16,7 @@ from metasearch.compress.texts import read_texts
 from metasearch.encoders.compressed import CompressedConfig
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import StoredConfig, write_stored
-from metasearch.errors import ConfigError, EncoderError
+from metasearch.errors import ConfigError, EncoderError, first_line
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
@@ -108,8 +108,7 @@ def bare_config(name: str) -> Any | None:
         found = AutoConfig.from_pretrained(name, local_files_only=True)
         return found.transformer if isinstance(found, StoredConfig) else found
     except Exception as error:  # transformers raises anything from OSError to its own validation errors
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise EncoderError(f"{name}: no configuration that can be read: {first}") from error
+        raise EncoderError(f"{name}: no configuration that can be read: {first_line(error)}") from error
 
 
 def write(encoder: Encoder, folder: Path) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import split
-from metasearch.episodes.of_benchmark import samplers
+from metasearch.episodes.of_benchmark import check_sizes, samplers
 from metasearch.errors import ConfigError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs import compose
@@ -32,8 +32,9 @@ def validate(task: str, data: str | None = None, include: Sequence[str] = ()) ->
         yield f"scores: {declared.monitor} {100 * found.mean(declared.monitor):.2f} by the untrained tiny encoder"
         return
     folds = range(declared.folds.k if declared.folds.method == "kfold" else 1)
-    sizes = [len(split(benchmark.data, declared.folds, fold).test.groups) for fold in folds]
-    yield f"folds: {len(sizes)}, with {', '.join(map(str, sizes))} articles or rows in test"
+    splits = [split(benchmark.data, declared.folds, fold) for fold in folds]
+    sizes = ", ".join(str(len(each.test.groups)) for each in splits)
+    yield f"folds: {len(splits)}, with {sizes} articles or rows in test"
     modes = [mode for mode in library.modes() if applies(declared, mode)]
     if not modes:
         raise ConfigError(f"task '{task}' has no arrangement for any mode; see `metasearch ls modes`")
@@ -41,6 +42,9 @@ def validate(task: str, data: str | None = None, include: Sequence[str] = ()) ->
     for mode in modes:
         recipe = choose_recipe(mode.mode, declared.encoder, None, None, (), include)
         placed = replace(benchmark, mode=mode, arrangements=resolve(declared, mode, modes))
+        # Folds differ by an article or row, which may be the one that is missing.
+        for fold, parts in enumerate(splits):
+            check_sizes(replace(placed, split=parts, fold=fold), recipe)
         learner = compose.make_learner(recipe, encoder)
         losses = [
             learner.outer_loss([sampler.episode(i)]).total.item()

@@ -16,9 +16,9 @@ class CorpusSettings(Declared):
 
     Attributes:
         pivot: the language that every file has on one side; the one that the teacher knows.
-        languages: of the translations; empty takes all that are found.
-        only: corpora such as `TED2020`; empty takes all that are found.
-        max_lines: pairs that are kept of a file, the first ones; 0 keeps all. The multi-stage distillation paper has
+        languages: languages of the translations; empty takes all that are there.
+        only: corpora such as `TED2020`; empty takes all that are there.
+        max_lines: number of pairs that are read of a file; 0 reads all. The multi-stage distillation paper has
             300,000 in stages 2 and 3, and 500,000 in stages 1 and 4.
         max_chars: a pair with a longer side is dropped; 0 drops none. The same paper has 250.
         max_tokens: the same in tokens, special tokens included; 0 drops none. The EMA teacher paper has 128.

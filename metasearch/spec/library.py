@@ -9,11 +9,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from metasearch.errors import ConfigError, nearest
+from metasearch.errors import ConfigError, nearest, require_known
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import Recipe
 from metasearch.spec.stages import Distillation
 from metasearch.spec.task import Mode, Task
+from metasearch.spec.yaml import Model
 
 _WHERE = {"task": "", "mode": "modes", "recipe": "recipes", "distillation": "distillation"}
 
@@ -47,21 +48,16 @@ class Library:
 
     def path(self, kind: str, name: str) -> Path:
         """Return the file that declares a name; `ConfigError` names the nearest one."""
-        if name not in self._paths[kind]:
-            raise ConfigError(f"unknown {kind} '{name}'.{nearest(name, self.names(kind))}")
+        require_known(kind, name, self._paths[kind])
         return self._paths[kind][name]
 
     def task(self, name: str) -> Task:
         """Return a task by name."""
-        task = yaml.read(self.path("task", name), Task)
-        self._same_name("task", name, task.task)
-        return task
+        return self._read("task", name, Task)
 
     def mode(self, name: str) -> Mode:
         """Return a transfer mode by name."""
-        mode = yaml.read(self.path("mode", name), Mode)
-        self._same_name("mode", name, mode.mode)
-        return mode
+        return self._read("mode", name, Mode)
 
     def modes(self) -> list[Mode]:
         """Return all transfer modes."""
@@ -69,20 +65,15 @@ class Library:
 
     def recipe(self, name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
         """Return a recipe by name, with values put over it."""
-        recipe = yaml.read(self.path("recipe", name), Recipe, overrides)
-        self._same_name("recipe", name, recipe.recipe)
-        return recipe
+        return self._read("recipe", name, Recipe, overrides)
 
     def distillation(self, name: str, overrides: Mapping[str, Any] | None = None) -> Distillation:
         """Return a recipe of several stages by name, with values put over it."""
-        path = self.path("distillation", name)
-        known = yaml.read(path, Distillation).stages
+        known = self._read("distillation", name, Distillation).stages
         for stage in (overrides or {}).get("stages") or {}:
             if stage not in known:
                 raise ConfigError(f"--set stages.{stage}: no such stage.{nearest(stage, known)}")
-        found = yaml.read(path, Distillation, overrides)
-        self._same_name("distillation", name, found.recipe)
-        return found
+        return self._read("distillation", name, Distillation, overrides)
 
     def recipe_for(self, learner: str, encoder: str) -> str:
         """Return the recipe a learner uses when none is named: `<learner>-<encoder>` where there is one."""
@@ -90,17 +81,21 @@ class Library:
         return tuned if tuned in self._paths["recipe"] else learner
 
     def _index(self, kind: str) -> dict[str, Path]:
-        found: dict[str, Path] = {}
+        paths: dict[str, Path] = {}
         for folder in self.folders:
             for path in sorted((folder / _WHERE[kind]).glob("*.yaml")):
-                if path.stem in found:
-                    raise ConfigError(f"{path}: {kind} '{path.stem}' is declared already in {found[path.stem]}")
-                found[path.stem] = path
-        return found
+                if path.stem in paths:
+                    raise ConfigError(f"{path}: {kind} '{path.stem}' is declared already in {paths[path.stem]}")
+                paths[path.stem] = path
+        return paths
 
-    def _same_name(self, kind: str, name: str, declared: str) -> None:
-        if declared != name:
-            raise ConfigError(f"{self.path(kind, name)}: {kind}: '{declared}' must be the file's name, '{name}'")
+    def _read(self, kind: str, name: str, model: type[Model], overrides: Mapping[str, Any] | None = None) -> Model:
+        path = self.path(kind, name)
+        declaration = yaml.read(path, model, overrides)
+        written = getattr(declaration, "recipe" if kind == "distillation" else kind)
+        if written != name:
+            raise ConfigError(f"{path}: {kind}: '{written}' must be the file's name, '{name}'")
+        return declaration
 
 
 def overrides(assignments: Sequence[str]) -> yaml.Tree:
@@ -125,7 +120,7 @@ def load_recipe(name: str, assignments: Sequence[str] = (), include: Sequence[st
     """Return a recipe by name.
 
     Args:
-        name: such as `maml-align`.
+        name: name of the recipe, such as `maml-align`.
         assignments: values to put over it, such as `outer.lr=1e-4`.
         include: folders with further recipes.
     """
@@ -136,7 +131,7 @@ def load_distillation(name: str, assignments: Sequence[str] = (), include: Seque
     """Return a recipe of several stages by name; arguments as those of `load_recipe`.
 
     Args:
-        name: such as `compress`.
+        name: name of the recipe, such as `compress`.
         assignments: values to put over it, such as `student.bottleneck=64` or `stages.contrast.outer.lr=1e-4`.
         include: folders with further recipes.
     """
@@ -171,7 +166,7 @@ def choose_recipe(
             f"learner '{learner}' has no recipe of its own; name one with --recipe. If it is a stage's, see "
             "`metasearch ls distillations`"
         )
-    found = library.recipe(name, overrides(assignments))
-    if learner is not None and found.learner != learner:
-        raise ConfigError(f"recipe '{name}' is for learner '{found.learner}', not '{learner}'")
-    return found
+    chosen_recipe = library.recipe(name, overrides(assignments))
+    if learner is not None and chosen_recipe.learner != learner:
+        raise ConfigError(f"recipe '{name}' is for learner '{chosen_recipe.learner}', not '{learner}'")
+    return chosen_recipe

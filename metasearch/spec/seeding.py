@@ -14,7 +14,7 @@ def seed_of(seed: int, *names: str | int) -> int:
 
     Args:
         seed: the run's seed.
-        names: what the stream is for, such as `("meta-train", 17)`.
+        names: purpose of the stream, such as `("meta-train", 17)`.
     """
     key = "\x1f".join([str(seed), *map(str, names)])
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 1

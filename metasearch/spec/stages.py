@@ -59,9 +59,9 @@ class Stage(Declared):
         trains: the role that learns.
         against: the frozen role whose outputs are the targets, for learners that take some.
         data: `parallel` corpora, `scored` pairs or `entailment` pairs.
-        corpus: which of the data is used, and how it is cleaned.
+        corpus: which part of the data is used, and how it is cleaned.
         learner: the plug-in that makes the loss; `options` are its own.
-        loss: of scored pairs.
+        loss: loss of scored pairs.
         max_length: longest input in tokens.
         monitor: what the dev score is. For parallel data `accuracy` is that of finding translations, in both
             directions, and `cosine` that to the targets. `loss` is the negative loss.
@@ -141,21 +141,21 @@ class Distillation(Declared):
             ConfigError: there is no such stage.
         """
         names = list(self.stages)
-        found: list[str] = []
+        chosen: list[str] = []
         for part in filter(None, (part.strip() for part in written.split(","))):
             first, dash, last = part.partition("-")
             if first.isdecimal() and (last.isdecimal() or not dash):
                 low, high = int(first), int(last or first)
                 if not 1 <= low <= high <= len(names):
                     raise ConfigError(f"--stages {part}: recipe '{self.recipe}' has the stages 1 to {len(names)}")
-                found += names[low - 1 : high]
+                chosen += names[low - 1 : high]
             elif part in names:
-                found.append(part)
+                chosen.append(part)
             else:
                 raise ConfigError(f"--stages {part}: no such stage.{nearest(part, names)}")
-        if not found:
+        if not chosen:
             raise ConfigError(f"--stages: expected numbers or names such as 2-4 or {names[-1]}")
-        return self.model_copy(update={"run": tuple(name for name in names if name in found)})
+        return self.model_copy(update={"run": tuple(name for name in names if name in chosen)})
 
     def roles(self, student_given: bool) -> tuple[RoleName, ...]:
         """Return the roles that must be given for the chosen stages to run.

@@ -1,6 +1,5 @@
 """Tasks and transfer modes as they are declared in `tasks/*.yaml` and `tasks/modes/*.yaml`."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -31,7 +30,7 @@ class Folds(Declared):
             all of it is test, and the task is for evaluation only.
         k: number of folds.
         shuffle: shuffle the groups by the seed before cutting (a departure from the paper).
-        seed: of that shuffle.
+        seed: seed of that shuffle.
     """
 
     method: Literal["kfold", "given", "none"] = "kfold"
@@ -49,11 +48,11 @@ class Task(Declared):
             translation of a text among those of its language.
         reader: the plug-in that reads the files.
         data: folder of the files relative to this file, for data that lies beside its declaration.
-        encoder: what is trained when none is named.
+        encoder: encoder that is trained when none is named.
         partial: of a translation task: languages without files are passed over, as long as one has files.
         groups: of a translation task: name → languages over which a mean is reported.
         candidates: of a retrieval task: whether the encoder sees a sentence followed by its paragraph, or alone.
-        measures: what is reported; `monitor` is the one that early stopping watches.
+        measures: measures that are reported; `monitor` is the one that early stopping watches.
         arrangements: the language arrangements that realise each pattern of a transfer mode; none where all is test.
     """
 
@@ -126,8 +125,7 @@ class Task(Declared):
 
     def arrangements_of(self, pattern: Pattern) -> list[Arrangement]:
         """Return the arrangements that realise a pattern; empty when the task has none."""
-        by_pattern = {str(Pattern.parse(key)): value for key, value in self.arrangements.items()}
-        return by_pattern.get(str(pattern), [])
+        return next((value for key, value in self.arrangements.items() if Pattern.parse(key) == pattern), [])
 
 
 def _pattern(written: str) -> Pattern:
@@ -200,8 +198,3 @@ def require_training(task: Task) -> None:
             f"task '{task.task}' is for evaluation only: all of it is test, nothing can be trained on it."
             f" Score an encoder with: metasearch evaluate --task {task.task}"
         )
-
-
-def data_beside(task: Task, declared_in: Path) -> Path | None:
-    """Return the folder of data that lies beside a task's declaration, if it has such."""
-    return (declared_in.parent / task.data).resolve() if task.data else None

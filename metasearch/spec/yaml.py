@@ -31,7 +31,7 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
 
     Args:
         path: the file. `include: NAME` in it names a sibling whose keys it overrides (mappings are merged).
-        model: what the keys must look like.
+        model: type of the declaration.
         overrides: values that win over the file's, nested as the file is; problems name them `--set`.
 
     Raises:
@@ -194,22 +194,18 @@ def _problem(item: Any, model: type[BaseModel], where: str, places: Places) -> s
     return f"{place}: {prefix}{message[:1].lower()}{message[1:]}{shown}"
 
 
-def _keys(model: type[BaseModel], at: tuple[str | int, ...]) -> list[str]:
+def _keys(model: type[BaseModel], at: At) -> list[str]:
     """Names of the keys allowed at a place below a model."""
-    found: Any = model
+    kind: Any = model
     for part in at:
-        if get_origin(found) is dict:
-            found = get_args(found)[1]
+        if get_origin(kind) is dict:
+            kind = get_args(kind)[1]
+        elif _is_model(kind) and part in kind.model_fields:
+            below = _kinds(kind.model_fields[part].annotation)
+            kind = next((each for each in below if _is_model(each) or get_origin(each)), None)
         else:
-            info = found.model_fields.get(str(part))
-            found = (
-                next((kind for kind in _kinds(info.annotation) if _is_model(kind) or get_origin(kind)), None)
-                if info
-                else None
-            )
-        if not (_is_model(found) or get_origin(found) is dict):
             return []
-    return list(found.model_fields) if _is_model(found) else []
+    return list(kind.model_fields) if _is_model(kind) else []
 
 
 def _kinds(annotation: Any) -> tuple[Any, ...]:

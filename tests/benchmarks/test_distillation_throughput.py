@@ -9,7 +9,7 @@ from benchmarks.speed import distillation_throughput as script
 from benchmarks.speed import sentence_transformers_loop as peer
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
-from metasearch.jobs.distill.kept_vectors import TargetStore
+from metasearch.jobs.distill.target_store import TargetStore
 from metasearch.spec.library import load_distillation
 from metasearch.spec.recipe import MaxLength
 

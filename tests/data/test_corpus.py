@@ -104,7 +104,7 @@ def test_line_aligned_sides_are_read_as_one_part_from_the_folder_or_from_either_
     for paths in ([tmp_path], sides[:1], sides[1:], [*sides, tmp_path]):
         corpus = read(*paths)
         assert pairs_of(corpus) == ONE_TWO
-        assert [(part.path, part.corpus, part.kept) for part in corpus.parts] == [(sides[0], name[:-6], 2)]
+        assert [(part.path, part.corpus, part.pairs) for part in corpus.parts] == [(sides[0], name[:-6], 2)]
 
 
 def test_the_five_corpora_layout_takes_the_corpus_from_the_folder(tmp_path):
@@ -112,7 +112,7 @@ def test_the_five_corpora_layout_takes_the_corpus_from_the_folder(tmp_path):
     tsv(tmp_path / "TED2020" / "en-fr.tsv.gz", [("one", "un")])
     moses(tmp_path / "Europarl", "de-en", ONE_TWO)
     corpus = read(tmp_path)
-    assert [(part.corpus, part.language, part.pivot, part.kept) for part in corpus.parts] == [
+    assert [(part.corpus, part.language, part.pivot, part.pairs) for part in corpus.parts] == [
         ("Europarl", "de", "en", 2),
         ("TED2020", "de", "en", 2),
         ("TED2020", "fr", "en", 1),
@@ -261,7 +261,7 @@ def test_tsv_lines_are_read_back_and_damage_is_counted_exactly(tmp_path_factory,
     corpus = read(path)
     assert (pairs_of(corpus), corpus.report.dropped) == expected_of(lines)
     assert corpus.report.read == len(lines)
-    assert len(corpus) == corpus.report.kept == corpus.parts[0].kept
+    assert len(corpus) == corpus.report.kept == corpus.parts[0].pairs
 
 
 @given(LINES, st.booleans())

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metasearch.data.parallel.corpus import Corpus, Part
-from metasearch.data.parallel.damage import Report
+from metasearch.data.report import Report
 from metasearch.data.translation import Translation
 from metasearch.errors import DataError
 
@@ -89,7 +89,7 @@ def test_a_subset_shares_its_texts_and_counts_its_own_pairs():
     assert pairs_of(found) == [("one", "un", "fr")]
     assert found.texts is SMALL.texts
     assert [SMALL.texts[row] for row in found.rows] == ["one", "un"]
-    assert [part.kept for part in found.parts] == [0, 1, 0]
+    assert [part.pairs for part in found.parts] == [0, 1, 0]
     assert found.languages == ("fr",)
 
 

@@ -1,12 +1,12 @@
 """Files of entailment pairs as SNLI, MultiNLI and AllNLI ship them: what is read, left out and refused."""
 
-import gzip
 import json
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from helpers.files import write
 from metasearch.data.entailment import LABELS, EntailmentPair, read_entailment
 from metasearch.errors import DataError
 
@@ -29,13 +29,7 @@ def lines(rows):
 
 @pytest.fixture
 def file(tmp_path):
-    def written(name, content):
-        path = tmp_path / name
-        data = content if isinstance(content, bytes) else content.encode()
-        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-        return path
-
-    return written
+    return lambda name, content: write(tmp_path / name, content)
 
 
 @pytest.mark.parametrize("name", ["snli_1.0_train.jsonl", "snli_1.0_train.jsonl.gz"])

@@ -220,6 +220,18 @@ def test_windows_line_ends_and_a_byte_order_mark_change_nothing(form, tmp_path):
     assert read(form, tmp_path).fingerprint == read(form).fingerprint
 
 
+def test_a_line_break_within_quotes_is_one_character_whatever_system_wrote_the_file(tmp_path):
+    """The texts of a task, and so its fingerprint, are the same from both."""
+    rows = 'question,answer\n"Who\nasks?",Me.\n'
+    read_back = []
+    for ends in ("\n", "\r\n"):
+        for language in task_of("csv-labelled").languages:
+            (tmp_path / f"{language}.csv").write_bytes(rows.replace("\n", ends).encode())
+        read_back.append(read("csv-labelled", tmp_path))
+    assert read_back[0].questions[0].text == "Who\nasks?"
+    assert read_back[0] == read_back[1]
+
+
 def test_the_fingerprint_tells_every_change_apart():
     data = read("jsonl-paragraphs")
     fewer = RetrievalData(data.questions[1:], data.candidates)

@@ -1,12 +1,11 @@
 """Files of scored pairs: what is read, written and split, and what is refused."""
 
-import gzip
-
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from helpers.files import write
 from metasearch.data.records import ScoredPair
 from metasearch.data.scored import read_scored, scored_rows, split_dev, write_scored
 from metasearch.encoders.builtin import tiny
@@ -26,13 +25,7 @@ golds = st.floats(0, 5).map(lambda score: score / 5)
 
 @pytest.fixture
 def file(tmp_path):
-    def written(name, content):
-        path = tmp_path / name
-        data = content if isinstance(content, bytes) else content.encode()
-        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-        return path
-
-    return written
+    return lambda name, content: write(tmp_path / name, content)
 
 
 def test_a_row_is_two_sentences_and_a_score_from_0_to_5(file):

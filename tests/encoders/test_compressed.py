@@ -292,7 +292,7 @@ def test_layers_may_run_four_times_as_often_as_the_encoder_is_deep(assistant):
 def test_a_bottleneck_that_saves_no_weights_is_mentioned_with_the_number_that_does(caplog, words, warns):
     """With H = 16 columns and V = 16 words, K = 8 columns take V·K + K·H = 256 weights, as many as V·H."""
     config = XLMRobertaConfig(vocab_size=words, hidden_size=16, num_attention_heads=2, num_hidden_layers=1)
-    with caplog.at_level("WARNING", "metasearch.encoders.limits"):
+    with caplog.at_level("WARNING", "metasearch.compress.student"):
         planned_sizes(config, 8, None)
     assert warns == ("two factors have 256 weights and the table itself has 256" in caplog.text)
     assert warns == ("below V*H/(V+H) = 8.0 columns" in caplog.text)
@@ -300,7 +300,7 @@ def test_a_bottleneck_that_saves_no_weights_is_mentioned_with_the_number_that_do
 
 def test_a_student_made_with_such_a_bottleneck_has_the_warning_too(assistant, caplog):
     words = transformer_of(assistant).config.vocab_size
-    with caplog.at_level("WARNING", "metasearch.encoders.limits"):
+    with caplog.at_level("WARNING", "metasearch.compress.student"):
         make_student(assistant, 15)
         assert caplog.text == ""
         small = replaced(assistant, assistant.model.tokenizer, torch.zeros(100, 16))

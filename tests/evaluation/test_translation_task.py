@@ -15,8 +15,7 @@ from helpers.declarations import TASK, line_of, problems
 from metasearch.cli import main
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import split
-from metasearch.data.translation import Translation
-from metasearch.data.translations import TranslationData
+from metasearch.data.translation import Translation, TranslationData
 from metasearch.errors import ConfigError, DataError, NonFiniteError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.metrics import accuracy

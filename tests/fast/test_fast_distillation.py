@@ -7,7 +7,7 @@ from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
 from metasearch.fast import Fast
-from metasearch.jobs.distill.kept_vectors import TargetStore
+from metasearch.jobs.distill.target_store import TargetStore
 from metasearch.learners.distill import Distill
 from metasearch.learners.ema import EMA
 from metasearch.runs.listener import Silent

@@ -257,7 +257,7 @@ def test_an_output_that_exists_or_cannot_be_written_is_refused(candidates, score
     (tmp_path / "file").touch()
     with pytest.raises(RunFolderError, match="file exists already"):
         augment(candidates, scorer, tmp_path / "file")
-    with pytest.raises(RunFolderError, match=r"x-en\.csv: cannot be written: .*file is a file, not a folder$"):
+    with pytest.raises(RunFolderError, match=r"x-en\.csv cannot be written: .*file is a file, not a folder$"):
         augment(candidates, scorer, tmp_path / "file" / "x-en.csv")
 
 
@@ -267,7 +267,7 @@ def test_a_full_disk_names_what_is_kept_only_if_it_is_there(candidates, scorer, 
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(f"pathlib.Path.{where}", full)
-    with pytest.raises(RunFolderError, match=r"x-en\.csv: cannot be written: No space left") as caught:
+    with pytest.raises(RunFolderError, match=r"x-en\.csv.* cannot be written: No space left") as caught:
         augment(candidates, scorer, tmp_path / "x-en.csv")
     assert ("partial keeps what is done" in str(caught.value)) == (where == "open")
 

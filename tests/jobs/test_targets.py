@@ -14,8 +14,8 @@ import torch
 
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import NonFiniteError, RunFolderError
-from metasearch.jobs.distill import kept_vectors, segments
-from metasearch.jobs.distill.kept_vectors import TargetStore
+from metasearch.jobs.distill import segments, target_store
+from metasearch.jobs.distill.target_store import TargetStore
 from metasearch.spec.recipe import MaxLength
 
 TEXTS = [f"{'a small house ' * (i % 7)}number {i}" for i in range(150)]
@@ -53,7 +53,7 @@ def encoder():
 @pytest.fixture
 def small_segments(monkeypatch):
     """Make segments of one batch of texts."""
-    monkeypatch.setattr(kept_vectors, "SEGMENT", 64)
+    monkeypatch.setattr(target_store, "SEGMENT", 64)
 
 
 def count_passes(encoder, monkeypatch):
@@ -152,7 +152,7 @@ def test_no_texts_are_no_vectors_and_no_files(tmp_path, encoder):
 
 def test_a_text_that_was_not_asked_for_is_named(tmp_path, encoder):
     targets = TargetStore(tmp_path).targets(encoder, TEXTS[:9], "text")
-    with pytest.raises(KeyError, match="no kept vector of the text 'unknown'"):
+    with pytest.raises(KeyError, match="no stored vector of the text 'unknown'"):
         targets.vectors([TEXTS[0], "unknown", TEXTS[1]])
 
 
@@ -161,7 +161,7 @@ def test_texts_whose_digests_share_their_first_half_are_told_apart(tmp_path, mon
         return np.array([[7, 1000 + sum(text.encode())] for text in texts], "<u8").reshape(-1, 2)
 
     monkeypatch.setattr(segments, "digests_of", halved)
-    monkeypatch.setattr(kept_vectors, "digests_of", halved)
+    monkeypatch.setattr(target_store, "digests_of", halved)
     texts = ["a", "b", "c", "d"]
     targets = TargetStore(tmp_path).targets(Plain(), texts, "text")
     assert np.array_equal(targets.vectors(["d", "a", "c", "b"]), Plain().encode(["d", "a", "c", "b"], "text"))
@@ -223,7 +223,7 @@ def compute_and_count(folder, texts, together, counts):
 
 
 def test_two_processes_at_once_share_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_vectors, "SEGMENT", 4)
+    monkeypatch.setattr(target_store, "SEGMENT", 4)
     together, counts = PROCESSES.Barrier(2), PROCESSES.Queue()
     halves = (TEXTS[:100], TEXTS[50:])
     processes = [

@@ -1,7 +1,6 @@
 """The pairs of a parallel corpus, held compactly enough for tens of millions."""
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metasearch.data.parallel.damage import Report
+from metasearch.data.fingerprint import fingerprint_of
+from metasearch.data.report import Report
 from metasearch.data.translation import Translation
 from metasearch.errors import DataError
 from metasearch.spec.corpus import Balance
@@ -25,32 +25,32 @@ class Part:
 
     Attributes:
         path: the file; of two, the one in the language of the translations.
-        corpus: such as `TED2020`.
-        language: of the translations.
-        pivot: the language of the sources.
-        kept: pairs of it.
+        corpus: name of the corpus, such as `TED2020`.
+        language: language of the translations.
+        pivot: language of the sources.
+        pairs: number of its pairs.
     """
 
     path: Path
     corpus: str
     language: str
     pivot: str
-    kept: int
+    pairs: int
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus(Sequence[Translation]):
     """Pairs of sentences in a fixed order: that of the files, then that of their lines.
 
-    What is cut out of a corpus shares `texts` with it, so that a row stands for the same text in all of them.
+    A part of a corpus shares `texts` with it, so that a row is the same text in all of them.
 
     Attributes:
         texts: distinct texts, of both sides and all languages; N of them.
         source: rows of `texts` in the pivot language, one for each pair `(P,)`.
         target: rows of their translations `(P,)`.
-        part: which of `parts` each pair is from `(P,)`.
+        part: number of the file in `parts` that each pair is from `(P,)`.
         parts: the files.
-        report: what became of their lines.
+        report: counts of their lines.
     """
 
     texts: Sequence[str]
@@ -76,9 +76,6 @@ class Corpus(Sequence[Translation]):
         languages = (part.pivot, part.language)
         return Translation(self.texts[self.source[index]], self.texts[self.target[index]], languages)
 
-    def __iter__(self) -> Iterator[Translation]:
-        return map(self.__getitem__, range(len(self)))
-
     @property
     def pivot(self) -> str:
         """Language of the sources."""
@@ -94,8 +91,8 @@ class Corpus(Sequence[Translation]):
         """Language → how many pairs translate into it."""
         counts: dict[str, int] = {}
         for part in self.parts:
-            if part.kept:
-                counts[part.language] = counts.get(part.language, 0) + part.kept
+            if part.pairs:
+                counts[part.language] = counts.get(part.language, 0) + part.pairs
         return counts
 
     @cached_property
@@ -106,21 +103,20 @@ class Corpus(Sequence[Translation]):
     @cached_property
     def fingerprint(self) -> str:
         """Hash of everything that a learner can see: the pairs in order, their languages, corpora and files."""
-        digest = hashlib.sha256()
-        for source, target, number in zip(self.source.tolist(), self.target.tolist(), self.part.tolist(), strict=True):
-            part = self.parts[number]
-            row = (part.pivot, part.language, part.corpus, str(number), self.texts[source], self.texts[target])
-            digest.update("\x1f".join(row).encode() + b"\x1e")
-        return digest.hexdigest()[:16]
+        origins = [(part.pivot, part.language, part.corpus, str(i)) for i, part in enumerate(self.parts)]
+        rows = zip(self.source.tolist(), self.target.tolist(), self.part.tolist(), strict=True)
+        return fingerprint_of((*origins[part], self.texts[source], self.texts[target]) for source, target, part in rows)
 
     def describe(self) -> str:
         """Return the size in words, such as `161000 pairs of en with ar, de from 2 files`."""
-        files = sum(part.kept > 0 for part in self.parts)
+        files = sum(part.pairs > 0 for part in self.parts)
         return f"{len(self)} pairs of {self.pivot} with {', '.join(self.languages)} from {files} files"
 
     def lengths(self, by_text: ArrayLike) -> NDArray[np.int64]:
         """Return the length of the longer side of each pair `(P,)`, from the lengths of all texts `(N,)`."""
-        lengths = self._checked(by_text)
+        lengths = np.asarray(by_text, np.int64)
+        if lengths.shape != (len(self.texts),):
+            raise ValueError(f"expected one length for each of {len(self.texts)} texts, got shape {lengths.shape}")
         return np.maximum(lengths[self.source], lengths[self.target])
 
     def groups(self, balance: Balance) -> NDArray[np.int16] | None:
@@ -135,8 +131,8 @@ class Corpus(Sequence[Translation]):
     def subset(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> "Corpus":
         """Return the pairs for which the mask `(P,)` holds, or those of the given numbers."""
         part = self.part[mask]
-        kept = np.bincount(part, minlength=len(self.parts)).tolist()
-        parts = tuple(replace(p, kept=count) for p, count in zip(self.parts, kept, strict=True))
+        pairs = np.bincount(part, minlength=len(self.parts)).tolist()
+        parts = tuple(replace(p, pairs=count) for p, count in zip(self.parts, pairs, strict=True))
         return replace(self, source=self.source[mask], target=self.target[mask], part=part, parts=parts)
 
     def drop_long(self, lengths_by_text: ArrayLike, max_tokens: int) -> "Corpus":
@@ -149,15 +145,14 @@ class Corpus(Sequence[Translation]):
         Raises:
             DataError: no pair is short enough.
         """
-        if not max_tokens:
-            return self
         lengths = self.lengths(lengths_by_text)
         keep = lengths <= max_tokens
+        if not max_tokens or keep.all():
+            return self
         if not keep.any():
             shortest = int(lengths.min())
             raise DataError(f"max_tokens={max_tokens}: no pair is that short; the shortest one has {shortest} tokens")
-        reason = f"over {max_tokens} tokens"
-        report = self.report.add(reason, int((~keep).sum()))
+        report = self.report.add(f"over {max_tokens} tokens", int((~keep).sum()))
         return replace(self.subset(keep), report=report)
 
     def hold_out(self, dev: int, seed: int) -> tuple["Corpus", "Corpus"]:
@@ -168,7 +163,7 @@ class Corpus(Sequence[Translation]):
 
         Args:
             dev: pairs of each language in dev.
-            seed: of the run.
+            seed: seed of the run.
 
         Raises:
             DataError: a language has too few pairs to leave one to train on.
@@ -189,9 +184,3 @@ class Corpus(Sequence[Translation]):
                     " Lower dev, or add text"
                 )
         return train, self.subset(held)
-
-    def _checked(self, by_text: ArrayLike) -> NDArray[np.int64]:
-        lengths = np.asarray(by_text, np.int64)
-        if lengths.shape != (len(self.texts),):
-            raise ValueError(f"expected one length for each of {len(self.texts)} texts, got shape {lengths.shape}")
-        return lengths

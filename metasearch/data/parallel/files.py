@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from metasearch.data.parallel.names import EXPECTED, Named, recognise, side
+from metasearch.data.parallel.names import EXPECTED, ParallelFile, recognise
 from metasearch.errors import DataError, nearest
 from metasearch.spec.corpus import CorpusSettings
 
@@ -16,8 +16,8 @@ class Source:
 
     Attributes:
         paths: the TSV file, or the two line-aligned files, pivot first.
-        corpus: such as `TED2020`.
-        language: of the translations.
+        corpus: name of the corpus, such as `TED2020`.
+        language: language of the translations.
         pivot_first: whether the pivot is the first column of a TSV file.
     """
 
@@ -33,62 +33,60 @@ class Source:
 
 
 def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Source], tuple[str, ...]]:
-    """Return what is to be read, and the files that are no training text.
+    """Return the sources to read, and the files that are no training text.
 
     In a folder, files of other names and those named `-dev` or `-test` are passed over; a file that is given is read.
 
     Args:
-        paths: files, and folders that are walked through; at least one.
-        settings: gives the pivot, the languages and the corpora.
+        paths: files, and folders that are searched at any depth; at least one.
+        settings: pivot, languages and corpora to read.
 
     Raises:
         DataError: a path is missing, a file is not named as parallel text or lacks the pivot, one side of two is
             missing, the same text stands there twice, or a language or corpus that is asked for is not there.
     """
-    named: list[Named] = []
+    files: list[ParallelFile] = []
     ignored: list[str] = []
     for path in map(Path, paths):
-        for file in _walk(path):
-            found = recognise(file)
-            if path.is_file() and found is None:
-                raise DataError(f"{file}: not named as parallel text; {EXPECTED}")
-            if found is None or (path.is_dir() and found.split != "train"):
-                ignored.append(str(file))
+        for below in _walk(path):
+            file = recognise(below)
+            if path.is_file() and file is None:
+                raise DataError(f"{below}: not named as parallel text; {EXPECTED}")
+            if file is None or (path.is_dir() and file.split != "train"):
+                ignored.append(str(below))
             else:
-                named.append(found)
-    if not named:
+                files.append(file)
+    if not files:
         where = ", ".join(map(str, paths)) or "no path"
         seen = f"; there is: {', '.join(Path(name).name for name in ignored[:5])}" if ignored else ""
         raise DataError(f"{where}: no parallel text{seen}; {EXPECTED}")
-    _known("corpus", settings.only, {found.corpus for found in named})
-    chosen = [found for found in named if not settings.only or found.corpus in settings.only]
-    sources = _distinct([_source(found, settings.pivot) for found in chosen])
+    _known("corpus", settings.only, {file.corpus for file in files})
+    chosen = [file for file in files if not settings.only or file.corpus in settings.only]
+    sources = _distinct([_source(file, settings.pivot) for file in chosen])
     _known("language", settings.languages, {source.language for source in sources})
-    wanted = set(settings.languages)
+    wanted = settings.languages
     return [source for source in sources if not wanted or source.language in wanted], tuple(ignored)
 
 
-def _source(named: Named, pivot: str) -> Source:
-    if pivot not in named.languages:
-        have = " and ".join(named.languages)
-        raise DataError(f"{named.path}: neither side is '{pivot}', the pivot language; by its name it holds {have}")
-    first = named.languages[0] == pivot
-    language = named.languages[1 if first else 0]
-    if not named.sides:
-        return Source((named.path,), named.corpus, language, first)
-    order = (0, 1) if first else (1, 0)
-    return Source((side(named, order[0]), side(named, order[1])), named.corpus, language)
+def _source(file: ParallelFile, pivot: str) -> Source:
+    if pivot not in file.languages:
+        have = " and ".join(file.languages)
+        raise DataError(f"{file.path}: neither side is '{pivot}', the pivot language; by its name it holds {have}")
+    pivot_first = file.languages[0] == pivot
+    paths = file.paths()
+    language = file.languages[1 if pivot_first else 0]
+    return Source(paths if pivot_first else paths[::-1], file.corpus, language, pivot_first)
 
 
 def _distinct(sources: Sequence[Source]) -> list[Source]:
     """Return each source once; both sides of a Moses pair lead to the same one, and so do overlapping paths."""
-    found: dict[str, Source] = {}
+    distinct: dict[str, Source] = {}
     for source in sources:
         name = str(source.path.resolve()).removesuffix(".gz")
-        other = found.setdefault(name, source)
+        other = distinct.setdefault(name, source)
         if [path.resolve() for path in other.paths] != [path.resolve() for path in source.paths]:
             raise DataError(f"{other.path} and {source.path}: the same text, packed and not; remove one of them")
-    return list(found.values())
+    return list(distinct.values())
 
 
 def _walk(path: Path) -> Iterator[Path]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from metasearch.data.packed import byte_lines
 from metasearch.data.parallel.files import Source
+from metasearch.data.text_files import byte_lines
 from metasearch.errors import DataError
 
 Sides = tuple[bytes, bytes]

@@ -1,6 +1,6 @@
 """Recognises files of parallel text by their names.
 
-| name | what |
+| name | content |
 |---|---|
 | `en-de.tsv`, `de-en.tsv.gz` | two columns in the order of the name; further columns are ignored |
 | `TED2020-en-de-train.tsv.gz` | the same, as sentence-transformers names them; `-dev`, `-test` are not for training |
@@ -28,14 +28,14 @@ EXPECTED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """What the name of a file says.
+class ParallelFile:
+    """A file of parallel text, or one of two line-aligned files, as its name describes it.
 
     Attributes:
         path: the file.
-        corpus: such as `TED2020`.
-        languages: in the order of the name, hence of the columns.
-        split: `train`, `dev` or `test`; `train` where the name says none.
+        corpus: name of the corpus, such as `TED2020`.
+        languages: languages in the order of the name, hence of the columns.
+        split: `train`, `dev` or `test`; `train` where the name has none.
         sides: names of the two line-aligned files without `.gz`, in the order of the languages; empty for a TSV file.
     """
 
@@ -45,8 +45,20 @@ class Named:
     split: str = "train"
     sides: tuple[str, ...] = ()
 
+    def paths(self) -> tuple[Path, ...]:
+        """Return the TSV file, or the two sides, packed or not; `DataError` when one is missing."""
+        return tuple(map(self._side, self.sides)) or (self.path,)
 
-def recognise(path: Path) -> Named | None:
+    def _side(self, name: str) -> Path:
+        if self.path.name.removesuffix(".gz") == name:
+            return self.path
+        plain, packed = self.path.with_name(name), self.path.with_name(f"{name}.gz")
+        if not plain.is_file() and not packed.is_file():
+            raise DataError(f"{self.path}: its other side is missing; expected {plain.name} or {packed.name} beside it")
+        return plain if plain.is_file() else packed
+
+
+def recognise(path: Path) -> ParallelFile | None:
     """Return what a file's name says; None when it is no name of parallel text."""
     tsv, moses = _TSV.fullmatch(path.name), _MOSES.fullmatch(path.name)
     match = tsv or moses
@@ -57,19 +69,7 @@ def recognise(path: Path) -> Named | None:
     corpus = pair["corpus"] or path.absolute().parent.name
     languages = (language_of(written[0]), language_of(written[1]))
     if tsv:
-        return Named(path, corpus, languages, tsv["split"] or "train")
+        return ParallelFile(path, corpus, languages, tsv["split"] or "train")
     if match["side"] not in written:
         return None
-    return Named(path, corpus, languages, sides=tuple(f"{match['pair']}.{code}" for code in written))
-
-
-def side(named: Named, number: int) -> Path:
-    """Return one of the two line-aligned files, packed or not; `DataError` when it is missing."""
-    if named.path.name.removesuffix(".gz") == named.sides[number]:
-        return named.path
-    plain = named.path.with_name(named.sides[number])
-    packed = plain.with_name(f"{plain.name}.gz")
-    found = [path for path in (plain, packed) if path.is_file()]
-    if not found:
-        raise DataError(f"{named.path}: its other side is missing; expected {plain.name} or {packed.name} beside it")
-    return found[0]
+    return ParallelFile(path, corpus, languages, sides=tuple(f"{match['pair']}.{code}" for code in written))

@@ -1,7 +1,6 @@
 """Reads a parallel corpus and counts what it leaves out."""
 
 from array import array
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from metasearch.data.normalise import normalise
 from metasearch.data.parallel.corpus import Corpus, Part
-from metasearch.data.parallel.damage import EXAMPLES, Report
 from metasearch.data.parallel.files import Source, find
 from metasearch.data.parallel.lines import Sides, sides
+from metasearch.data.report import Tally
 from metasearch.errors import DataError
 from metasearch.spec.corpus import CorpusSettings
 
@@ -28,16 +27,16 @@ def read_corpus(paths: Sequence[Path], settings: CorpusSettings, lengths: Length
 
     Args:
         paths: files and folders; see `metasearch.data.parallel.names` for the names that are known.
-        settings: what to read. `balance` and `dev` are for those who train: `Corpus.groups`, `Corpus.hold_out`.
+        settings: which pairs to read; `balance` and `dev` are for training: `Corpus.groups`, `Corpus.hold_out`.
         lengths: counts tokens for `max_tokens`; without it, that is left to `Corpus.drop_long`.
 
     Raises:
         DataError: a file is missing, damaged, empty or holds no pair; nothing is there for a language or a corpus that
             is asked for; or no pair is short enough.
     """
-    found, ignored = find(paths, settings)
+    sources, ignored = find(paths, settings)
     reader = _Reader(settings)
-    for source in found:
+    for source in sources:
         reader.read(source)
     corpus = reader.corpus(ignored)
     if settings.max_tokens and lengths is not None:
@@ -46,48 +45,40 @@ def read_corpus(paths: Sequence[Path], settings: CorpusSettings, lengths: Length
 
 
 class _Reader:
-    """Collects pairs file by file; a text that stands there often is held once."""
+    """Collects pairs file by file; a text that occurs often is held once."""
 
     def __init__(self, settings: CorpusSettings) -> None:
         self.settings = settings
-        self.longest = settings.max_chars
         self.row: dict[str, int] = {}
         self.source, self.target, self.part = array("i"), array("i"), array("h")
         self.parts: list[Part] = []
-        self.lines = 0
-        self.dropped: Counter[str] = Counter()
-        self.examples: dict[str, list[str]] = {}
+        self.tally = Tally()
 
     def read(self, source: Source) -> None:
         """Read a file, or the two files of a Moses pair."""
-        before, limit = len(self.source), self.settings.max_lines
+        before = len(self.source)
+        tally = Tally()
         seen: set[int] = set()
-        dropped: Counter[str] = Counter()
-        number = 0
-        for number, line in enumerate(sides(source), 1):
+        for tally.read, line in enumerate(sides(source), 1):
             reason = self._add(line, seen)
             if reason:
-                dropped[reason] += 1
-                self._note(reason, f"{source.path}:{number}: {reason}")
-            if limit and len(seen) == limit:
+                tally.drop(reason, f"{source.path}:{tally.read}")
+            if len(seen) == self.settings.max_lines > 0:
                 break
-        kept = len(self.source) - before
-        if not kept:
-            why = ", ".join(f"{count} {reason}" for reason, count in dropped.items())
-            raise DataError(
-                f"{source.path}: {f'no line of {number} is a pair: {why}' if number else 'the file is empty'}"
-            )
-        self.part.extend([len(self.parts)] * kept)
-        self.parts.append(Part(source.path, source.corpus, source.language, self.settings.pivot, kept))
-        self.lines += number
-        self.dropped += dropped
+        pairs = len(self.source) - before
+        if not pairs:
+            why = ", ".join(f"{count} {reason}" for reason, count in tally.dropped.items())
+            problem = f"no line of {tally.read} is a pair: {why}" if tally.read else "the file is empty"
+            raise DataError(f"{source.path}: {problem}")
+        self.tally.include(tally)
+        self.part.extend([len(self.parts)] * pairs)
+        self.parts.append(Part(source.path, source.corpus, source.language, self.settings.pivot, pairs))
 
     def corpus(self, ignored: tuple[str, ...]) -> Corpus:
         """Return what was collected."""
-        examples = tuple(place for places in self.examples.values() for place in places)
-        report = Report(self.lines, dict(self.dropped), examples, ignored)
         source, target = np.array(self.source, np.int32), np.array(self.target, np.int32)
-        return Corpus(list(self.row), source, target, np.array(self.part, np.int16), tuple(self.parts), report)
+        part, report = np.array(self.part, np.int16), self.tally.report(ignored)
+        return Corpus(list(self.row), source, target, part, tuple(self.parts), report)
 
     def _add(self, line: Sides | None, seen: set[int]) -> str:
         """Add a pair, or return why not."""
@@ -103,8 +94,8 @@ class _Reader:
             return "NUL character"
         if not first or not second:
             return "empty side"
-        if self.longest and max(len(first), len(second)) > self.longest:
-            return f"over {self.longest} characters"
+        if 0 < self.settings.max_chars < max(len(first), len(second)):
+            return f"over {self.settings.max_chars} characters"
         source = self.row.setdefault(first, len(self.row))
         target = self.row.setdefault(second, len(self.row))
         # One number takes a third of the memory of a tuple of two.
@@ -115,8 +106,3 @@ class _Reader:
         self.source.append(source)
         self.target.append(target)
         return ""
-
-    def _note(self, reason: str, place: str) -> None:
-        places = self.examples.setdefault(reason, [])
-        if len(places) < EXAMPLES:
-            places.append(place)

@@ -12,8 +12,9 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
-from metasearch.data.readers.base import gold, pair_languages, unique
+from metasearch.data.readers.base import pair_languages, unique
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
+from metasearch.data.text_files import score_of
 from metasearch.errors import DataError, nearest
 from metasearch.spec.task import Task
 
@@ -103,9 +104,9 @@ def similarity(path: Path, languages: tuple[str, str], rows: Rows) -> list[Score
     """Return the scored pairs of one language pair; `DataError` names file, line and field of a damaged row."""
     pairs: list[ScoredPair] = []
     for number, (line, row) in enumerate(rows, 1):
-        found = _check(_Scored, row, path, line)
-        score = gold(str(found.score), path, line)
-        pairs.append(ScoredPair(path.stem, languages, found.text1, found.text2, score, found.group or f"row-{number}"))
+        pair = _check(_Scored, row, path, line)
+        score = score_of(str(pair.score), path, line)
+        pairs.append(ScoredPair(path.stem, languages, pair.text1, pair.text2, score, pair.group or f"row-{number}"))
     if not pairs:
         raise DataError(f"{path}: expected rows with text1, text2 and score, found none")
     return pairs

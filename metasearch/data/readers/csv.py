@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from metasearch.data.readers import _rows
-from metasearch.data.readers.base import csv_of, text_of
 from metasearch.data.records import Data
+from metasearch.data.text_files import csv_rows
 from metasearch.errors import DataError
 from metasearch.spec.task import Task
 
@@ -25,10 +25,12 @@ def read(folder: Path, task: Task) -> Data:
 
 def _lines(path: Path) -> Iterator[tuple[int, _rows.Row]]:
     header: list[str] | None = None
-    for line, row in csv_of(text_of(path), path):
+    for line, row in csv_rows(path):
         if header is None:
             header = [name.strip() for name in row]
         elif row and len(row) != len(header):
             raise DataError(f"{path}:{line}: expected {len(header)} columns, got {len(row)}")
         elif row:
-            yield line, {name: value for name, value in zip(header, row, strict=True) if value.strip()}
+            # A line break within quotes is the same text, whatever system wrote the file.
+            cells = [cell.replace("\r\n", "\n").replace("\r", "\n") for cell in row]
+            yield line, {name: cell for name, cell in zip(header, cells, strict=True) if cell.strip()}

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from metasearch.data.readers import _rows
-from metasearch.data.readers.base import json_of, lines_of
 from metasearch.data.records import Data
+from metasearch.data.text_files import json_of, lines_of
 from metasearch.errors import DataError
 from metasearch.spec.task import Task
 

@@ -6,8 +6,8 @@ the first 250 pairs (MAML-Align paper, Table 3).
 
 from pathlib import Path
 
-from metasearch.data.readers.base import gold, lines_of, nonempty
 from metasearch.data.records import ScoredPair, SimilarityData
+from metasearch.data.text_files import lines_of, nonempty, score_of
 from metasearch.errors import DataError, nearest
 from metasearch.spec.task import Task
 
@@ -46,7 +46,7 @@ def read(folder: Path, task: Task) -> SimilarityData:
             )
         for number, (line, score) in enumerate(zip(lines, golds, strict=False), 1):
             text1, text2 = _sentences(line, inputs, number)
-            pairs.append(ScoredPair(pair, languages, text1, text2, gold(score, scores, number), f"row-{number}"))
+            pairs.append(ScoredPair(pair, languages, text1, text2, score_of(score, scores, number), f"row-{number}"))
     return SimilarityData(tuple(pairs))
 
 

@@ -5,13 +5,13 @@ A pair in two languages takes its first sentence from one file and its second fr
 
 from pathlib import Path
 
-from metasearch.data.readers.base import csv_of, gold, nonempty, pair_languages, text_of
+from metasearch.data.readers.base import pair_languages
 from metasearch.data.records import ScoredPair, SimilarityData
+from metasearch.data.scored import scored_rows
 from metasearch.errors import DataError
 from metasearch.spec.task import Task
 
 SPLITS = ("train", "dev", "test")
-Row = tuple[str, str, float]
 
 
 def files(task: Task) -> list[str]:
@@ -28,8 +28,10 @@ def read(folder: Path, task: Task) -> SimilarityData:
     pairs: list[ScoredPair] = []
     given: dict[str, str] = {}
     for split in SPLITS:
-        rows = {language: _rows(folder / _name(language, split)) for language in task.languages}
-        _aligned(folder, split, rows)
+        rows = {language: list(scored_rows(folder / _name(language, split))) for language in task.languages}
+        if len({len(of_language) for of_language in rows.values()}) > 1:
+            counts = ", ".join(f"{_name(language, split)} {len(rows[language])}" for language in rows)
+            raise DataError(f"{folder}: the files of a split must have the same rows in every language; rows: {counts}")
         for first, second in pair_languages(task):
             for i, (left, right) in enumerate(zip(rows[first], rows[second], strict=True), 1):
                 group = f"{split}-{i}"
@@ -40,22 +42,3 @@ def read(folder: Path, task: Task) -> SimilarityData:
 
 def _name(language: str, split: str) -> str:
     return f"stsb-{language}-{split}.csv"
-
-
-def _rows(path: Path) -> list[Row]:
-    rows: list[Row] = []
-    for line, row in csv_of(text_of(path), path):
-        if len(row) != 3:
-            raise DataError(f"{path}:{line}: expected sentence, sentence, score; got {len(row)} columns")
-        first, second = (nonempty(text, "a sentence", path, line) for text in row[:2])
-        rows.append((first, second, gold(row[2], path, line)))
-    if not rows:
-        raise DataError(f"{path}: the file is empty")
-    return rows
-
-
-def _aligned(folder: Path, split: str, rows: dict[str, list[Row]]) -> None:
-    sizes = {_name(language, split): len(found) for language, found in rows.items()}
-    if len(set(sizes.values())) > 1:
-        counts = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        raise DataError(f"{folder}: the files of a split must have the same rows in every language; rows: {counts}")

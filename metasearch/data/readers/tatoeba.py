@@ -6,9 +6,8 @@ Codes are those of ISO 639-3 (LASER, `data/tatoeba/v1`: 112 languages with up to
 import logging
 from pathlib import Path
 
-from metasearch.data.readers.base import lines_of, nonempty
-from metasearch.data.translation import Translation
-from metasearch.data.translations import TranslationData
+from metasearch.data.text_files import lines_of, nonempty
+from metasearch.data.translation import Translation, TranslationData
 from metasearch.errors import DataError
 from metasearch.spec.task import Task
 

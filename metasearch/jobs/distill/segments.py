@@ -1,4 +1,4 @@
-"""The files of kept vectors: segments that are there whole or not at all, in one folder for all that need them."""
+"""The files of stored vectors: segments that are there whole or not at all, in one folder for all who need them."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ _FILES = ("texts", "vectors")
 
 @dataclass(frozen=True)
 class Segment:
-    """Digests of texts `(N, 2)`, and their vectors `(N, D)`, which stay on the disk until they are read."""
+    """Digests of texts `(N, 2)`, and their vectors `(N, D)`, which stay on disk until they are read."""
 
     digests: NDArray[np.uint64]
     vectors: NDArray[np.float32]
@@ -60,7 +60,7 @@ class SegmentFolder:
             size = len(missing) * (16 + 4 * self.about["dimension"])
             raise RunFolderError(
                 f"{self.path} cannot be written: {error.strerror or error}. The vectors of {len(missing)} texts need "
-                f"{size} bytes; what was written before is kept"
+                f"{size} bytes; finished segments stay"
             ) from error
 
     def find(self, missing: dict[bytes, str], repair: bool) -> None:

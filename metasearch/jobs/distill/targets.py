@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
-from metasearch.jobs.distill.kept_vectors import TargetStore
 from metasearch.jobs.distill.sources import texts_of
+from metasearch.jobs.distill.target_store import TargetStore
 from metasearch.learners.targets import Targets, Wanted
 
 log = logging.getLogger(__name__)

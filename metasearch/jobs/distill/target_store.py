@@ -1,11 +1,11 @@
-"""Vectors of frozen encoders, computed once and kept on disk for all languages, epochs, stages and runs.
+"""Vectors of frozen encoders, computed once and stored on disk for all languages, epochs, stages and runs.
 
     <folder>/<key>/about.json        what the key stands for: encoder, role, length and output
     <folder>/<key>/segment-<hash>/   texts.npy: digests of N texts; vectors.npy: their vectors, `(N, D)` float32
     <folder>/<key>/lock              held by a process while it computes a segment
 
-A segment is written beside the others and takes its name when it is on the disk, so it is there whole or not at all.
-The name is a hash of its content: one that is damaged is found, dropped and computed again. Processes that need the
+A segment is written beside the others and gets its name when it is on the disk, so it is there whole or not at all.
+The name is a hash of its content: a damaged segment is noticed, deleted and computed again. Processes that need the
 same vectors share the work segment by segment.
 
 Texts are known by a digest of 128 bits. That two of a billion texts share one has a probability of 1.5e-21.
@@ -26,26 +26,28 @@ from metasearch.errors import NonFiniteError
 from metasearch.jobs.distill.segments import Segment, SegmentFolder, digests_of
 from metasearch.spec.recipe import Role
 
-KeptOutput = Literal["sentence", "pooled", "embedding"]
-"""The outputs of an encoder that are one vector a text."""
+VectorOutput = Literal["sentence", "pooled", "embedding"]
+"""Outputs of an encoder that are one vector for each text."""
 
 SEGMENT = 4096
-"""Texts of a segment; whole batches of `Encoder.encode`, so that cutting into segments changes no batch and no bit."""
+"""Number of texts in a segment: whole batches of `Encoder.encode`, so that segments change no batch and no bit."""
+
+_DIGEST = "S16"
 
 
 class Targets:
-    """The kept vectors of one encoder, role and output, read from the disk as they are asked for.
+    """The stored vectors of one encoder, role and output, read from the disk when they are needed.
 
     Attributes:
-        dimension: D of every vector.
+        dimension: dimensions D of every vector.
     """
 
     def __init__(self, segments: Sequence[Segment], dimension: int) -> None:
         self.dimension = dimension
         self._vectors = [segment.vectors for segment in segments]
-        digests = np.concatenate([np.zeros((0, 2), np.uint64), *(segment.digests for segment in segments)])
+        digests = np.concatenate([np.zeros(0, _DIGEST), *(_as_bytes(segment.digests) for segment in segments)])
         sizes = [len(segment.digests) for segment in segments]
-        order = np.lexsort((digests[:, 1], digests[:, 0]))
+        order = np.argsort(digests)
         self._digests = digests[order]
         self._segment = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[order]
         self._row = np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in sizes)])[order]
@@ -56,36 +58,27 @@ class Targets:
         Raises:
             KeyError: a text is none of those that `TargetStore.targets` was asked for.
         """
-        found = np.empty((len(texts), self.dimension), np.float32)
-        places = self._places(texts)
+        wanted = _as_bytes(digests_of(texts))
+        places = np.searchsorted(self._digests, wanted)
+        known = places < len(self._digests)
+        known[known] = self._digests[places[known]] == wanted[known]
+        if not known.all():
+            raise KeyError(f"no stored vector of the text {texts[int(np.argmin(known))]!r}")
+        vectors = np.empty((len(texts), self.dimension), np.float32)
         segments, rows = self._segment[places].tolist(), self._row[places].tolist()
         for i, (segment, row) in enumerate(zip(segments, rows, strict=True)):
-            found[i] = self._vectors[segment][row]
-        return found
-
-    def _places(self, texts: Sequence[str]) -> NDArray[np.intp]:
-        wanted = digests_of(texts)
-        places = np.searchsorted(self._digests[:, 0], wanted[:, 0])
-        while True:  # once, but for texts that share the first half of their digests
-            inside = places < len(self._digests)
-            at = self._digests[np.where(inside, places, 0)] if len(self._digests) else wanted
-            found = inside & (at == wanted).all(1)
-            if found.all():
-                return places
-            onward = inside & (at[:, 0] == wanted[:, 0]) & ~found
-            if not (found | onward).all():
-                raise KeyError(f"no kept vector of the text {texts[int(np.argmin(found | onward))]!r}")
-            places = places + onward
+            vectors[i] = self._vectors[segment][row]
+        return vectors
 
 
 class TargetStore:
-    """A folder of kept vectors, which several processes and runs may use at once.
+    """A folder of stored vectors, which several processes and runs may use at once.
 
-    Vectors depend in their last bits on the texts that share their batch. What is kept is never computed again, so
+    Vectors depend in their last bits on the texts that share their batch. A stored vector is never computed again, so
     every later run sees the same bits; a store filled in another order may differ in the last ones.
 
     Args:
-        folder: made when it is missing; deleting it, or a folder in it, costs only the time to compute again.
+        folder: created when it is missing; deleting it, or a folder in it, costs only the time to compute again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -97,19 +90,19 @@ class TargetStore:
         encoder: Encoder,
         texts: Sequence[str],
         role: Role,
-        output: KeptOutput = "sentence",
+        output: VectorOutput = "sentence",
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Targets:
-        """Return the vectors of texts; those not kept yet are computed and kept, a segment at a time, longest first.
+        """Return the vectors of texts; missing ones are computed and stored, a segment at a time, longest texts first.
 
-        What was finished stays when this is interrupted, also by an exception of `on_progress`.
+        Finished segments stay when this is interrupted, also by an exception of `on_progress`.
 
         Args:
-            encoder: frozen; its weights are part of what the vectors are kept under.
-            texts: in any order, also more than once.
-            role: of all of them.
-            output: what is taken from the encoder.
-            on_progress: called after each segment with the new texts done and the new texts in all.
+            encoder: the frozen encoder; its fingerprint is part of the key of the vectors.
+            texts: texts in any order; repeated ones are computed once.
+            role: role of all texts.
+            output: output of the encoder to store.
+            on_progress: called after each segment with the number of new texts done and of all new texts.
 
         Raises:
             NonFiniteError: the encoder gives a vector that is not finite.
@@ -123,25 +116,30 @@ class TargetStore:
             "dimension": encoder.dimension(output),
         }
         key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
-        kept = self._open.setdefault(key, SegmentFolder(self.folder / key, {"encoder": encoder.name, **about}))
-        missing = kept.missing(texts)
+        folder = self._open.setdefault(key, SegmentFolder(self.folder / key, {"encoder": encoder.name, **about}))
+        missing = folder.missing(texts)
         if missing:
             lengths = encoder.lengths(list(missing.values()), role)
             items = list(missing.items())
             missing = dict(items[i] for i in np.argsort(-lengths, kind="stable"))
         total = len(missing)
         while missing:
-            with kept.locked(missing):
-                kept.find(missing, repair=True)
+            with folder.locked(missing):
+                folder.find(missing, repair=True)
                 chunk = dict(itertools.islice(missing.items(), SEGMENT))
                 if chunk:
-                    kept.add(missing, chunk, _encoded(encoder, list(chunk.values()), role, output))
+                    folder.add(missing, chunk, _encoded(encoder, list(chunk.values()), role, output))
             if on_progress:
                 on_progress(total - len(missing), total)
-        return Targets(list(kept.segments.values()), encoder.dimension(output))
+        return Targets(list(folder.segments.values()), encoder.dimension(output))
 
 
-def _encoded(encoder: Encoder, texts: Sequence[str], role: Role, output: KeptOutput) -> NDArray[np.float32]:
+def _as_bytes(digests: NDArray[np.uint64]) -> NDArray[np.bytes_]:
+    """Return digests `(N, 2)` as texts of 16 bytes `(N,)`, which numpy can sort and search."""
+    return np.ascontiguousarray(digests).view(_DIGEST).ravel()
+
+
+def _encoded(encoder: Encoder, texts: Sequence[str], role: Role, output: VectorOutput) -> NDArray[np.float32]:
     vectors = encoder.encode(texts, role, output)
     finite = np.isfinite(vectors).all(1)
     if not finite.all():

@@ -1,0 +1,125 @@
+"""Reads text files, which may be packed with gzip: their lines, rows and values. Errors name file and line."""
+
+import codecs
+import csv
+import gzip
+import io
+import json
+import math
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from metasearch.errors import DataError
+
+SCORE_MAX = 5.0
+"""Gold similarity goes from 0 to 5 in files; records hold it divided by this."""
+
+
+def suffix_of(path: Path) -> str:
+    """Return what a file's name ends in, without `.gz`: `.csv` for `pairs.csv.gz`."""
+    return Path(path.name.removesuffix(".gz")).suffix.lower()
+
+
+def byte_lines(path: Path) -> Iterator[bytes]:
+    """Yield a file's lines with their ends and without a byte-order mark, unpacked where its name ends in `.gz`.
+
+    Raises:
+        DataError: the file cannot be read, or is a damaged gzip file; the message names the last whole line.
+    """
+    number = 0
+    try:
+        with _open(path) as file:
+            for number, line in enumerate(file, 1):
+                yield line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path}: damaged gzip file after line {number}: {error}") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def _open(path: Path) -> BinaryIO:
+    if path.suffix != ".gz":
+        return path.open("rb")
+    # Lines are cut faster by a buffered reader than by the gzip file itself.
+    return io.BufferedReader(cast(io.RawIOBase, gzip.open(path)))
+
+
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line, with its end; raises as `text_of` does."""
+    for number, line in enumerate(byte_lines(path), 1):
+        try:
+            yield number, line.decode()
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}:{number}: not UTF-8: byte {error.object[error.start]:#04x}") from None
+
+
+def text_of(path: Path) -> str:
+    """Return a file's text with its line ends as they are and without a byte-order mark.
+
+    Raises:
+        DataError: the file cannot be read, is damaged, or is not UTF-8.
+    """
+    return "".join(line for _, line in text_lines(path))
+
+
+def lines_of(path: Path) -> list[str]:
+    """Return a file's lines without their ends, LF or CR LF; `DataError` where it has none."""
+    lines = [line.removesuffix("\n").removesuffix("\r") for _, line in text_lines(path)]
+    if not lines:
+        raise DataError(f"{path}: the file is empty")
+    return lines
+
+
+def json_of(text: str, path: Path, line: int = 1) -> Any:
+    """Return the value of a JSON text; `DataError` names file and line where it is not JSON.
+
+    Args:
+        text: the JSON.
+        path: file that it comes from.
+        line: line of the file on which the text begins.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}:{line + error.lineno - 1}: not JSON: {error.msg} at column {error.colno}") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}:{line}: not readable JSON: {error}") from None
+
+
+def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells of each row of a CSV; a blank line has none.
+
+    Raises:
+        DataError: the file cannot be read, or is not CSV.
+    """
+    reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
+    try:
+        yield from ((reader.line_num, row) for row in reader)
+    except csv.Error as error:
+        raise DataError(f"{path}:{reader.line_num or 1}: not CSV: {error}") from None
+
+
+def tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells of each line, cut at tabs, without quotes; a blank line has none."""
+    for number, line in enumerate(lines_of(path), 1):
+        yield number, line.split("\t") if line else []
+
+
+def nonempty(value: str, what: str, path: Path, line: int) -> str:
+    """Return a text stripped of white space at both ends; `DataError` where nothing is left."""
+    if not value.strip():
+        raise DataError(f"{path}:{line}: expected {what}, got nothing")
+    return value.strip()
+
+
+def score_of(text: str, path: Path, line: int, highest: float = SCORE_MAX) -> float:
+    """Return a score written as a number from 0 to `highest`, scaled to 0 to 1."""
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    if not 0.0 <= score <= highest:
+        raise DataError(f"{path}:{line}: expected a score from 0 to {highest:g}, got '{text}'")
+    return score / highest
