@@ -14,13 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.packed import byte_lines, exact_text, kind_of
 from metasearch.data.parallel.damage import EXAMPLES, Report
 from metasearch.data.readers.base import csv_of
 from metasearch.errors import DataError, nearest
+from metasearch.spec.recipe import Role
 from metasearch.spec.seeding import stream
 
 Label = Literal["contradiction", "entailment", "neutral"]
@@ -53,6 +54,18 @@ class EntailmentPair:
     hypothesis: str
     label: Label
     languages: Languages = ("en", "en")
+
+    roles: ClassVar[Mapping[str, Role]] = {"premise": "text", "hypothesis": "text"}
+    score: ClassVar[None] = None
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Premise and hypothesis."""
+        return self.premise, self.hypothesis
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the label and both sentences in one line."""
+        return (f"{self.label}  {self.premise}  |  {self.hypothesis}",)
 
 
 @dataclass(frozen=True)

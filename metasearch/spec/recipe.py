@@ -6,7 +6,9 @@ from the command line. Together they are all that a run depends on besides the d
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
+
+from metasearch.errors import nearest
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
@@ -74,16 +76,39 @@ class Episodes(Declared):
     negative_pool: Positive = 64
 
 
-class Loss(Declared):
-    """The loss of a set of examples.
+class Loss(BaseModel):
+    """The loss of a set of examples: a name and the options of that loss, which knows their names and types.
 
     Attributes:
-        margin: of the triplet loss.
-        distance: what it is taken over; see `metasearch.learners.losses.triplet`.
+        name: name of the loss; None takes `triplet` for triplets, and `cosine-mse` for scored pairs.
+        margin: margin of the triplet loss; it also separates the classes of graded negatives.
+        distance: distance of the triplet loss; see `metasearch.learners.losses.triplet`.
     """
 
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str | None = None
     margin: NonNegative = 1.0
     distance: Literal["euclidean", "cosine"] = "euclidean"
+
+    @model_validator(mode="after")
+    def _known(self) -> "Loss":
+        for key in self.model_extra or ():
+            if self.name is None:
+                raise Contradiction(f"unknown key.{nearest(key, type(self).model_fields)}", key)
+        return self
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of the loss: those that were given, and all of the triplet loss where no loss is named."""
+        names = [*type(self).model_fields, *(self.model_extra or ())]
+        given = names if self.name is None else [name for name in names if name in self.model_fields_set]
+        return {name: getattr(self, name) for name in given if name != "name"}
+
+    @model_serializer
+    def _written(self) -> dict[str, Any]:
+        """Return what a file holds; without a name it is what files held before losses had names."""
+        return ({} if self.name is None else {"name": self.name}) | self.options
 
 
 class Outer(Declared):

@@ -1,4 +1,4 @@
-"""Both engines on real architectures: small encoders, meta-batches of awkward texts, and whole outer gradients."""
+"""Fast gradients and their reference on real architectures: small encoders, meta-batches of awkward texts, and whole outer gradients."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,9 @@ from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode, LabelledSet, Triplet
-from metasearch.fast import Fast
+from metasearch.fast import FastGradients
 from metasearch.learners.base import Learner
+from metasearch.learners.gradients import Gradients, ReferenceGradients
 from metasearch.learners.targets import Wanted
 from metasearch.spec import registry
 from metasearch.spec.arrangement import Arrangement
@@ -117,7 +118,7 @@ class Case:
         return [episode(i, self.kind, self.sizes) for i in range(count)]
 
     def learn(self, encoder: Encoder, **options: object) -> Learner:
-        """Return the learner on the reference engine; it has inner steps of its own where it takes any."""
+        """Return the learner; it has inner steps of its own where it takes any."""
         cls = registry.load("learners", self.learner).LEARNER
         fields = cls.Options.model_fields
         given = dict(self.options) | {name: value for name, value in options.items() if name in fields}
@@ -160,20 +161,21 @@ class Outer:
         }
 
 
-def outer(learner: Learner, episodes: Sequence[Episode]) -> Outer:
-    """Return the outer gradient on the engine that the learner has."""
+REFERENCE = ReferenceGradients()
+
+
+def outer(learner: Learner, episodes: Sequence[Episode], gradients: Gradients = REFERENCE) -> Outer:
+    """Return the outer gradient."""
     parameters = dict(learner.named_parameters())
     for parameter in parameters.values():
         parameter.grad = None
-    found = learner.outer_gradient(episodes)
-    return Outer(found.total, found.terms, {name: parameter.grad for name, parameter in parameters.items()})
+    loss = gradients(learner, episodes)
+    return Outer(loss.total, loss.terms, {name: parameter.grad for name, parameter in parameters.items()})
 
 
 def on_both(learner: Learner, episodes: Sequence[Episode], **fast: object) -> tuple[Outer, Outer]:
-    """Return the outer gradient on the reference, and on the fast engine."""
-    learner.fast = None
-    plain = outer(learner, episodes)
-    return plain, outer(learner.use(Fast(learner.encoder, **fast)), episodes)
+    """Return the outer gradient by the reference, and the fast one."""
+    return outer(learner, episodes), outer(learner, episodes, FastGradients(learner.encoder, **fast))
 
 
 def error(found: Outer, expected: Outer) -> float:
