@@ -19,11 +19,9 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 Role = Literal["question", "candidate", "text"]
 """What a text is to the encoder; it decides how long the text may be and which prompt stands before it."""
 
-
 Engine = Literal["fast", "reference"]
-"""What computes the outer gradient: `metasearch.fast`, or learn2learn's plain loop on padded texts."""
+"""How outer gradients are taken: by `metasearch.fast`, or by learn2learn's plain loop on padded texts."""
 DEFAULT_ENGINE: Engine = "fast"
-
 
 ZERO_SHOT = "zero-shot"
 """Stands for the learner of an encoder that is scored as it is."""
@@ -93,9 +91,8 @@ class Loss(BaseModel):
 
     @model_validator(mode="after")
     def _known(self) -> "Loss":
-        for key in self.model_extra or ():
-            if self.name is None:
-                raise Contradiction(f"unknown key.{nearest(key, type(self).model_fields)}", key)
+        if self.name is None and (key := next(iter(self.model_extra or ()), "")):
+            raise Contradiction(f"unknown key.{nearest(key, type(self).model_fields)}", key)
         return self
 
     @property

@@ -1,4 +1,4 @@
-"""Fast gradients and their reference on real architectures: small encoders, meta-batches of awkward texts, and whole outer gradients."""
+"""Fast gradients and their reference: small encoders, meta-batches of awkward texts, and whole outer gradients."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +28,7 @@ from metasearch.spec.seeding import stream
 
 FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "student", "tiny")
 INNER_LR = 0.05
+TRIPLET = Loss()
 SUPPORT, QUERY = 3, 2
 
 LONG = "the old key under the mat by the door of the old house " * 4  # more tokens than the limit
@@ -117,7 +118,7 @@ class Case:
         """Return a meta-batch."""
         return [episode(i, self.kind, self.sizes) for i in range(count)]
 
-    def learn(self, encoder: Encoder, **options: object) -> Learner:
+    def learn(self, encoder: Encoder, loss: Loss = TRIPLET, **options: object) -> Learner:
         """Return the learner; it has inner steps of its own where it takes any."""
         cls = registry.load("learners", self.learner).LEARNER
         fields = cls.Options.model_fields
@@ -126,8 +127,8 @@ class Case:
             given.setdefault("inner_lr", INNER_LR)
         chosen = cls.Options(**given)
         if wanted := cls.wanted(chosen):
-            return cls(encoder, Loss(), chosen, Given(encoder, wanted))
-        return cls(encoder, Loss(), chosen)
+            return cls(encoder, loss, chosen, Given(encoder, wanted))
+        return cls(encoder, loss, chosen)
 
 
 class Given:
