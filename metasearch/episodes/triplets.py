@@ -30,20 +30,12 @@ class TripletSampler:
         loss: its margin separates the classes of negatives.
         embed: vectors on the current encoder; drawing needs it unless queries and negatives are both `random`. With
             `similar` queries all questions are embedded here, once: similarity stays that of the starting encoder.
-
-    Raises:
-        ConfigError: the classes of negatives are separated by a margin that the loss does not have.
     """
 
     def __init__(self, data: RetrievalData, settings: Episodes, loss: Loss, embed: Embed | None = None) -> None:
         self.data = data
         self.settings = settings
         self.margin = loss.margin
-        if settings.negatives in ("easy", "semi-hard") and loss.name is not None and "margin" not in loss.options:
-            raise ConfigError(
-                f"episodes.negatives: '{settings.negatives}' is a distance to the margin of the loss, and loss "
-                f"'{loss.name}' has none; use 'random' or 'hard'"
-            )
         self.embed = embed
         self._askable_of: dict[Variant, tuple[Question, ...]] = {}
         self._vectors: dict[str, NDArray[np.float32]] = {}

@@ -110,7 +110,7 @@ def resolved(recipe: Recipe) -> Recipe:
 def resolved_loss(loss: Loss, where: str) -> Loss:
     """Return the settings of a loss with all its options in them; `ConfigError` where one is wrong."""
     first, *_ = losses_of(loss, where)
-    return Loss(name=loss.name, **first.options.model_dump())
+    return loss.model_copy(update=first.options.model_dump())
 
 
 def fit(

@@ -135,9 +135,9 @@ def contrast_of(options: Distill.Options) -> base.Loss | None:
     """Return the contrastive loss of a stage; None where it has none."""
     if options.contrast == "none":
         return None
-    name = _CONTRAST + options.contrast
-    known = registry.load("losses", name).LOSS.Options.model_fields
-    return base.make_loss(name, {"temperature": options.temperature} if "temperature" in known else {}, "options")
+    kind: type[base.Loss] = registry.load("losses", _CONTRAST + options.contrast).LOSS
+    known = {"temperature": options.temperature} if "temperature" in kind.Options.model_fields else {}
+    return kind(kind.Options(**known))
 
 
 LEARNER = Distill

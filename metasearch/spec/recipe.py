@@ -4,9 +4,10 @@ A `Recipe` says how a learner learns and comes from `tasks/recipes/*.yaml`; a `R
 from the command line. Together they are all that a run depends on besides the data and the encoder's weights.
 """
 
+from collections.abc import Collection
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from metasearch.errors import nearest
 
@@ -75,12 +76,12 @@ class Episodes(Declared):
 
 
 class Loss(BaseModel):
-    """The loss of a set of examples: a name and the options of that loss, which knows their names and types.
+    """The loss of a set of examples: a name, and options whose names and types that loss knows.
 
     Attributes:
         name: name of the loss; None takes `triplet` for triplets, and `cosine-mse` for scored pairs.
-        margin: margin of the triplet loss; it also separates the classes of graded negatives.
-        distance: distance of the triplet loss; see `metasearch.learners.losses.triplet`.
+        margin: margin of a triplet loss; it also separates the classes of graded negatives, whatever the loss.
+        distance: distance of a triplet loss; see `metasearch.learners.losses.triplet`.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -95,17 +96,15 @@ class Loss(BaseModel):
             raise Contradiction(f"unknown key.{nearest(key, type(self).model_fields)}", key)
         return self
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """Options of the loss: those that were given, and all of the triplet loss where no loss is named."""
-        names = [*type(self).model_fields, *(self.model_extra or ())]
-        given = names if self.name is None else [name for name in names if name in self.model_fields_set]
-        return {name: getattr(self, name) for name in given if name != "name"}
+    def options(self, known: Collection[str]) -> dict[str, Any]:
+        """Return the options for a loss that has these; only what is no field here may be unknown to it."""
+        own = {name: getattr(self, name) for name in ("margin", "distance") if name in known}
+        return own | dict(self.model_extra or {})
 
-    @model_serializer
-    def _written(self) -> dict[str, Any]:
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Return what a file holds; without a name it is what files held before losses had names."""
-        return ({} if self.name is None else {"name": self.name}) | self.options
+        return {key: value for key, value in write(self).items() if (key, value) != ("name", None)}
 
 
 class Outer(Declared):

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from helpers.reference import gradients
-from metasearch.learners.losses.base import Embedded, make_loss
+from metasearch.learners.losses.base import Embedded
 from metasearch.learners.losses.match import match
+from metasearch.spec import registry
 
 EXACT = 1e-12
 KINDS = ("soft", "bool", "ce")
@@ -28,10 +29,11 @@ def cosine(a: Tensor, b: Tensor) -> Tensor:
 
 def contrast(kind: str, teacher: Tensor, source: Tensor, target: Tensor, texts: list, temperature: float) -> Tensor:
     """Return the loss of N translations; equal `texts` are the same source."""
+    loss = registry.load("losses", f"contrast-{kind}").LOSS
     options = {"temperature": temperature} if kind == "ce" else {}
     numbers = torch.tensor([texts.index(text) for text in texts])
     columns = {"teacher": teacher, "source": source, "target": target}
-    return make_loss(f"contrast-{kind}", options, "loss")(Embedded(columns, {"source": numbers}))
+    return loss(loss.Options(**options))(Embedded(columns, {"source": numbers}))
 
 
 def by_hand(kind: str, teacher: Tensor, source: Tensor, target: Tensor, texts: list, temperature: float) -> Tensor:

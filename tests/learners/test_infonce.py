@@ -13,7 +13,8 @@ from metasearch.data.records import Candidate, Question
 from metasearch.episodes.episode import Episode, LabelledSet, Triplet
 from metasearch.errors import ConfigError
 from metasearch.learners.fine_tune import FineTune
-from metasearch.learners.losses.base import Embedded, make_loss
+from metasearch.learners.losses.base import Embedded
+from metasearch.learners.losses.infonce import InfoNCE
 from metasearch.learners.maml import MAML
 from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Loss
@@ -33,7 +34,7 @@ def loss_of(triplets, columns=("question", "positive", "negative")):
         for name, column in texts.items()
     }
     numbers = {name: torch.tensor([number[t] for t in column]) for name, column in texts.items()}
-    return make_loss("infonce", {"temperature": TEMPERATURE}, "loss")(Embedded(vectors, numbers)).item()
+    return InfoNCE(InfoNCE.Options(temperature=TEMPERATURE))(Embedded(vectors, numbers)).item()
 
 
 def entropy(question, right, *wrong):

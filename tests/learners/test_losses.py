@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from metasearch.learners.losses.base import Embedded, make_loss
+from metasearch.learners.losses.base import Embedded
+from metasearch.learners.losses.cosine_mse import CosineMSE
+from metasearch.learners.losses.triplet import Triplet
 
 EPS = 1e-6
 DISTANCES = ["euclidean", "cosine"]
@@ -20,11 +22,11 @@ QUERY, POSITIVE, NEGATIVE = [1.0, 0.0], [0.6, 0.8], [0.0, 1.0]
 
 def triplet_loss(question, positive, negative, options):
     columns = {"question": question, "positive": positive, "negative": negative}
-    return make_loss("triplet", options, "loss")(Embedded(columns))
+    return Triplet(Triplet.Options(**options))(Embedded(columns))
 
 
 def cosine_mse(first, second, gold):
-    return make_loss("cosine-mse", {}, "loss")(Embedded({"text1": first, "text2": second}, gold=gold))
+    return CosineMSE(CosineMSE.Options())(Embedded({"text1": first, "text2": second}, gold=gold))
 
 
 def vectors(*rows):

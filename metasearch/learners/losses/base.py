@@ -58,21 +58,9 @@ def losses_of(settings: Settings, where: str = "loss") -> tuple[Loss, ...]:
     Raises:
         ConfigError: there is no such loss, or an option is unknown or has a wrong value.
     """
-    if settings.name is not None:
-        return (make_loss(settings.name, settings.options, where),)
-    return make_loss("triplet", settings.options, where), make_loss("cosine-mse", {}, where)
-
-
-def make_loss(name: str, options: Mapping[str, Any], where: str) -> Loss:
-    """Return a loss by name.
-
-    Args:
-        name: name of the loss.
-        options: options as they were written.
-        where: what error messages begin with.
-    """
-    kind: type[Loss] = registry.load("losses", name).LOSS
-    return kind(yaml.check(options, kind.Options, where))
+    names = ("triplet", "cosine-mse") if settings.name is None else (settings.name,)
+    kinds: list[type[Loss]] = [registry.load("losses", name).LOSS for name in names]
+    return tuple(kind(yaml.check(settings.options(kind.Options.model_fields), kind.Options, where)) for kind in kinds)
 
 
 def fitting(losses: tuple[Loss, ...], columns: Mapping[str, Any]) -> Loss:
