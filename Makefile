@@ -1,14 +1,17 @@
-# `make demo` and `make test` set up .venv once and are quick to repeat. PYTHON names the interpreter to build it with.
+# `make demo`, `make test` and `make test-all` set up .venv once and are quick to repeat. PYTHON names the interpreter to build it with.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types unit browser clean
+.PHONY: demo test test-all lint types quick unit browser clean
 
 demo: .venv/run
 	$(BIN)/metasearch demo
 
-test: lint types unit
+# The quick tier: what is run before every commit. Tests that take long are marked `slow`.
+test: lint types quick
+
+test-all: lint types unit
 
 lint: .venv/dev
 	$(BIN)/ruff check .
@@ -18,8 +21,13 @@ types: .venv/dev
 	$(BIN)/mypy
 
 # One process a core; a file stays whole, since its tests share fixtures, and the longest come first.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+quick: .venv/dev
+	$(PYTEST) -m "not slow"
+
 unit: .venv/dev browser
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(PYTEST)
 
 # Reports are tested in Chromium. Without it those tests are skipped and say so: that it cannot be installed is no error.
 browser:
