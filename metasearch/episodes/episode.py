@@ -1,4 +1,4 @@
-"""What an episode is made of."""
+"""Episodes, and the labelled sets and triplets that they are made of."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

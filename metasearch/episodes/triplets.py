@@ -27,7 +27,7 @@ class TripletSampler:
     Args:
         data: the split to draw from.
         settings: how to draw.
-        loss: its margin separates the classes of negatives.
+        loss: settings of the loss, whose margin separates the classes of negatives.
         embed: vectors on the current encoder; drawing needs it unless queries and negatives are both `random`. With
             `similar` queries all questions are embedded here, once: similarity stays that of the starting encoder.
     """
@@ -66,10 +66,10 @@ class TripletSampler:
         """Draw a set.
 
         Args:
-            variant: its languages.
-            count: how many triplets.
-            rng: stream of the draw.
-            like: the support set whose questions a `similar` query set resembles; None for a support set.
+            variant: languages of the set.
+            count: number of triplets.
+            rng: random stream of the draw.
+            like: support set whose questions a `similar` query set resembles; None for a support set.
         """
         if self.embed is None and (self.settings.queries, self.settings.negatives) != ("random", "random"):
             raise ConfigError("similar queries and graded negatives can be drawn with an encoder only")

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from metasearch import __version__
-from metasearch.spec.recipe import Declared, as_begun
-from metasearch.spec import yaml
 from metasearch.errors import RunFolderError
 from metasearch.runs.files import held, write_whole
-from metasearch.runs.questions import kept_at
 from metasearch.runs.log import read_events
+from metasearch.runs.questions import kept_at
+from metasearch.spec import yaml
+from metasearch.spec.recipe import Declared, as_begun
 
 CHECKPOINT_FOLDERS = ("checkpoint", "checkpoint.previous", "checkpoint.new")
 """What `training.checkpoint` keeps: the latest one, and two that a crash may leave."""

@@ -41,5 +41,3 @@ class Logged:
         """Log a dev score."""
         self.files.log({"step": step, "dev": score, "best": best})
         self.listener.on_dev(step, score, best)
-
-

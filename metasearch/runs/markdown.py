@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from metasearch.spec.measure import Pool
 from metasearch.runs.rows import MEAN
+from metasearch.spec.measure import Pool
 
 Row = Mapping[str, Any]
 DIRECTIONS: tuple[Pool, ...] = ("xx-en", "en-xx", "both")
