@@ -1,75 +1,175 @@
-"""What the README shows, works."""
+"""What README, CONTRIBUTING and `docs/` say holds: commands, Python blocks, links, names, codes and imports."""
 
+import importlib.util
 import re
-from pathlib import Path
 
+import click
 import pytest
-from click.testing import CliRunner
 
-from helpers.studies import write_study
+from helpers.documents import DOCUMENTS, ROOT, all_commands, anchors, blocks, links, names, prose, table
+from metasearch import __version__, errors
 from metasearch.cli import main
+from metasearch.spec import registry, yaml
+from metasearch.spec.library import Library
+from metasearch.spec.measure import Measure
+from metasearch.spec.recipe import Recipe
+from metasearch.spec.task import Task
+from test_structure import BASE, LIGHT, MAY_IMPORT
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.S)
-COMMANDS = sorted(
-    {line.split("#")[0].strip() for kind, text in BLOCKS if not kind for line in text.splitlines()}
-)  # fmt: skip
-
-
-def block(start):
-    return next(text for _, text in BLOCKS if text.startswith(start))
-
-
-def test_the_python_example_runs_in_about_ten_lines(capsys):
-    code = block("import metasearch as ms")
-    assert len([line for line in code.splitlines() if line]) <= 12
-    exec(compile(code, "README.md", "exec"), {})
-    assert re.fullmatch(r"map@20 \d+\.\d\d -> \d+\.\d\d\n", capsys.readouterr().out)
+NOT_OURS = {"--no-deps", "--editable"}
+"""Flags of other programs that the prose names."""
 
 
-def test_the_search_example_finds_answers_in_other_languages(capsys):
-    exec(compile(block("from sentence_transformers.util import semantic_search"), "README.md", "exec"), {})
-    lines = capsys.readouterr().out.splitlines()
-    # Where the key is, say the German and the Thai sentence; the Greek one is about bread.
-    assert re.fullmatch(r"0\.\d\d Der Schlüssel liegt unter der Matte\.", lines[0])
-    assert re.fullmatch(r"0\.\d\d กุญแจอยู่ใต้พรม", lines[1])
-    assert len(lines) == 2
+def flags_of(name):
+    """Return the flags that a command's help lists; it does not list the old names of an option."""
+    command = main.get_command(None, name)
+    records = [option.get_help_record(click.Context(command)) for option in command.params]
+    return {flag for record in records if record for flag in re.findall(r"(?<!\S)--?[a-z][a-z0-9-]*", record[0])}
 
 
-def test_a_study_is_compared_from_python_as_shown(tmp_path, monkeypatch, capsys):
-    write_study(tmp_path / "studies" / "lareqa", {"zero-shot": 0.5, "maml": 1.5})
-    monkeypatch.chdir(tmp_path)
-    exec(compile(f"import metasearch as ms\n{block('study = ms.read_study')}", "README.md", "exec"), {"Path": Path})
-    assert re.fullmatch(r"maml [+-]\d+\.\d\d \[[+-]\d+\.\d\d, [+-]\d+\.\d\d\]\n", capsys.readouterr().out)
+def label(value):
+    """Return how a test of a command is called."""
+    return value if isinstance(value, str) else " ".join(value)[:60]
 
 
-@pytest.mark.parametrize("command", [line for line in COMMANDS if line.startswith("metasearch ")])
-def test_every_command_and_option_exists(command):
-    words = command.split()[1:]
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_bytes()) <= 10_000
+
+
+@pytest.mark.parametrize(("document", "words"), all_commands("metasearch"), ids=label)
+def test_a_command_parses(document, words):
+    """Every flag is one that `--help` shows, every choice and number is one that the command takes."""
     assert words[0] in main.list_commands(None)
-    known = {flag for option in main.get_command(None, words[0]).params for flag in option.opts}
-    assert {word.split("=")[0] for word in words if word.startswith("-")} <= known
+    assert {word.split("=")[0] for word in words[1:] if re.match("-[-a-z]", word)} <= flags_of(words[0])
+    main.get_command(None, words[0]).make_context(words[0], words[1:])
 
 
-def test_your_own_data_works_as_shown(tmp_path):
-    (tmp_path / "shop.yaml").write_text(block("task: shop"), encoding="utf-8")
-    (tmp_path / "shop").mkdir()
-    row = block('{"id": "returns-1"')
-    for language in ("en", "pl"):
-        names = [("returns", "subject"), ("something", f"a thing in {language} "), ("label", "label ")]
-        rows = [row] * 60
-        for old, new in names:
-            rows = [text.replace(old, f"{new}{i}") for i, text in enumerate(rows)]
-        (tmp_path / "shop" / f"{language}.jsonl").write_text("".join(rows), encoding="utf-8")
-    result = CliRunner().invoke(main, ["validate", "shop", "--include", str(tmp_path)])
-    assert result.exit_code == 0, result.output
-    assert "data: 60 questions, 120 candidates in 2 languages" in result.stdout
-    assert "mode mono-bi: 4 episodes drawn and embedded" in result.stdout
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_flag_of_the_prose_exists(document):
+    known = {flag for command in main.list_commands(None) for flag in flags_of(command)}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", prose(document))) - NOT_OURS <= known
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_target_of_make_exists(document):
+    targets = set(re.findall(r"(?:`|^)make ([a-z-]+)(?:`|\s)", DOCUMENTS[document], flags=re.M))
+    assert targets <= set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.M))
+
+
+@pytest.mark.parametrize(("document", "words"), all_commands("python -m"), ids=label)
+def test_a_script_and_its_flags_exist(document, words):
+    if words[0] == "venv":
+        return
+    script = importlib.util.find_spec(words[0])
+    assert script is not None
+    flags = {word for word in words if word.startswith("--")}
+    help_text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").rglob("*.py"))
+    assert {flag for flag in flags if f'"{flag}"' not in help_text} == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_lead_to_files_and_headings(document):
+    folder = (ROOT / document).parent
+    for path, anchor in links(document):
+        target = (folder / path).resolve() if path else ROOT / document
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+def test_the_citation_is_of_this_version():
+    citation = yaml.tree(ROOT / "CITATION.cff")
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    assert (citation["title"], citation["version"]) == ("metasearch", __version__)
+
+
+def test_every_document_is_in_the_readme():
+    linked = {path for path, _ in links("README.md")}
+    assert {path for path in DOCUMENTS if path != "README.md"} <= linked
+
+
+@pytest.mark.parametrize(
+    ("document", "head", "expected"),
+    [
+        ("docs/tasks.md", "task", Library().names("task")),
+        ("docs/tasks.md", "mode", Library().names("mode")),
+        ("docs/recipes.md", "recipe", Library().names("recipe")),
+        ("docs/distillation.md", "recipe", Library().names("distillation")),
+        ("docs/recipes.md", "loss", registry.names("losses")),
+        ("docs/guide.md", "name", registry.names("encoders")),
+        ("docs/tasks.md", "key", [name for name in Task.model_fields if name not in ("partial", "groups")]),
+    ],
+)
+def test_a_table_lists_everything_there_is(document, head, expected):
+    assert sorted(name for row in table(document, head) for name in names(row[0])) == sorted(expected)
+
+
+def test_the_measures_are_the_metrics_with_and_without_a_cut_off():
+    listed = {name.split("@")[0] for row in table("docs/tasks.md", "measure") for name in names(row[0])}
+    assert listed == set(registry.names("metrics"))
+    for names_of, kind, _ in table("docs/tasks.md", "measure"):
+        for name in names(names_of):
+            Measure.parse(name.replace("@k", "@5"), kind)
+
+
+def test_learners_are_listed_or_named_as_stages():
+    listed = {name for row in table("docs/recipes.md", "learner") for name in names(row[0])}
+    assert listed | {"distill", "ema", "entailment"} == set(registry.names("learners"))
+
+
+def test_the_keys_of_a_recipe_exist():
+    for row in table("docs/recipes.md", "key"):
+        for name in names(row[0]):
+            fields = Recipe.model_fields
+            for part in name.split("."):
+                field = fields[part]
+                fields = getattr(field.annotation, "model_fields", {})
+
+
+def test_the_modes_are_those_of_their_files():
+    links_of = {name: tuple(cells) for (cell, *cells) in table("docs/tasks.md", "mode") for name in names(cell)}
+    for mode in Library().modes():
+        phases = [mode.meta_train, mode.meta_valid]
+        shown = tuple("the four above" if len(patterns) == 4 else str(patterns[0]) for patterns in phases)
+        assert links_of[mode.mode] == tuple(text.replace("->", "→") for text in shown)
+
+
+def test_the_sts_arrangements_are_those_of_the_task():
+    (arrangement,) = Library().task("stsb").arrangements["mono -> bi -> multi"]
+    assert f"1. `{arrangement}`" in DOCUMENTS["docs/tasks.md"]
 
 
 def test_the_exit_codes_are_those_of_the_errors():
-    from metasearch import errors
+    rows = table("docs/exit-codes.md", "code")
+    assert [f"| {' | '.join(row)} |".replace("|  |", "| |") for row in rows] == re.findall(
+        r"^\| \d.*", errors.__doc__, re.M
+    )
+    codes = {(value.exit_code, name) for name, value in vars(errors).items() if hasattr(value, "exit_code")}
+    listed = {(int(code), *names(cell)) for code, cell, _ in rows}
+    assert listed == {(0,), (1,), *codes - {(1, "MetasearchError")}}
 
-    listed = {int(code) for code in re.findall(r"^\| (\d+) \|", README, flags=re.M)}
-    codes = {value.exit_code for value in vars(errors).values() if hasattr(value, "exit_code")}
-    assert listed == {0, *codes}
+
+def test_the_packages_are_those_there_are():
+    rooms = {name for name, _ in table("docs/architecture.md", "package") for name in names(name)}
+    assert rooms == set(MAY_IMPORT) - {"__main__", "__init__"}
+
+
+def test_the_picture_of_imports_is_true():
+    (picture,) = [text.splitlines() for text in blocks("docs/architecture.md", "") if text.startswith("cli\n")]
+    lines = [set(line.split()) for line in picture]
+    assert sorted(room for line in lines for room in line) == sorted(set(MAY_IMPORT) - {"__main__", "__init__"})
+    for number, line in enumerate(lines):
+        below = set().union(*lines[number + 1 :])
+        for room in line:
+            assert MAY_IMPORT[room] <= below, room
+            # It stands as low as it can: something on the next line may be imported.
+            assert number == len(lines) - 1 or MAY_IMPORT[room] & lines[number + 1], room
+
+
+def test_the_allowed_imports_are_those_that_are_tested():
+    listed: dict[str, set[str]] = {}
+    for cell, others in table("CONTRIBUTING.md", "package"):
+        listed[names(cell)[0]] = set(listed) if others == "all of the above" else set(names(others))
+    assert listed == {room: others for room, others in MAY_IMPORT.items() if not room.startswith("__")}
+    assert set(names(re.search(r"\n(.*) never import torch", prose("CONTRIBUTING.md"))[1])) == {
+        room for room in (*LIGHT, *BASE) if not room.startswith("__")
+    }

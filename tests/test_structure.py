@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "encoders": set(BASE),
     "episodes": {*BASE, "data"},
     "evaluation": {*_DATA, "encoders"},
-    "study": {*BASE, "runs", "evaluation"},
+    "study": {*BASE, "runs"},
     "reports": {*BASE, "runs", "study"},
     "compress": {*_DATA, "encoders"},
     "learners": {*_MODEL, "fast"},

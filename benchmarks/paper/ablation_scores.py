@@ -67,7 +67,7 @@ def opened(model: Path, benchmark: Benchmark) -> Encoder:
 
 
 def score(model: Path, label: str, data: str, folder: Path) -> None:
-    """Score an encoder, unless that is done; what is kept of each item stands below the folder, too."""
+    """Score an encoder, unless that is done; the result of each item stands below the folder, too."""
     files = RunFolder(folder)
     if files.finished:
         return
@@ -93,7 +93,7 @@ def figures(folder: Path, label: str, resamples: int, tests: Collection[str] = t
 
     Raises:
         RunFolderError: it was not scored.
-        DataError: what was kept is damaged.
+        DataError: the results of a test are damaged.
     """
     files, by_test = RunFolder(folder), {}
     for name in tests:
@@ -121,7 +121,7 @@ def _means(
     """Return the mean over cells on each resample, `(B,)`.
 
     Args:
-        kept: what an encoder got for each item.
+        kept: result of each item
         measure: of the columns, or `spearman`.
         cells: languages, or pairs of them.
         rows: unit of each item of a cell.

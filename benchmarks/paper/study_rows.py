@@ -14,7 +14,7 @@ from metasearch.spec.task import Task
 from metasearch.study.arms import Arm, digest, settings_of
 from metasearch.study.bias import Bias, bias_of, mean
 from metasearch.study.compare import Compared, Comparison, compare, over_folds
-from metasearch.study.paired import by_fold, pair
+from metasearch.study.paired import pair
 from metasearch.study.resampled import difference, figures
 from metasearch.study.statistics import bootstrap
 from metasearch.study.statistics.holm import holm
@@ -36,7 +36,7 @@ def study_rows(study: Study, encoder: str, resamples: int = bootstrap.RESAMPLES)
         ConfigError: there is nothing to compare.
         RunFolderError: a run kept no questions.
     """
-    measure, pool = study.require()
+    measure, pool, _ = study.select()
     groups = groups_of(Library().task(study.task), study.languages)
     compared = {arm.label: _against(study, arm, groups, resamples) for arm in _references(study)}
     changes = bias_changes(study)
@@ -83,17 +83,17 @@ def _references(study: Study) -> list[Arm]:
 
 
 def _scores(study: Study, arm: Arm, groups: Mapping[str, Sequence[str]]) -> Row:
-    measure, pool = study.require()
-    folds = by_fold(study, arm, measure, pool)
+    selection, dev = study.select(), study.select()._replace(split="dev")
+    folds = study.by_fold(arm, selection)
     languages = {
         language: fmean(
-            fmean(value for each in runs for (own, _), value in each.values(measure, pool).items() if own == language)
+            fmean(value for each in runs for (own, _), value in each.values(*selection).items() if own == language)
             for runs in folds.values()
         )
         for language in study.languages
     }
-    total = over_folds(list(folds.values()), measure, pool)
-    dev = [runs for runs in by_fold(study, arm, measure, pool, "dev").values() if runs]
+    total = over_folds(list(folds.values()), selection)
+    dev_runs = list(study.by_fold(arm, dev).values())
     return {
         "label": arm.label,
         "recipe": arm.recipe,
@@ -101,7 +101,7 @@ def _scores(study: Study, arm: Arm, groups: Mapping[str, Sequence[str]]) -> Row:
         "mean": total.mean,
         "sd": total.sd,
         "groups": {name: fmean(languages[code] for code in codes) for name, codes in groups.items()},
-        "dev": over_folds(dev, measure, pool, "dev").mean if dev else None,
+        "dev": over_folds(dev_runs, dev).mean if dev_runs else None,
     }
 
 
@@ -135,10 +135,11 @@ def _of_groups(study: Study, comparison: Comparison, each: Compared, groups: Map
     """Return group → difference with its interval, on the resamples of the comparison itself."""
     if not groups:
         return {}
-    pairs = list(pair(study, each.arm, comparison.baseline, comparison.measure, comparison.pool).runs.values())
+    selection = study.select(comparison.measure, comparison.pool)
+    pairs = list(pair(study, each.arm, comparison.baseline, selection).runs.values())
     resampled_figures = figures(
         (runs for both in pairs for runs in both),
-        study.languages, comparison.measure, comparison.pool, comparison.resamples, comparison.seed,
+        study.languages, selection, comparison.resamples, comparison.seed,
     )  # fmt: skip
     own, other, resampled = difference(pairs, resampled_figures)
     rows = {}

@@ -60,7 +60,7 @@ def command(
       metasearch compare runs/maml runs/maml-align --format latex > comparison.tex
       metasearch compare studies/sts --measure spearman --json
     """
-    from metasearch.reports import compared, formats
+    from metasearch.reports import comparison, formats
     from metasearch.study.compare import compare
     from metasearch.study.read import read_study
     from metasearch.study.statistics.bootstrap import check
@@ -70,9 +70,9 @@ def command(
     arm = None if baseline is None else study.arm(baseline)
     found = compare(study, arm, measure, pool, level, resamples, seed)
     if as_json or shown == "json":
-        click.echo(json.dumps(compared.tree(found), ensure_ascii=False, allow_nan=False, indent=1))
+        click.echo(json.dumps(comparison.as_tree(found), ensure_ascii=False, allow_nan=False, indent=1))
     elif shown == "csv":
-        click.echo(formats.csv(compared.whole_table(found)), nl=False)
+        click.echo(formats.csv(comparison.whole_table(found)), nl=False)
     else:
-        tables = compared.comparison_table(found), compared.language_table(found)
+        tables = comparison.comparison_table(found), comparison.language_table(found)
         click.echo("\n".join(map(formats.FORMATS[shown], tables)), nl=False)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -47,18 +48,19 @@ def command(
       metasearch report runs/maml runs/maml-align -o reports/two-runs
       metasearch report runs/small --task tatoeba -o reports/small
     """
-    from metasearch.reports import build, formats
+    from metasearch.reports import formats
+    from metasearch.reports.build import build, refuse, write
     from metasearch.study.read import read_study
     from metasearch.study.statistics.bootstrap import check
 
     check(level, resamples)  # what takes no time comes first
-    build.refuse(output)
+    refuse(output)
     study = read_study(paths, task, any_version)
     arm = None if baseline is None else study.arm(baseline)
-    built = build.build(study, arm, measure, level, resamples, seed)
-    written = build.write(built, output)
+    report = build(study, arm, measure, level, resamples, seed)
+    written = write(report, output)
     if as_json:
-        click.echo(json.dumps({"main": formats.tree(built.main), "files": list(map(str, written))}, ensure_ascii=False))
+        click.echo(json.dumps({"main": asdict(report.main), "files": list(map(str, written))}, ensure_ascii=False))
     else:
         missing = "".join(f"{said}\n" for said in study.missing)
-        click.echo(f"{formats.markdown(built.main)}\n{missing}report: {written[0]}")
+        click.echo(f"{formats.markdown(report.main)}\n{missing}report: {written[0]}")

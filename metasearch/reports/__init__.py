@@ -1,1 +1,1 @@
-"""Tables, charts and pages of what studies found. Never imports torch."""
+"""Tables, charts and pages of the results of studies. Never imports torch."""

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from metasearch.reports.table import Cell, Line, Table
 from metasearch.study.arms import Arm
+from metasearch.study.statistics import weighted
 from metasearch.study.study import Scored, Study
 
 Pair = tuple[int, str, str]
@@ -27,10 +27,10 @@ def changed_pairs(study: Study, baseline: Arm, other: Arm, count: int = 20) -> T
     Ranks and not cosines, since a learner that stretches all cosines places no pair differently.
 
     Args:
-        study: has both.
-        baseline: what the other is compared with.
-        other: likewise, on the same pairs.
-        count: how many pairs at most.
+        study: study that has both.
+        baseline: learner that the other is compared with.
+        other: another learner, on the same pairs.
+        count: number of pairs, at most.
 
     Returns:
         None where the task correlates nothing, or both have no pair in common.
@@ -51,7 +51,7 @@ def changed_pairs(study: Study, baseline: Arm, other: Arm, count: int = 20) -> T
         lines=tuple(
             Line(
                 (name, languages, str(fold)),
-                tuple(Cell(found[fold, languages, name]) for found in (gold, before, after, nearer)),
+                tuple(Cell(values[fold, languages, name]) for values in (gold, before, after, nearer)),
             )
             for fold, languages, name in chosen
         ),
@@ -63,15 +63,16 @@ def changed_pairs(study: Study, baseline: Arm, other: Arm, count: int = 20) -> T
 
 def _ranks(runs: Sequence[Scored], column: str) -> dict[Pair, float]:
     """Return the rank of each pair among those of its languages, from 0 to 1, mean over seeds."""
-    found: dict[Pair, list[float]] = defaultdict(list)
+    listed: dict[Pair, list[float]] = defaultdict(list)
     for run in runs:
         for cell, ids in run.questions.units.items():
             if (column, *cell) in run.questions.columns:
                 for name, rank in zip(ids, _share(run.questions.columns[column, *cell]), strict=True):
-                    found[run.fold, cell[1], name].append(float(rank))
-    return {pair: float(np.mean(ranks)) for pair, ranks in found.items()}
+                    listed[run.fold, cell[1], name].append(float(rank))
+    return {pair: float(np.mean(ranks)) for pair, ranks in listed.items()}
 
 
 def _share(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return midranks, from 0 to 1, `(N,)` → `(N,)`."""
-    return (stats.rankdata(values) - 1) / max(len(values) - 1, 1)  # type: ignore[no-any-return]
+    ranks: NDArray[np.float64] = weighted.midranks(np.ones((1, len(values))), values)[0]
+    return (ranks - 1) / max(len(values) - 1, 1)

@@ -1,18 +1,16 @@
-"""A table as Markdown, LaTeX, CSV or JSON.
+"""A table as Markdown, LaTeX or CSV.
 
 Markdown and LaTeX show what a reader sees: values times the table's scale, the best bold, the second in italics. CSV
-and JSON hold the values as they were measured, in full precision.
+holds the values as they were measured, in full precision.
 """
 
 import csv as _csv
 import io
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from metasearch.reports.table import Cell, Line, Table
+from metasearch.runs.markdown import markdown as markdown_table
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&$])")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
@@ -54,7 +52,8 @@ def markdown(table: Table) -> str:
     """Return a table in Markdown, padded so that it reads well as it is: title, table, notes."""
     header = [plain(name) for name in (*table.heads, *table.columns)]
     lines = [[*map(plain, line.heads), *(_markdown_cell(table, cell) for cell in line.cells)] for line in table.lines]
-    parts = [f"**{plain(titled(table))}**", _padded(header, lines, [True] * len(table.heads) + set_left(table))]
+    left = [True] * len(table.heads) + [table.has_words(i) for i in range(len(table.columns))]
+    parts = [f"**{plain(table.caption)}**", markdown_table(header, lines, left)]
     if table.notes:
         parts.append("\n".join(f"- {plain(note)}" for note in table.notes))
     return "\n\n".join(parts) + "\n"
@@ -76,9 +75,9 @@ def latex(table: Table) -> str:
             r"\begin{table}",
             r"\centering",
             *wide,
-            rf"\caption{{{escape(titled(table))}}}",
+            rf"\caption{{{escape(table.caption)}}}",
             rf"\label{{tab:{slug(table.key)}}}",
-            rf"\begin{{tabular}}{{{'l' * len(heads)}{''.join('rl'[left] for left in set_left(table))}}}",
+            rf"\begin{{tabular}}{{{'l' * len(heads)}{''.join('rl'[table.has_words(i)] for i in range(len(columns)))}}}",
             r"\toprule",
             rf"{' & '.join((*heads, *columns))} \\",
             r"\midrule",
@@ -118,29 +117,8 @@ def csv(table: Table) -> str:
     return file.getvalue()
 
 
-def tree(table: Table) -> dict[str, Any]:
-    """Return a table as what JSON can hold; the names are those of `Table`, `Line` and `Cell`."""
-    return asdict(table)
-
-
-def as_json(table: Table) -> str:
-    """Return a table as JSON; a value that is not finite is an error, never NaN in a file."""
-    return json.dumps(tree(table), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-
-
-FORMATS: Mapping[str, Callable[[Table], str]] = {"markdown": markdown, "latex": latex, "csv": csv, "json": as_json}
-SUFFIXES = {"markdown": "md", "latex": "tex", "csv": "csv", "json": "json"}
-
-
-def titled(table: Table) -> str:
-    """Return the title of a table with its unit."""
-    return f"{table.title}, {table.unit}" if table.unit else table.title
-
-
-def set_left(table: Table) -> list[bool]:
-    """Return for each column whether it is set left: words are, numbers and what has no letter in it are not."""
-    columns = [[line.cells[i] for line in table.lines] for i in range(len(table.columns))]
-    return [all(cell.value is None for cell in own) and any(cell.text[:1].isalpha() for cell in own) for own in columns]
+FORMATS: Mapping[str, Callable[[Table], str]] = {"markdown": markdown, "latex": latex, "csv": csv}
+SUFFIXES = {"markdown": "md", "latex": "tex", "csv": "csv"}
 
 
 def slug(name: str) -> str:
@@ -175,18 +153,3 @@ def _markdown_cell(table: Table, cell: Cell) -> str:
 def plain(text: str) -> str:
     """Return a text as Markdown that shows it."""
     return _MARKDOWN.sub(r"\\\1", _CONTROL.sub(" ", text)).strip()
-
-
-def _padded(header: Sequence[str], lines: Sequence[Sequence[str]], left: Sequence[bool]) -> str:
-    """Return the lines of a Markdown table, each column set left or right."""
-    rows = [header, *lines]
-    widths = [max(3, *(len(row[i]) for row in rows)) for i in range(len(header))]
-    rule = ["-" * width if left[i] else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
-    padded = [
-        [
-            cell.ljust(width) if left[i] else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        for row in (header, rule, *lines)
-    ]
-    return "\n".join(f"| {' | '.join(row)} |" for row in padded)

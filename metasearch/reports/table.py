@@ -1,6 +1,7 @@
 """A table as values, before it is Markdown, LaTeX, CSV, JSON or HTML."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 Place = Literal["best", "second", ""]
@@ -11,11 +12,11 @@ class Cell:
     """A value in a table.
 
     Attributes:
-        value: as it was measured, not times 100; None where there is none.
+        value: measured value, not times 100; None where there is none.
         spread: standard deviation, where the value is a mean; `Table.notes` says over what.
-        place: among the learners of its column; the best is set bold, the second in italics.
-        mark: behind the value, such as `*` or `†`, explained in `Table.notes`.
-        text: shown in place of the value, such as `0.0031` for a probability.
+        place: place among the learners of its column; the best is set bold, the second in italics.
+        mark: sign behind the value, such as `*` or `†`, explained in `Table.notes`.
+        text: text shown in place of the value, such as `0.0031` for a probability.
     """
 
     value: float | None = None
@@ -30,8 +31,8 @@ class Line:
     """A line of a table.
 
     Attributes:
-        heads: what it is, such as learner and mode; as many as `Table.heads`.
-        cells: as many as `Table.columns`.
+        heads: names of the line, such as learner and mode; as many as `Table.heads`.
+        cells: values, as many as `Table.columns`.
         rule: whether a rule stands above it.
     """
 
@@ -45,15 +46,15 @@ class Table:
     """A table as values.
 
     Attributes:
-        key: for files and links, such as `main`.
+        key: name for files and links, such as `main`.
         title: what it shows, in one line.
-        heads: above the first columns, which say what a line is.
-        columns: above the values.
-        lines: of values.
+        heads: headings of the first columns, which say what a line is.
+        columns: headings of the values.
+        lines: lines of values.
         notes: what the values, spreads and marks are, one sentence each.
-        scale: what values are shown times.
-        decimals: behind the point.
-        unit: behind the measure's name in the title, such as `× 100`.
+        scale: factor by which values are shown.
+        decimals: number of decimals shown.
+        unit: unit behind the title, such as `× 100`.
     """
 
     key: str
@@ -64,7 +65,12 @@ class Table:
     notes: tuple[str, ...] = ()
     scale: float = 100.0
     decimals: int = 2
-    unit: str = field(default="")
+    unit: str = ""
+
+    @property
+    def caption(self) -> str:
+        """Title with the unit."""
+        return f"{self.title}, {self.unit}" if self.unit else self.title
 
     def shown(self, cell: Cell) -> str:
         """Return a cell as plain text, without its place and mark: `57.04` or `57.04 ± 2.90`; never `-0.00`."""
@@ -72,3 +78,17 @@ class Table:
             return cell.text
         value = f"{self.scale * cell.value:z.{self.decimals}f}"
         return value if cell.spread is None else f"{value} ± {self.scale * cell.spread:.{self.decimals}f}"
+
+    def has_words(self, column: int) -> bool:
+        """Return whether a column of values holds words, which are set left, and not numbers."""
+        cells = [line.cells[column] for line in self.lines]
+        return all(cell.value is None for cell in cells) and any(cell.text[:1].isalpha() for cell in cells)
+
+    def in_words(self, lines: Iterable[Line] | None = None) -> str:
+        """Return all lines, or some, in sentences: `maml: mono-bi 40.00 ± 2.00, trans –.`."""
+        return " ".join(
+            f"{', '.join(line.heads)}: "
+            + ", ".join(f"{name} {self.shown(cell)}" for name, cell in zip(self.columns, line.cells, strict=True))
+            + "."
+            for line in (self.lines if lines is None else lines)
+        )

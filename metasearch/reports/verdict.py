@@ -1,82 +1,81 @@
-"""What came out of a study, in words: who wins, is it significant, and does fine-tuning do harm?"""
+"""The results of a study in words: who wins, is it significant, and does fine-tuning do harm?"""
 
 from collections.abc import Mapping, Sequence
 
 from metasearch.reports.charts.svg import minus
-from metasearch.reports.compared import percent
-from metasearch.reports.main_table import ordered
-from metasearch.reports.means import What, complete, over_languages
+from metasearch.reports.comparison import percent
+from metasearch.reports.means import complete, over_languages
 from metasearch.study.arms import Arm
 from metasearch.study.compare import Compared, Comparison
-from metasearch.study.study import Study
+from metasearch.study.study import ScoreSelection, Study
 
 FINE_TUNE = "fine-tune"
 
 
-def verdict(study: Study, what: What, comparison: Comparison | None) -> tuple[str, ...]:
+def verdict(study: Study, selection: ScoreSelection, comparison: Comparison | None) -> tuple[str, ...]:
     """Return sentences that say who wins, by how much, whether it is significant, and how fine-tuning does.
 
     Args:
-        study: what was measured.
-        what: which scores count.
-        comparison: with the baseline; None where there is none.
+        study: study with its arms in the order of the report.
+        selection: which scores count.
+        comparison: differences from the baseline; None where there are none.
     """
-    ranked = complete(study, study.arms, what)
-    means = {arm: over_languages(study, arm, what) for arm in ordered(study) if arm in ranked}
+    ranked = complete(study, study.arms, selection)
+    means = {arm: over_languages(study, arm, selection) for arm in study.arms if arm in ranked}
     known = {arm: mean.mean for arm, mean in means.items() if mean}
-    said = [_winner(known, what), *_limits(study)]
+    sentences = [_winner(known, selection), *_limits(study)]
     if comparison is not None:
         others = [each for each in comparison.arms if each.arm in known]
-        said += _largest(max(others, key=lambda each: known[each.arm]), comparison) if others else []
+        sentences += _largest(max(others, key=lambda each: known[each.arm]), comparison) if others else []
         plain = [each for each in comparison.arms if each.arm.learner == FINE_TUNE]
-        said += [_fine_tuning(each, comparison.baseline) for each in plain if comparison.baseline.zero_shot]
-    return tuple(said)
+        sentences += [_fine_tuning(each, comparison.baseline) for each in plain if comparison.baseline.zero_shot]
+    return tuple(sentences)
 
 
 def difference(each: Compared, baseline: Arm) -> str:
     """Return a difference from the baseline in a sentence, with its interval, test and effect size."""
     low, high, test = each.interval.low, each.interval.high, each.test
-    said = f"{each.arm.label} less {baseline.label}: {_signed(each.difference)}"
+    text = f"{each.arm.label} less {baseline.label}: {_signed(each.difference)}"
     if low is not None and high is not None:
         away = "without 0: significant" if each.interval.excludes(0.0) else "with 0 in it: not significant"
-        said += f", {percent(each.level)} bootstrap interval over questions {_signed(low)} to {_signed(high)}, {away}"
+        text += f", {percent(each.level)} bootstrap interval over questions {_signed(low)} to {_signed(high)}, {away}"
     if each.adjusted is not None:
-        said += f"; paired t-test over {test.n} fold × language means, Holm-adjusted p {_p(each.adjusted)}"
-    return f"{said}; better in {each.wins} of {len(each.languages)} languages."
+        text += f"; paired t-test over {test.n} fold × language means, Holm-adjusted p {_p(each.adjusted)}"
+    return f"{text}; better in {each.wins} of {len(each.languages)} languages."
 
 
 def _largest(each: Compared, comparison: Comparison) -> list[str]:
     """Say how the highest learner differs from the baseline, and, where it was one of several, what that does to it."""
-    said = [difference(each, comparison.baseline)]
+    sentences = [difference(each, comparison.baseline)]
     if comparison.arms[1:]:
         many = len(comparison.arms)
         beside = f"It is the highest of {many} learners compared on the same test data"
-        said.append(f"{beside}; its interval is not corrected for that.")
-    return said
+        sentences.append(f"{beside}; its interval is not corrected for that.")
+    return sentences
 
 
-def _winner(means: Mapping[Arm, float], what: What) -> str:
+def _winner(means: Mapping[Arm, float], selection: ScoreSelection) -> str:
     if not means:
-        return f"No learner has scores ({what}) on every fold: nobody is ranked."
+        return f"No learner has scores ({selection}) on every fold: nobody is ranked."
     highest = _shown(max(means.values()))
     best = [arm.label for arm, mean in means.items() if _shown(mean) == highest]
     falling = sorted(means.items(), key=lambda item: -item[1])
     others = [f"{arm.label} {_shown(mean)}" for arm, mean in falling if arm.label not in best]
     if len(means) == 1:
-        return f"{best[0]} has a mean {what.measure} of {highest} (× 100); there is nothing to rank it with."
+        return f"{best[0]} has a mean {selection.measure} of {highest} (× 100); there is nothing to rank it with."
     against = f", before {_and(others)}" if others else ""
     verb = "has" if len(best) == 1 else "have"
-    return f"{_and(best)} {verb} the highest mean {what.measure} on the test data: {highest}{against} (× 100)."
+    return f"{_and(best)} {verb} the highest mean {selection.measure} on the test data: {highest}{against} (× 100)."
 
 
 def _limits(study: Study) -> list[str]:
     """Say how far the verdict goes, where it does not go far."""
-    said = []
+    sentences = []
     if len(study.folds) == 1:
-        said.append("This is one fold: nothing is said of how it would be with another cut of the data.")
+        sentences.append("This is one fold: nothing is said of how it would be with another cut of the data.")
     if len(study.seeds) == 1 and any(not arm.zero_shot for arm in study.arms):
-        said.append("This is one seed: nothing is said of how it would be if training were repeated.")
-    return said
+        sentences.append("This is one seed: nothing is said of how it would be if training were repeated.")
+    return sentences
 
 
 def _fine_tuning(each: Compared, baseline: Arm) -> str:

@@ -1,13 +1,16 @@
 """Files that are there whole or not at all, and folders that one process has to itself."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from metasearch.errors import RunFolderError
+
+NEW = ".new"
+"""Suffix of a file while it is written."""
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -16,17 +19,30 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Raises:
         RunFolderError: it cannot be written; a file that was there stays as it was.
     """
-    new = path.with_name(f"{path.name}.new")
+    write_together({path: content})
+
+
+def write_together(contents: Mapping[Path, str | bytes]) -> None:
+    """Write files that belong together: first all beside their places, then each in its place; folders are made.
+
+    Raises:
+        RunFolderError: one cannot be written, such as on a full disk; the files that were there stay as they were.
+    """
+    beside = {path: path.with_name(f"{path.name}{NEW}") for path in contents}
+    path = Path()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with new.open("wb") as file:
-            file.write(content.encode("utf-8") if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        for path, content in contents.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with beside[path].open("wb") as file:
+                file.write(content.encode("utf-8") if isinstance(content, str) else content)
+                file.flush()
+                os.fsync(file.fileno())
+        for path, new in beside.items():
+            new.replace(path)
     except OSError as error:
-        with suppress(OSError):
-            new.unlink()
+        for new in beside.values():
+            with suppress(OSError):
+                new.unlink()
         raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
 
 

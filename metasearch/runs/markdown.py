@@ -76,20 +76,21 @@ def by_direction(rows: Sequence[Row], split: str) -> str:
     return "\n\n".join(parts)
 
 
-def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int = 1) -> str:
+def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int | Sequence[bool] = 1) -> str:
     """Return a Markdown table, padded so that it reads well as it is.
 
     Args:
         header: header of each column.
         lines: cells of each line.
-        left: how many columns are aligned left; the others are aligned right.
+        left: how many columns are aligned left, or for each column whether it is; the others are aligned right.
     """
     table = [list(header), *map(list, lines)]
     widths = [max(3, *(len(line[i]) for line in table)) for i in range(len(header))]
-    rule = ["-" * width if i < left else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
+    set_left = [i < left for i in range(len(header))] if isinstance(left, int) else left
+    rule = ["-" * width if set_left[i] else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
     padded = [
         [
-            cell.ljust(width) if i < left else cell.rjust(width)
+            cell.ljust(width) if set_left[i] else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
         for line in (table[0], rule, *table[1:])

@@ -1,4 +1,4 @@
-"""Plug-ins by name: learners, losses, metrics, readers and built-in encoders.
+"""Plug-ins by name: learners, losses, metrics, readers, built-in encoders and sections of reports.
 
 A plug-in is a module that defines the object of its kind, such as `LEARNER`. It is a file in the folder of the kind,
 whose name with dashes is the plug-in's name, or a module that an installed package offers under the kind's entry point,
@@ -40,6 +40,7 @@ KINDS = {
     "metrics": Kind("evaluation/metrics", "METRIC = ", ("METRIC", "METRIC.kind", "METRIC.function", "METRIC.cutoff")),
     "readers": Kind("data/readers", "def read(", ("files", "read")),
     "encoders": Kind("encoders/builtin", "def build(", ("build",)),
+    "sections": Kind("reports/sections", "def section(", ("ORDER", "section")),
 }
 """Kind → where its plug-ins are; the entry point of a kind is `metasearch.<kind>`."""
 

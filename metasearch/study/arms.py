@@ -1,4 +1,4 @@
-"""What is compared: an *arm* is one way to train, or an encoder as it is; each has runs on several folds and seeds."""
+"""What is compared: an *arm* is one way to train, or an untrained encoder, with runs on several folds and seeds."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from metasearch.spec.recipe import ZERO_SHOT
 
 _NOT_SETTINGS = ("task", "fold", "seed", "data", "include", "device", "engine", "trust_remote_code", "fold_seed")
 _NOT_RECIPE = ("recipe", "description", "sources")
-_SHOWN = 2
+_NAMED_SETTINGS = 2
 """Settings that a label names, at most; where more differ, their hash tells arms apart."""
 
 Settings = Mapping[str, str]
@@ -19,16 +19,16 @@ Settings = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to train, or an encoder as it is.
+    """One way to train, or an untrained encoder.
 
     Attributes:
-        learner: such as `maml`, or what the encoder is called.
-        mode: the transfer mode; None where nothing is trained.
-        recipe: by name; None likewise.
-        encoder: that was trained or scored.
-        settings: hash of everything else that was resolved: hyper-parameters, steps, precision.
-        source: the study or run it is from, where only that tells it from another one; empty otherwise.
-        label: the shortest name by which it differs from the other arms.
+        learner: name of the learner, such as `maml`, or of the untrained encoder.
+        mode: transfer mode; None where nothing is trained.
+        recipe: name of the recipe; None where nothing is trained.
+        encoder: name of the encoder that was trained or scored.
+        settings: hash of all other settings: hyper-parameters, steps, precision.
+        source: study or run it is from, where nothing else tells it from another arm; empty otherwise.
+        label: shortest name by which it differs from the other arms.
     """
 
     learner: str
@@ -49,9 +49,9 @@ def arm_of(row: Mapping[str, Any], config: Mapping[str, Any], source: str) -> Ar
     """Return the arm of a score, without a label.
 
     Args:
-        row: of the results of a run.
-        config: of the run, as a tree.
-        source: the study or run.
+        row: score of a run.
+        config: configuration of the run, as a tree.
+        source: name of the study or run.
     """
     learner, encoder = str(row["learner"]), str(row["encoder"])
     if learner == ZERO_SHOT:
@@ -63,11 +63,11 @@ def arm_of(row: Mapping[str, Any], config: Mapping[str, Any], source: str) -> Ar
 
 def settings_of(config: Mapping[str, Any]) -> Settings:
     """Return what a way to train depends on, of the configuration of a run: not the data, nor names and notes."""
-    kept = {key: value for key, value in config.items() if key not in _NOT_SETTINGS}
+    settings = {key: value for key, value in config.items() if key not in _NOT_SETTINGS}
     recipe = config.get("recipe")
     if isinstance(recipe, Mapping):
-        kept["recipe"] = {key: value for key, value in recipe.items() if key not in _NOT_RECIPE}
-    return dict(_flat(kept))
+        settings["recipe"] = {key: value for key, value in recipe.items() if key not in _NOT_RECIPE}
+    return dict(_flat(settings))
 
 
 def digest(settings: Settings) -> str:
@@ -87,8 +87,8 @@ def labelled(arms: Sequence[Arm], known: Mapping[str, Settings] | None = None) -
     """Return the arms with labels that tell them apart: learner, then mode, recipe, encoder, settings, source.
 
     Args:
-        arms: all that are compared, each once.
-        known: hash → settings; without it a label has the hash where it could name what differs.
+        arms: all arms that are compared, each once.
+        known: hash → settings; without it a label has the hash where it could name the settings that differ.
     """
     names = [arm.learner for arm in arms]
     for attribute, shown in (
@@ -104,11 +104,11 @@ def labelled(arms: Sequence[Arm], known: Mapping[str, Settings] | None = None) -
         for same in alike.values():
             values = [getattr(arms[i], attribute) or "" for i in same]
             if len(set(values)) > 1:
-                said = (
+                words = (
                     _differences(values, known or {}) if attribute == "settings" else {value: value for value in values}
                 )
                 for i, value in zip(same, values, strict=True):
-                    names[i] = shown.format(names[i], said[value]) if value else names[i]
+                    names[i] = shown.format(names[i], words[value]) if value else names[i]
     return [replace(arm, label=name) for arm, name in zip(arms, names, strict=True)]
 
 
@@ -121,7 +121,7 @@ def _differences(hashes: Sequence[str], known: Mapping[str, Settings]) -> dict[s
         key: {known[value].get(key, "none") for value in hashed} for key in set().union(*(known[v] for v in hashed))
     }
     keys = sorted(key for key, values in every.items() if len(values) > 1)
-    if not 0 < len(keys) <= _SHOWN:
+    if not 0 < len(keys) <= _NAMED_SETTINGS:
         return hashed
     return {
         value: ", ".join(f"{key.removeprefix('recipe.')}={known[value].get(key, 'none')}" for key in keys)

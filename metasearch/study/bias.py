@@ -1,4 +1,4 @@
-"""Language bias of the rankings that runs have kept; `metrics.language_bias` defines it."""
+"""Language bias of the rankings of finished runs; `statistics.language_bias` defines it."""
 
 import dataclasses
 import warnings
@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError
-from metasearch.evaluation.metrics import language_bias as measure
 from metasearch.runs.questions import Ranking
 from metasearch.study.arms import Arm
+from metasearch.study.statistics import language_bias
 from metasearch.study.study import Scored, Study
 
 Values = NDArray[np.float64]
 DEPTH = 20
-"""As deep as rankings are kept and as mAP@20 looks."""
+"""Depth of the rankings in the files of question results, and of mAP@20."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Figures:
     Attributes:
         bias: (o − e) / (m − e): 0 without bias, 1 where the own language is taken wherever that is possible.
         own: AP@k lost to distractors in the question's own language.
-        other: the same to those in another language, mean over these.
+        other: AP@k lost to distractors in another language, mean over these.
         excess: own less other.
         uneven: part of the top k that is in the wrong language, whichever is preferred.
     """
@@ -48,16 +48,16 @@ class Bias:
     leaves nothing to choose.
 
     Attributes:
-        k: depth.
+        k: depth of the top.
         asked: languages of the questions, A of them.
         languages: languages of the candidates, L of them.
         observed: share of each candidate language in the top k, o, `(A, L)`.
-        expected: the same of a ranker without bias, e, `(A, L)`.
+        expected: share of a ranker without bias, e, `(A, L)`.
         lost: AP@k lost to the distractors of each candidate language, `(A, L)`.
         by_language: bias of each question language, `(A,)`.
-        figures: that sum it up.
+        figures: summary in a few figures.
         spread: sample standard deviation of the figures over folds; None of a single fold.
-        folds: how many it is the mean of.
+        folds: number of folds that it is the mean of.
     """
 
     k: int
@@ -81,13 +81,13 @@ def bias_of(scored: Scored, k: int = DEPTH) -> Bias | None:
     """Return the language bias of an arm on a fold with a seed; None where no multilingual pool was ranked.
 
     Args:
-        scored: the arm.
-        k: how deep to look; shares look at the whole pool where that is smaller.
+        scored: the arm on a fold with a seed.
+        k: depth of the top; shares look at the whole pool where that is smaller.
 
     Raises:
-        ConfigError: k is not positive, or deeper than rankings are kept.
-        RunFolderError: the run kept nothing of its questions.
-        DataError: what it kept is damaged.
+        ConfigError: k is not positive, or deeper than the rankings in the file.
+        RunFolderError: the run has no results of its questions.
+        DataError: they are damaged.
     """
     ranking = scored.questions.ranking
     return None if ranking is None else bias_of_ranking(ranking, k)
@@ -97,22 +97,22 @@ def bias_of_arm(study: Study, arm: Arm, k: int = DEPTH) -> Bias | None:
     """Return the language bias of an arm: seeds are averaged within a fold, then folds; errors and None as `bias_of`.
 
     Args:
-        study: that has the arm.
-        arm: such as `study.arm("maml")`.
-        k: how deep to look.
+        study: study that has the arm.
+        arm: arm such as `study.arm("maml")`.
+        k: depth of the top.
     """
     folds: dict[int, list[Bias]] = {}
     for scored in study.of(arm):
-        if found := bias_of(scored, k):
-            folds.setdefault(scored.fold, []).append(found)
+        if bias := bias_of(scored, k):
+            folds.setdefault(scored.fold, []).append(bias)
     return mean([mean(seeds) for seeds in folds.values()]) if folds else None
 
 
 def bias_of_ranking(ranking: Ranking, k: int = DEPTH) -> Bias:
     """Return the language bias of a ranking; args and errors as `bias_of`."""
-    pool, kept = len(ranking.candidates), ranking.top.shape[1]
-    if k < 1 or kept < min(k, pool):
-        raise ConfigError(f"language bias in the top {k}: k is from 1 to {kept}, as deep as rankings are kept")
+    pool, deepest = len(ranking.candidates), ranking.top.shape[1]
+    if k < 1 or deepest < min(k, pool):
+        raise ConfigError(f"language bias in the top {k}: k is from 1 to {deepest}, as deep as rankings are kept")
     size, depth = len(ranking.languages), min(k, pool)
     of = {language: i for i, language in enumerate(ranking.languages)}
     asked = tuple(sorted({question.language for question in ranking.questions}))
@@ -121,22 +121,22 @@ def bias_of_ranking(ranking: Ranking, k: int = DEPTH) -> Bias:
     own = np.array([of.get(language, -1) for language in asked])
     spoken = np.array([of[candidate.language] for candidate in ranking.candidates])
 
-    top = measure.counts(spoken[ranking.top[:, :depth]], size)
-    relevant = measure.counts_of_groups(spoken[ranking.relevant], ranking.offsets, size)
+    top = language_bias.counts(spoken[ranking.top[:, :depth]], size)
+    relevant = np.add.reduceat(language_bias.counts(spoken[ranking.relevant][:, None], size), ranking.offsets[:-1])
     others = np.bincount(spoken, minlength=size) - relevant
     hits = np.add.reduceat((ranking.ranks <= depth).astype(np.int64), ranking.offsets[:-1])
     observed, expected, greatest, lost = (
-        measure.means(values, groups, len(asked))
+        language_bias.means(values, groups, len(asked))
         for values in (
             top / depth,
-            measure.expected_shares(hits, relevant, others, depth),
-            measure.greatest_shares(hits, relevant, others, depth),
-            measure.lost(ranking.ranks, ranking.above, ranking.offsets, k),
+            language_bias.expected_shares(hits, relevant, others, depth),
+            language_bias.greatest_shares(hits, relevant, others, depth),
+            language_bias.lost(ranking.ranks, ranking.above, ranking.offsets, k),
         )
     )
-    by_language = measure.bias(observed, expected, greatest, own)
-    costs = measure.own_values(lost, own), measure.other_values(lost, own)
-    parts = by_language, *costs, costs[0] - costs[1], measure.uneven(observed, expected)
+    by_language = language_bias.bias(observed, expected, greatest, own)
+    costs = language_bias.own_values(lost, own), language_bias.other_values(lost, own)
+    parts = by_language, *costs, costs[0] - costs[1], language_bias.uneven(observed, expected)
     figures = Figures(*(float(_mean(values)) for values in parts))
     return Bias(k, asked, ranking.languages, observed, expected, lost, by_language, figures)
 
@@ -174,5 +174,5 @@ def _mean(values: Values) -> Values:
     """Return the mean over the first axis of what is not NaN; NaN where all is."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
-        found: Values = np.nanmean(values, axis=0)
-    return found
+        means: Values = np.nanmean(values, axis=0)
+    return means

@@ -28,17 +28,17 @@ from metasearch.study.statistics.bootstrap import Interval
 from metasearch.study.statistics.holm import holm
 from metasearch.study.statistics.paired import PairedTest, paired_test
 from metasearch.study.statistics.summary import Summary, summary
-from metasearch.study.study import Study
+from metasearch.study.study import ScoreSelection, Study
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What an arm has more than the baseline on a language.
+    """Difference of an arm from the baseline on a language.
 
     Attributes:
-        baseline: mean over folds.
-        value: of the arm, likewise.
-        interval: of value - baseline; not corrected for the number of languages.
+        baseline: mean of the baseline over folds.
+        value: mean of the arm over folds.
+        interval: bootstrap interval of value - baseline; not corrected for the number of languages.
     """
 
     baseline: float
@@ -56,16 +56,16 @@ class Compared:
     """An arm beside the baseline.
 
     Attributes:
-        arm: that is compared.
-        folds: that both have.
-        seeds: of the arm on these folds, as far as they were used.
-        baseline: mean over languages ± standard deviation, as the summary says over what.
-        value: of the arm, likewise.
+        arm: arm that is compared.
+        folds: folds that both have.
+        seeds: seeds of the arm on these folds, as far as they were used.
+        baseline: mean of the baseline over languages ± standard deviation, as the summary says over what.
+        value: mean of the arm, likewise.
         interval: paired bootstrap interval of the difference.
         test: paired t-test over fold × language means.
-        adjusted: its p after Holm's correction over all arms that were compared; None where no test was possible.
+        adjusted: p-value of the test after Holm's correction over all compared arms; None where no test was possible.
         languages: language of the questions, or language pair → difference.
-        level: of the intervals; 1 - level is α of the test.
+        level: level of the intervals; 1 - level is α of the test.
     """
 
     arm: Arm
@@ -101,16 +101,16 @@ class Comparison:
     """All arms of a study beside one of them.
 
     Attributes:
-        study: its name.
-        task: by name.
-        baseline: what the others are compared with.
-        measure: such as `map@20`; higher is better.
-        pool: such as `multilingual`.
-        level: of the intervals.
-        resamples: of the bootstrap.
-        seed: likewise.
-        arms: that were compared, in the order of the study.
-        missing: what could not be compared or read, in words.
+        study: name of the study.
+        task: name of the task.
+        baseline: arm that the others are compared with.
+        measure: name of the measure, such as `map@20`; higher is better.
+        pool: name of the pool, such as `multilingual`.
+        level: level of the intervals.
+        resamples: number of resamples of the bootstrap.
+        seed: seed of the bootstrap.
+        arms: arms that were compared, in the order of the study.
+        missing: what could not be compared or read, one sentence each.
     """
 
     study: str
@@ -143,36 +143,45 @@ def compare(
     A figure is the mean over folds of the mean over languages; seeds are averaged first, because they are no new data.
 
     Args:
-        study: as it was read.
-        baseline: by default zero-shot, or the first arm.
-        measure: by default the task's.
-        pool: likewise.
-        level: of the intervals.
-        resamples: of the bootstrap.
-        seed: of the resamples; the same seed gives the same bits.
+        study: study with the arms.
+        baseline: arm to compare with; by default zero-shot, or the first arm.
+        measure: name of the measure; by default the task's.
+        pool: name of the pool; by default the task's.
+        level: level of the intervals.
+        resamples: number of resamples of the bootstrap.
+        seed: seed of the resamples; the same seed gives the same bits.
 
     Raises:
         ConfigError: there is nothing to compare with, or no arm shares a fold with the baseline; or level, resamples,
             measure or pool is wrong.
-        RunFolderError: a run kept no questions.
-        DataError: what it kept is damaged or does not belong to its scores.
+        RunFolderError: a run has no results of its questions.
+        DataError: they are damaged or do not belong to its scores.
     """
     bootstrap.check(level, resamples)
-    measure, pool = study.require(measure, pool)
+    selection = study.select(measure, pool)
     baseline = baseline or study.baseline
-    pairings, missing = _pairings(study, baseline, measure, pool)
-    languages = spoken(study, measure, pool)
+    pairings, missing = _pairings(study, baseline, selection)
+    languages = study.languages_of(selection)
     groups = (group for pairing in pairings for both in pairing.runs.values() for group in both)
-    found = figures(groups, languages, measure, pool, resamples, seed)
-    arms = [_compared(pairing, found, languages, measure, pool, level) for pairing in pairings]
+    resampled = figures(groups, languages, selection, resamples, seed)
+    arms = [_compared(pairing, resampled, languages, selection, level) for pairing in pairings]
     adjusted = holm([each.test.p for each in arms])
     arms = [replace(each, adjusted=p) for each, p in zip(arms, adjusted, strict=True)]
     return Comparison(
-        study.name, study.task, baseline, measure, pool, level, resamples, seed, tuple(arms), (*study.missing, *missing)
+        study=study.name,
+        task=study.task,
+        baseline=baseline,
+        measure=selection.measure,
+        pool=selection.pool,
+        level=level,
+        resamples=resamples,
+        seed=seed,
+        arms=tuple(arms),
+        missing=(*study.missing, *missing),
     )
 
 
-def _pairings(study: Study, baseline: Arm, measure: str, pool: str) -> tuple[list[Pairing], list[str]]:
+def _pairings(study: Study, baseline: Arm, selection: ScoreSelection) -> tuple[list[Pairing], list[str]]:
     others = [arm for arm in study.arms if arm != baseline]
     if not others:
         more = f", and {len(study.missing) - 1} more" if study.missing[1:] else ""
@@ -181,7 +190,7 @@ def _pairings(study: Study, baseline: Arm, measure: str, pool: str) -> tuple[lis
     pairings, failed = [], []
     for arm in others:
         try:
-            pairings.append(pair(study, arm, baseline, measure, pool))
+            pairings.append(pair(study, arm, baseline, selection))
         except ConfigError as error:
             failed.append(str(error))
     if not pairings:
@@ -189,26 +198,25 @@ def _pairings(study: Study, baseline: Arm, measure: str, pool: str) -> tuple[lis
     return pairings, [*(note for pairing in pairings for note in pairing.notes), *failed]
 
 
-def spoken(study: Study, measure: str, pool: str) -> tuple[str, ...]:
-    """Return the languages of the questions in a pool, or the language pairs, in the order of the task."""
-    return tuple(dict.fromkeys(language for each in study.scored for language, _ in each.values(measure, pool)))
-
-
 def _compared(
-    pairing: Pairing, found: Mapping[Runs, Figure], languages: Sequence[str], measure: str, pool: str, level: float
+    pairing: Pairing,
+    resampled: Mapping[Runs, Figure],
+    languages: Sequence[str],
+    selection: ScoreSelection,
+    level: float,
 ) -> Compared:
     """Return an arm beside the baseline, its p-value not yet adjusted."""
     pairs = list(pairing.runs.values())
-    own, other, resampled = difference(pairs, found)
-    intervals = [bootstrap.interval(column, level) for column in resampled.T]
-    means = [np.concatenate([found[each[side]].observed[:-1] for each in pairs]) for side in (0, 1)]
+    own, other, differences = difference(pairs, resampled)
+    intervals = [bootstrap.interval(column, level) for column in differences.T]
+    means = [np.concatenate([resampled[each[side]].observed[:-1] for each in pairs]) for side in (0, 1)]
     there = ~np.isnan(means[0])  # a fold may lack a language
     return Compared(
         arm=pairing.arm,
         folds=tuple(pairing.runs),
         seeds=tuple(sorted({each.seed for group, _ in pairs for each in group})),
-        baseline=over_folds([group for _, group in pairs], measure, pool),
-        value=over_folds([group for group, _ in pairs], measure, pool),
+        baseline=over_folds([group for _, group in pairs], selection),
+        value=over_folds([group for group, _ in pairs], selection),
         interval=intervals[-1],
         test=paired_test(means[0][there], means[1][there], level),
         adjusted=None,
@@ -221,17 +229,15 @@ def _compared(
     )
 
 
-def over_folds(groups: Sequence[Runs], measure: str, pool: str, split: str = "test") -> Summary:
+def over_folds(groups: Sequence[Runs], selection: ScoreSelection) -> Summary:
     """Return the mean over folds of the mean over languages, and its deviation.
 
     Args:
-        groups: of each fold, the runs of an arm with its seeds. Seeds are averaged first, so the deviation is that of
-            the folds; with one fold it is that of its seeds.
-        measure: such as `map@20`.
-        pool: such as `multilingual`.
-        split: `test` or `dev`.
+        groups: for each fold, the runs of an arm, one for each seed. Seeds are averaged first, so the deviation is
+            that of the folds; with one fold it is that of its seeds.
+        selection: which scores.
     """
-    means = [[fmean(each.values(measure, pool, split).values()) for each in group] for group in groups]
+    means = [[fmean(each.values(*selection).values()) for each in group] for group in groups]
     if len(means) == 1 and len(means[0]) > 1:
         return summary(means[0], "seeds")
     return summary([fmean(seeds) for seeds in means], "folds")

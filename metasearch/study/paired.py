@@ -1,4 +1,4 @@
-"""The test questions of a fold as a sample that can be resampled, and which runs of two arms go together."""
+"""The test questions of a fold as a sample that can be resampled, and the runs of two arms in pairs."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,26 +11,26 @@ from metasearch.runs.questions import Cell, QuestionResults
 from metasearch.spec.measure import Measure
 from metasearch.study.arms import Arm
 from metasearch.study.statistics import weighted
-from metasearch.study.study import Scored, Study
+from metasearch.study.study import Scored, ScoreSelection, Study
 
 Array = NDArray[np.float64]
 Runs = tuple[Scored, ...]
-"""Runs of one arm on one fold, one a seed."""
+"""Runs of one arm on one fold, one for each seed."""
 
 _CORRELATIONS = {"pearson": weighted.pearson, "spearman": weighted.spearman}
-_CLOSE = 1e-6
+_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """What an arm got for each question of a fold; seeds are averaged.
+    """The results of an arm on each question of a fold; seeds are averaged.
 
     Attributes:
         cells: pool, language and candidates, C of them.
-        ids: of the questions of each cell.
-        units: distinct questions of all cells, U of them.
+        ids: ids of the questions of each cell.
+        units: number of distinct questions of all cells, U.
         statistic: how often each resample has each unit, `(B, U)` → the measure on each cell, `(B, C)`.
-        source: a run that it is of, for errors.
+        source: path of a run that was sampled, for errors.
     """
 
     cells: tuple[Cell, ...]
@@ -41,33 +41,35 @@ class Sample:
 
     def observed(self) -> Array:
         """Return the measure on each cell of the questions as they are, `(C,)`."""
-        found: Array = self.statistic(np.ones((1, self.units)))[0]
-        return found
+        values: Array = self.statistic(np.ones((1, self.units)))[0]
+        return values
 
 
-def sample(found: Sequence[Scored], measure: str, pool: str) -> Sample:
+def sample(runs: Runs, selection: ScoreSelection) -> Sample:
     """Return the sample of an arm on a fold.
 
     Args:
-        found: the arm on this fold, one a seed. A mean over questions averages each question's values over seeds; a
-            correlation has no value of a question, so that each resample's correlation is averaged over seeds.
-        measure: such as `map@20`.
-        pool: such as `multilingual`.
+        runs: the arm on this fold, one run for each seed. A mean over questions averages each question's values over
+            seeds; a correlation has no value for a single question, so each resample's correlation is averaged over
+            seeds.
+        selection: measure and pool.
 
     Raises:
-        RunFolderError: a run kept no questions.
-        DataError: what was kept is damaged, of other questions, or not what `results.jsonl` was computed from.
+        RunFolderError: a run has no results of its questions.
+        DataError: the results of the questions are damaged, of other questions, or not what `results.jsonl` was
+            computed from.
     """
-    first, results = found[0], [each.questions for each in found]
+    first, results = runs[0], [run.questions for run in runs]
+    measure, pool, _ = selection
     cells = tuple(sorted(cell for cell in results[0].units if cell[0] == pool))
     ids = tuple(results[0].units[cell] for cell in cells)
     correlated = any(name == "predicted" for name, *_ in results[0].columns)
     names = ("predicted", "gold") if correlated else (measure,)
-    for each, own in zip(found, results, strict=True):
+    for run, own in zip(runs, results, strict=True):
         if tuple(own.units.get(cell) for cell in cells) != ids:
-            raise DataError(f"{first.run.path} and {each.run.path}: fold {first.fold} has other test questions in each")
+            raise DataError(f"{first.run.path} and {run.run.path}: fold {first.fold} has other test questions in each")
         if not cells or any((name, *cell) not in own.columns for name in names for cell in cells):
-            raise DataError(f"{each.run.path}: no {measure} of each question was kept in pool {pool}")
+            raise DataError(f"{run.run.path}: no {measure} of each question was kept in pool {pool}")
     units = {unit: i for i, unit in enumerate(sorted({unit for asked in ids for unit in asked}))}
     rows = [np.array([units[unit] for unit in asked]) for asked in ids]
     if correlated:
@@ -75,14 +77,18 @@ def sample(found: Sequence[Scored], measure: str, pool: str) -> Sample:
     else:
         statistic = _mean(results, cells, rows, measure, len(units))
     made = Sample(cells, ids, len(units), statistic, str(first.run.path))
-    _as_scored(found, made, measure, pool)
+    _require_reported(runs, made, selection)
     return made
 
 
 def _mean(
-    found: Sequence[QuestionResults], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str, units: int
+    results: Sequence[QuestionResults],
+    cells: Sequence[Cell],
+    rows: Sequence[NDArray[np.int64]],
+    measure: str,
+    units: int,
 ) -> Callable[[Array], Array]:
-    columns = [np.mean([each.columns[measure, *cell] for each in found], axis=0) for cell in cells]
+    columns = [np.mean([each.columns[measure, *cell] for each in results], axis=0) for cell in cells]
     sums: Array = np.stack(
         [np.bincount(r, column, units).astype(np.float64) for r, column in zip(rows, columns, strict=True)], axis=1
     )
@@ -91,43 +97,41 @@ def _mean(
 
 
 def _correlation(
-    found: Sequence[QuestionResults], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str
+    results: Sequence[QuestionResults], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str
 ) -> Callable[[Array], Array]:
-    pairs = [[(each.columns["predicted", *cell], each.columns["gold", *cell]) for each in found] for cell in cells]
+    pairs = [[(each.columns["predicted", *cell], each.columns["gold", *cell]) for each in results] for cell in cells]
     correlate = _CORRELATIONS.get(measure) or weighted.resampled(Measure(measure).load().function)
 
     def statistic(weights: Array) -> Array:
-        return np.stack(
-            [
-                np.mean([correlate(weights[:, r], predicted, gold) for predicted, gold in seeds], axis=0)
-                for r, seeds in zip(rows, pairs, strict=True)
-            ],
-            axis=1,
-        )
+        columns = [
+            np.mean([correlate(weights[:, r], predicted, gold) for predicted, gold in seeds], axis=0)
+            for r, seeds in zip(rows, pairs, strict=True)
+        ]
+        return np.stack(columns, axis=1)
 
     return statistic
 
 
-def _as_scored(found: Sequence[Scored], made: Sample, measure: str, pool: str) -> None:
-    """Check that what was kept gives the scores that were reported."""
-    reported = [each.values(measure, pool) for each in found]
+def _require_reported(runs: Runs, made: Sample, selection: ScoreSelection) -> None:
+    """Raise `DataError` unless the results of the questions give the scores that were reported."""
+    reported = [run.values(*selection) for run in runs]
     for (_, language, inside), value in zip(made.cells, made.observed(), strict=True):
-        scores = [values.get((language, inside), np.nan) for values in reported]
-        if not abs(value - np.mean(scores)) < _CLOSE:
+        score = np.mean([values.get((language, inside), np.nan) for values in reported])
+        if not abs(value - score) < _TOLERANCE:
             raise DataError(
-                f"{made.source}: the kept questions give {measure} {value:.6f} on {pool} {language}, but results.jsonl "
-                f"has {np.mean(scores):.6f}: they are not of the same evaluation"
+                f"{made.source}: the kept questions give {selection.measure} {value:.6f} on {selection.pool} "
+                f"{language}, but results.jsonl has {score:.6f}: they are not of the same evaluation"
             )
 
 
 @dataclass(frozen=True, eq=False)
 class Pairing:
-    """The runs of two arms that go together.
+    """The runs of two arms, paired by fold and seed.
 
     Attributes:
-        arm: that is compared.
-        runs: fold → runs of the arm and of the baseline, one a seed.
-        notes: what only one of them has, in words.
+        arm: arm that is compared.
+        runs: fold → runs of the arm and of the baseline, one for each seed.
+        notes: what only one of them has, one sentence each.
     """
 
     arm: Arm
@@ -135,26 +139,17 @@ class Pairing:
     notes: tuple[str, ...]
 
 
-def by_fold(study: Study, arm: Arm, measure: str, pool: str, split: str = "test") -> dict[int, Runs]:
-    """Return fold → runs of an arm with scores in the pool, one a seed."""
-    folds: dict[int, Runs] = {}
-    for each in study.of(arm):
-        if each.values(measure, pool, split):
-            folds[each.fold] = (*folds.get(each.fold, ()), each)
-    return folds
-
-
-def pair(study: Study, arm: Arm, baseline: Arm, measure: str, pool: str) -> Pairing:
+def pair(study: Study, arm: Arm, baseline: Arm, selection: ScoreSelection) -> Pairing:
     """Return the folds that both arms have, with the seeds to average over on each.
 
-    Two arms that were trained are compared with the seeds that both have: a seed draws the same episodes for both. An
-    encoder as it is may have fewer seeds, since where it does not depend on the seed another one says nothing new; then
-    the seeds that each has are averaged.
+    Two trained arms are compared with the seeds that both have: a seed draws the same episodes for both. An untrained
+    encoder may have fewer seeds, since where it does not depend on the seed another one says nothing new; then the
+    seeds that each has are averaged.
 
     Raises:
         ConfigError: they have no fold in common, or no seed on any.
     """
-    own, other = (by_fold(study, each, measure, pool) for each in (arm, baseline))
+    own, other = (study.by_fold(each, selection) for each in (arm, baseline))
     names = arm.label, baseline.label
     both = sorted(own.keys() & other.keys())
     if not both:
@@ -163,7 +158,7 @@ def pair(study: Study, arm: Arm, baseline: Arm, measure: str, pool: str) -> Pair
     runs: dict[int, tuple[Runs, Runs]] = {}
     differing: dict[str, list[int]] = {}
     for fold in both:
-        seeds, theirs = ({each.seed: each for each in folds[fold]} for folds in (own, other))
+        seeds, theirs = ({run.seed: run for run in folds[fold]} for folds in (own, other))
         common = sorted(seeds.keys() & theirs.keys())
         trained = arm.mode is not None and baseline.mode is not None
         if seeds.keys() != theirs.keys():

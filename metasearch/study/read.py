@@ -1,4 +1,4 @@
-"""Reads runs and studies back, and refuses to put together what does not belong together.
+"""Reads runs and studies back, and refuses to combine what must not be compared.
 
 A *study* is a folder with `study.yaml` and a run folder for each of its cells in `cells/`; a *run* is a folder with
 `config.yaml`. A cell is one arm on one fold with one seed.
@@ -10,21 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.runs.folder import RunFolder
 from metasearch.runs.rows import STAGE, Row, read_rows
 from metasearch.spec import yaml
+from metasearch.study.combined import combine, require_agreement
 from metasearch.study.study import Run, Study
-from metasearch.study.together import grouped, require_agreement
 
 STUDY_FILE = "study.yaml"
 
 
 def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool = False) -> Study:
-    """Return what runs and studies have, as one. A run that is found twice counts once.
+    """Return the scores of runs and studies as one study. A run that is listed twice counts once.
 
     Args:
         paths: folders of studies and runs.
-        task: which one, where the runs have scores on several.
-        any_version: put together also what different versions of metasearch and its libraries made.
+        task: name of the task, where the runs have scores on several.
+        any_version: combine also what different versions of metasearch and its libraries made.
 
     Raises:
         ConfigError: the runs are of different tasks, folds or versions, or two are the same arm on the same fold with
@@ -35,8 +36,8 @@ def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool
     runs: dict[Path, Run] = {}
     missing: list[str] = []
     for path, name in _named(paths).items():
-        found, unfinished = _runs(path, name)
-        for run in found:
+        finished, unfinished = _runs(path, name)
+        for run in finished:
             runs.setdefault(run.path.resolve(), run)
         missing += unfinished
     scores = [(run, row) for run in runs.values() for row in run.rows if row["task"] != STAGE]
@@ -44,7 +45,7 @@ def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool
     if not rows:
         raise _nothing(paths, scores, task, missing)
     require_agreement(rows, any_version)
-    arms, scored = grouped(rows)
+    arms, scored = combine(rows)
     first = rows[0][1]
     return Study(
         name=", ".join(path.resolve().name for path in paths),
@@ -74,20 +75,16 @@ def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
         listed = yaml.tree(path / STUDY_FILE).get("cells")
         if not isinstance(listed, list) or not all(isinstance(cell, str) for cell in listed):
             raise ConfigError(f"{path / STUDY_FILE}: cells: expected a list of names")
-        done = [cell for cell in listed if _finished(path / "cells" / cell)]
+        done = [cell for cell in listed if RunFolder(path / "cells" / cell).finished]
         missing = [f"{path}: cell {cell} is not finished" for cell in listed if cell not in done]
         return [_run(path / "cells" / cell, name) for cell in done], missing
     if not (path / "config.yaml").is_file():
         what = "does not exist" if not path.exists() else f"is no study and no run: no {STUDY_FILE}, no config.yaml"
         raise RunFolderError(f"{path} {what}")
-    if not _finished(path):
+    if not RunFolder(path).finished:
         command = "distill" if "stages" in _recipe(_config(path)) else "train"
         raise RunFolderError(f"{path} is not finished; go on with: metasearch {command} --resume {path}")
     return [_run(path, _study_of(path) or name)], []
-
-
-def _finished(path: Path) -> bool:
-    return (path / "report.md").is_file()
 
 
 def _study_of(path: Path) -> str | None:

@@ -10,17 +10,18 @@ from metasearch.errors import DataError
 from metasearch.spec.seeding import stream
 from metasearch.study.paired import Runs, Sample, sample
 from metasearch.study.statistics import bootstrap
+from metasearch.study.study import ScoreSelection
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """An arm on a fold, for L languages and, last, their mean.
+    """Scores of an arm on a fold, for L languages and, last, their mean.
 
     Attributes:
         observed: the measure, `(L + 1,)`; NaN where the fold lacks a language.
-        resampled: on each resample of the fold's questions, `(B, L + 1)`; NaN where it is undefined.
+        resampled: the measure on each resample of the fold's questions, `(B, L + 1)`; NaN where it is undefined.
     """
 
     observed: Array
@@ -28,30 +29,29 @@ class Figure:
 
 
 def figures(
-    runs: Iterable[Runs], languages: Sequence[str], measure: str, pool: str, resamples: int, seed: int
+    runs: Iterable[Runs], languages: Sequence[str], selection: ScoreSelection, resamples: int, seed: int
 ) -> dict[Runs, Figure]:
     """Return the figure of each group of runs: one arm, one fold, its seeds.
 
     Resample b of a fold has the same questions for every arm, in all their languages.
 
     Args:
-        runs: of all arms and folds.
-        languages: of the questions, L of them.
-        measure: such as `map@20`.
-        pool: such as `multilingual`.
-        resamples: of each fold, B of them.
-        seed: of the resamples.
+        runs: groups of all arms and folds.
+        languages: languages of the questions, L of them.
+        selection: measure and pool.
+        resamples: number of resamples of each fold, B.
+        seed: seed of the resamples.
 
     Raises:
-        RunFolderError: a run kept no questions.
-        DataError: what it kept is damaged, or two runs of a fold have other questions.
+        RunFolderError: a run has no results of its questions.
+        DataError: the results are damaged, or two runs of a fold have other questions.
     """
     folds: dict[int, dict[Runs, Sample]] = {}
     for group in runs:
         own = folds.setdefault(group[0].fold, {})
         if group not in own:
-            own[group] = sample(group, measure, pool)
-    found: dict[Runs, Figure] = {}
+            own[group] = sample(group, selection)
+    made: dict[Runs, Figure] = {}
     for fold, samples in folds.items():
         first = _same_questions(fold, list(samples.values()))
         blocks: dict[Runs, list[Array]] = {group: [] for group in samples}
@@ -60,26 +60,26 @@ def figures(
                 blocks[group].append(_by_language(each.statistic(weights), each, languages))
         for group, each in samples.items():
             observed = _by_language(each.observed()[None], each, languages)[0]
-            found[group] = Figure(observed, np.concatenate(blocks[group]))
-    return found
+            made[group] = Figure(observed, np.concatenate(blocks[group]))
+    return made
 
 
-def difference(pairs: Sequence[tuple[Runs, Runs]], found: Mapping[Runs, Figure]) -> tuple[Array, Array, Array]:
+def difference(pairs: Sequence[tuple[Runs, Runs]], resampled: Mapping[Runs, Figure]) -> tuple[Array, Array, Array]:
     """Return the mean over folds of one arm, of the other and of the resamples of their difference.
 
     Args:
-        pairs: of each fold.
-        found: by `figures`.
+        pairs: runs of both arms on each fold.
+        resampled: figures of each group of runs, as `figures` returns them.
 
     Returns:
         `(L + 1,)`, `(L + 1,)` and `(B, L + 1)`; NaN where no fold has a language.
     """
-    own, other = (np.stack([found[each[side]].observed for each in pairs]) for side in (0, 1))
+    own, other = (np.stack([resampled[each[side]].observed for each in pairs]) for side in (0, 1))
     there = ~np.isnan(own)
     folds = np.where(there.any(axis=0), there.sum(axis=0), np.nan)
-    total = np.zeros_like(found[pairs[0][0]].resampled)
+    total = np.zeros_like(resampled[pairs[0][0]].resampled)
     for present, (one, two) in zip(there, pairs, strict=True):
-        total += np.where(present, found[one].resampled - found[two].resampled, 0.0)
+        total += np.where(present, resampled[one].resampled - resampled[two].resampled, 0.0)
     return np.nansum(own, axis=0) / folds, np.nansum(other, axis=0) / folds, total / folds
 
 

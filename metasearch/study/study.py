@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from metasearch.errors import ConfigError, nearest
 from metasearch.runs.log import read_events
@@ -12,8 +12,28 @@ from metasearch.runs.questions import QuestionResults, load, questions_path
 from metasearch.runs.rows import MEAN, Row
 from metasearch.study.arms import Arm
 
-_HELD = 32
-"""Runs of which the results by question are held at a time: some megabytes each, and a study has hundreds."""
+_CACHED_FILES = 32
+"""How many files of question results are held in memory: some megabytes each, and a study has hundreds."""
+
+
+class ScoreSelection(NamedTuple):
+    """Which scores are meant.
+
+    Attributes:
+        measure: name of the measure, such as `map@20`.
+        pool: name of the pool, such as `multilingual`.
+        split: `test` or `dev`.
+    """
+
+    measure: str
+    pool: str
+    split: str = "test"
+
+    def __str__(self) -> str:
+        """Return the selection as a title names it: `map@20, test, multilingual pool`."""
+        pool = {"pairs": "", "both": ", both directions"}.get(self.pool, f", {self.pool} pool")
+        pool = f", {self.pool}" if self.pool in ("xx-en", "en-xx") else pool
+        return f"{self.measure}, {self.split}{pool}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,9 +41,9 @@ class Run:
     """A finished run folder.
 
     Attributes:
-        path: of the folder.
+        path: path of the folder.
         source: name of the study or run that it was read with.
-        config: as it was resolved, a tree of strings.
+        config: resolved configuration, a tree of strings.
         rows: all scores.
         facts: time, memory and hardware; empty where the run has none.
     """
@@ -44,8 +64,8 @@ class Scored:
     """An arm on a fold with a seed.
 
     Attributes:
-        run: that has the scores.
-        rows: of this arm, all splits.
+        run: run that has the scores.
+        rows: scores of this arm, all splits.
     """
 
     arm: Arm
@@ -55,15 +75,19 @@ class Scored:
     rows: tuple[Row, ...]
 
     @property
+    def questions_path(self) -> Path:
+        """Path of the file with the results of each test question, whether it is there or not."""
+        return questions_path(self.run.path, self.rows[0]["task"], self.rows[0]["learner"], "test")
+
+    @property
     def questions(self) -> QuestionResults:
-        """Results by test question; read when asked for, and again when many others were read since.
+        """Results of each test question; the file is read on demand, and the latest ones stay in memory.
 
         Raises:
-            RunFolderError: the run has none.
+            RunFolderError: the run has no such file.
             DataError: the file is damaged.
         """
-        row = self.rows[0]
-        path = questions_path(self.run.path, row["task"], row["learner"], "test")
+        path = self.questions_path
         return _load(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
     def values(self, measure: str, pool: str, split: str = "test") -> dict[tuple[str, str], float]:
@@ -85,9 +109,9 @@ class Scored:
         }
 
 
-@lru_cache(maxsize=_HELD)
+@lru_cache(maxsize=_CACHED_FILES)
 def _load(path: Path, changed: int) -> QuestionResults:
-    """Return what a file has; one that has `changed` since is read anew."""
+    """Return the content of a file; one that has `changed` since is read anew."""
     return load(path)[0]
 
 
@@ -96,14 +120,14 @@ class Study:
     """Everything that runs and studies have on one task.
 
     Attributes:
-        name: of the folders it was read from.
-        task: by name.
+        name: names of the folders it was read from.
+        task: name of the task.
         data: fingerprint of all data of the task.
-        versions: of metasearch and its libraries.
-        arms: in the order in which they were found, with labels.
+        versions: versions of metasearch and its libraries.
+        arms: labelled arms, in the order in which they were read.
         scored: each arm on each fold with each seed, as far as they are there.
         runs: all finished runs.
-        missing: what a study lacks, in words.
+        missing: what a study lacks, one sentence each.
     """
 
     name: str
@@ -118,37 +142,45 @@ class Study:
     @cached_property
     def folds(self) -> tuple[int, ...]:
         """Folds that any arm has."""
-        return tuple(sorted({found.fold for found in self.scored}))
+        return tuple(sorted({scored.fold for scored in self.scored}))
 
     @cached_property
     def seeds(self) -> tuple[int, ...]:
         """Seeds that any arm has."""
-        return tuple(sorted({found.seed for found in self.scored}))
+        return tuple(sorted({scored.seed for scored in self.scored}))
 
     @cached_property
     def measures(self) -> tuple[str, ...]:
         """Measures, the task's first one first."""
-        return tuple(dict.fromkeys(row["measure"] for found in self.scored for row in found.rows))
+        return tuple(dict.fromkeys(row["measure"] for scored in self.scored for row in scored.rows))
 
     @cached_property
     def pools(self) -> tuple[str, ...]:
         """Pools of the test scores, the task's main one first."""
-        return tuple(
-            dict.fromkeys(row["pool"] for found in self.scored for row in found.rows if row["split"] == "test")
-        )
+        rows = (row for scored in self.scored for row in scored.rows)
+        return tuple(dict.fromkeys(row["pool"] for row in rows if row["split"] == "test"))
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
         """Languages of the questions, or language pairs, in the order of the task."""
-        return tuple(
-            dict.fromkeys(
-                language for found in self.scored for language, _ in found.values(self.measures[0], self.pools[0])
-            )
-        )
+        return self.languages_of(self.select())
+
+    def languages_of(self, selection: ScoreSelection) -> tuple[str, ...]:
+        """Return the languages of the questions of some scores, or the language pairs, in the order of the task."""
+        return tuple(dict.fromkeys(language for each in self.scored for language, _ in each.values(*selection)))
 
     def of(self, arm: Arm) -> tuple[Scored, ...]:
         """Return an arm on all its folds and seeds, in their order."""
-        return tuple(sorted((f for f in self.scored if f.arm == arm), key=lambda f: (f.fold, f.seed)))
+        own = (scored for scored in self.scored if scored.arm == arm)
+        return tuple(sorted(own, key=lambda scored: (scored.fold, scored.seed)))
+
+    def by_fold(self, arm: Arm, selection: ScoreSelection) -> dict[int, tuple[Scored, ...]]:
+        """Return fold → an arm that has the selected scores there, one for each seed."""
+        folds: dict[int, tuple[Scored, ...]] = {}
+        for scored in self.of(arm):
+            if scored.values(*selection):
+                folds[scored.fold] = (*folds.get(scored.fold, ()), scored)
+        return folds
 
     def arm(self, label: str) -> Arm:
         """Return an arm by its label; `ConfigError` names the nearest one."""
@@ -159,12 +191,12 @@ class Study:
 
     @property
     def baseline(self) -> Arm:
-        """What the others are compared with unless another is named: zero-shot, or the first."""
+        """Arm that the others are compared with unless another is named: zero-shot, or the first."""
         return next((arm for arm in self.arms if arm.zero_shot), self.arms[0])
 
-    def require(self, measure: str | None = None, pool: str | None = None) -> tuple[str, str]:
-        """Return measure and pool, by default the task's first; `ConfigError` names the nearest one."""
+    def select(self, measure: str | None = None, pool: str | None = None) -> ScoreSelection:
+        """Return test scores by measure and pool, by default the task's first; `ConfigError` names the nearest one."""
         for what, name, known in (("measure", measure, self.measures), ("pool", pool, self.pools)):
             if name is not None and name not in known:
                 raise ConfigError(f"no scores of {what} '{name}'.{nearest(name, known)}")
-        return measure or self.measures[0], pool or self.pools[0]
+        return ScoreSelection(measure or self.measures[0], pool or self.pools[0])

@@ -13,9 +13,9 @@ from metasearch.cli.distill import command, configure
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.int8 import WEIGHTS, write_stored
 from metasearch.errors import ConfigError, DataError
-from metasearch.evaluation.metrics.correlation import spearman
+from metasearch.evaluation.metrics.spearman import spearman
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.questions import Kept
+from metasearch.runs.questions import QuestionResults
 from metasearch.spec.recipe import MaxLength
 
 
@@ -102,14 +102,14 @@ def test_an_arm_comes_with_those_that_it_needs():
 
 
 def test_a_run_does_not_go_on_with_other_flags(tmp_path):
-    folder, kept = tmp_path / "full", tmp_path / "full.flags"
-    ablations.same_flags(kept, ["--steps", "1"], folder)
-    ablations.same_flags(kept, ["--steps", "2"], folder)  # it has not begun
+    folder, flags = tmp_path / "full", tmp_path / "full.flags"
+    ablations.same_flags(flags, ["--steps", "1"], folder)
+    ablations.same_flags(flags, ["--steps", "2"], folder)  # it has not begun
     folder.mkdir()
     (folder / "config.yaml").touch()
-    ablations.same_flags(kept, ["--steps", "2"], folder)
+    ablations.same_flags(flags, ["--steps", "2"], folder)
     with pytest.raises(ConfigError, match="begun with other flags"):
-        ablations.same_flags(kept, ["--steps", "3"], folder)
+        ablations.same_flags(flags, ["--steps", "3"], folder)
 
 
 @pytest.mark.parametrize(
@@ -147,17 +147,17 @@ def test_every_ordering_is_of_arms_that_are_run_and_the_paper_has_it_on_average(
 
 def test_a_figure_is_the_mean_over_languages_and_an_item_is_drawn_in_all_of_them():
     cells = [("both", "deu", ""), ("both", "tha", "")]
-    kept = Kept(
+    results = QuestionResults(
         {cells[0]: ("a", "b", "c"), cells[1]: ("b", "c")},
         {("accuracy", *cells[0]): np.array([1.0, 0.0, 1.0]), ("accuracy", *cells[1]): np.array([1.0, 0.0])},
     )
-    found = ablation_scores.figure(kept, ablation_arms.TESTS["Tatoeba"], "d", 100)
+    found = ablation_scores.figure(results, ablation_arms.TESTS["Tatoeba"], "d", 100)
     assert found.value == pytest.approx((2 / 3 + 1 / 2) / 2)
-    again = ablation_scores.figure(kept, ablation_arms.TESTS["Tatoeba"], "d", 100)
+    again = ablation_scores.figure(results, ablation_arms.TESTS["Tatoeba"], "d", 100)
     zero = found.above(again)
     assert (zero.value, zero.interval().low, zero.interval().high) == (0, 0, 0)
     with pytest.raises(DataError, match="other test data"):
-        found.above(ablation_scores.figure(kept, ablation_arms.TESTS["Tatoeba"], "other", 100))
+        found.above(ablation_scores.figure(results, ablation_arms.TESTS["Tatoeba"], "other", 100))
 
 
 def test_a_figure_of_similarity_is_the_mean_correlation_of_its_pairs():
@@ -165,10 +165,10 @@ def test_a_figure_of_similarity_is_the_mean_correlation_of_its_pairs():
     names = ("ar-ar", "es-es", "en-en", "ar-en", "tr-en", "es-en")
     cells = {name: ("pairs", name, "") for name in names}
     columns = {(side, *cell): rng.normal(size=30) for cell in cells.values() for side in ("predicted", "gold")}
-    kept = Kept({cell: tuple(map(str, range(30))) for cell in cells.values()}, columns)
+    results = QuestionResults({cell: tuple(map(str, range(30))) for cell in cells.values()}, columns)
     each = {name: spearman(columns["predicted", *cell], columns["gold", *cell]) for name, cell in cells.items()}
     for test, of in {"STS mono": names[:3], "STS cross": names[3:], "STS 2017": names}.items():
-        figure = ablation_scores.figure(kept, ablation_arms.TESTS[test], "d", 100)
+        figure = ablation_scores.figure(results, ablation_arms.TESTS[test], "d", 100)
         assert figure.value == pytest.approx(fmean(each[n] for n in of))
 
 
@@ -244,6 +244,8 @@ def _scored(folder, label):
         names = ("predicted", "gold") if test.measure == "spearman" else (test.measure,)
         languages = papers.MONO + papers.CROSS if test.measure == "spearman" else ("de",)
         cells = [(test.pool, language, "") for language in languages]
-        kept = Kept({cell: items for cell in cells}, {(name, *cell): values for name in names for cell in cells})
-        kept.save(files.queries(test.task, label, "test"), {"data": "d"})
+        results = QuestionResults(
+            {cell: items for cell in cells}, {(name, *cell): values for name in names for cell in cells}
+        )
+        results.save(files.queries(test.task, label, "test"), {"data": "d"})
     files.finish("scored", {"parameters": 10, "float32_mib": 2.0, "int8_mib": 1.0})

@@ -2,25 +2,24 @@
 
 from pathlib import Path
 
-from metasearch.reports.means import What
 from metasearch.study.arms import Arm, labelled
-from metasearch.study.study import Run, Scored, Study
+from metasearch.study.study import Run, Scored, ScoreSelection, Study
 
-WHAT = What("map@20", "multilingual")
+SELECTION = ScoreSelection("map@20", "multilingual")
 
 
 def study_of(scores, missing=(), **extra):
     """Make a study of `(learner, mode, fold, seed) → language → value`, in the pool of all languages."""
     rows = {
-        key: [row_of(WHAT, language, "all", value) for language, value in values.items()]
+        key: [row_of(SELECTION, language, "all", value) for language, value in values.items()]
         for key, values in scores.items()
     }
     return study_of_rows(rows, missing, **extra)
 
 
-def row_of(what, language, candidates, value):
+def row_of(selection, language, candidates, value):
     """Make a row of results."""
-    named = {"measure": what.measure, "pool": what.pool, "split": what.split}
+    named = {"measure": selection.measure, "pool": selection.pool, "split": selection.split}
     return {**named, "language": language, "candidates": candidates, "value": value, "encoder": "tiny", "versions": {}}
 
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 import metasearch.reports.page as module
-from metasearch.reports.charts.forest import Estimate, forest
+from metasearch.reports.charts.lines import Series, line_chart
 from metasearch.reports.charts.svg import COLOURS, DASHES
-from metasearch.reports.page import Report, Section, html_table, page
+from metasearch.reports.page import Report, environment, page
+from metasearch.reports.section import Chart, Section
 from metasearch.reports.table import Cell, Line, Table
 
 TEMPLATES = Path(module.__file__).parent / "templates"
@@ -71,9 +72,14 @@ def table(text="map@20", key="main"):
 
 
 def report(text="text", html=""):
-    chart = forest("chart", text, [Estimate(text, 0.1, 0.05, 0.2)], text, (text,))
+    chart = Chart(table(text, "chart"), line_chart(text, text, [Series(text, ((0, 1),))], text))
     section = Section("results", text, (text,), (chart,), (table(text),), Markup(html), "", "")
     return Report(text, (text,), ((text, text),), (section, Section("more", text)), text)
+
+
+def html_table(table):
+    """Return a table as the page has it."""
+    return str(environment().get_template("table.html.j2").module.table(table))
 
 
 def squeezed(text):

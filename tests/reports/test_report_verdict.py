@@ -1,23 +1,28 @@
 """What a report says beside its main table: the language matrix, the pools, the facts, and the verdict in words."""
 
+import re
+
 import pytest
 
-from helpers.tables import WHAT, row_of, shown, study_of, study_of_rows
-from metasearch.reports.facts import duration, fact_table, run_table
-from metasearch.reports.main_table import ordered, pool_table
-from metasearch.reports.matrix import matrix_tables
-from metasearch.reports.means import What
+from helpers.tables import SELECTION, row_of, shown, study_of, study_of_rows
+from metasearch.reports.main_table import ordered
+from metasearch.reports.section import Inputs
+from metasearch.reports.sections.compared import section
+from metasearch.reports.sections.languages import matrix_tables
+from metasearch.reports.sections.run_facts import duration, fact_table, run_table
+from metasearch.reports.sections.scores import pool_table
 from metasearch.reports.verdict import difference, verdict
 from metasearch.study.compare import Compared, Comparison
 from metasearch.study.statistics.bootstrap import Interval
 from metasearch.study.statistics.paired import PairedTest
 from metasearch.study.statistics.summary import Summary
+from metasearch.study.study import ScoreSelection
 
 
 @pytest.fixture
 def searched():
     """Return a study with the pools of retrieval."""
-    multi, mono, bi = (What("map@20", pool) for pool in ("multilingual", "monolingual", "bilingual"))
+    multi, mono, bi = (ScoreSelection("map@20", pool) for pool in ("multilingual", "monolingual", "bilingual"))
     rows = [row_of(multi, "de", "all", 0.2), row_of(multi, "ar", "all", 0.1)]
     rows += [row_of(mono, "de", "de", 0.8), row_of(mono, "ar", "ar", 0.6)]
     rows += [row_of(bi, "de", "ar", 0.3), row_of(bi, "ar", "de", 0.4)]
@@ -33,20 +38,20 @@ def test_the_language_matrix_has_questions_as_lines_and_the_monolingual_pool_on_
 
 
 def test_pools_have_the_mean_over_languages_of_each(searched):
-    table = pool_table(searched, WHAT)
+    table = pool_table(searched, SELECTION)
     assert table.columns == ("multilingual", "monolingual", "bilingual")
     assert shown(table, "zero-shot") == [f"{100 * (0.2 + 0.1) / 2:.2f}", "70.00", "35.00"]
 
 
 def test_a_matrix_of_each_arm_has_a_key_of_its_own():
-    what = What("map@20", "monolingual")
+    what = ScoreSelection("map@20", "monolingual")
     rows = {(learner, "trans", 0, 0): [row_of(what, "ar", "ar", 0.1)] for learner in ("a b", "a-b")}
     assert [table.key for table in matrix_tables(study_of_rows(rows), "map@20")] == ["matrix-1-a-b", "matrix-2-a-b"]
 
 
 def test_facts_say_what_was_run_and_what_is_missing():
     facts = {"seconds": 100.0, "peak_memory_mib": 600.0, "processor": "a <b>", "cores": 2, "steps": 4}
-    scores = {("maml", "trans", fold, 0): [row_of(WHAT, "ar", "all", 0.1)] for fold in (0, 1)}
+    scores = {("maml", "trans", fold, 0): [row_of(SELECTION, "ar", "all", 0.1)] for fold in (0, 1)}
     found = study_of_rows(scores, missing=["cell x is not finished"], facts=facts)
     table = fact_table(found)
     said = {line.heads[0]: line.cells[0].text for line in table.lines}
@@ -78,7 +83,7 @@ def compared(arm, low, high, value=0.2):
 
 def words(found, *each):
     comparison = Comparison("study", "demo", found.arms[0], "map@20", "multilingual", 0.95, 1000, 0, each, ())
-    return " ".join(verdict(found, WHAT, comparison))
+    return " ".join(verdict(found, SELECTION, comparison))
 
 
 @pytest.fixture
@@ -105,13 +110,23 @@ def test_the_verdict_says_when_fine_tuning_is_better(two_folds):
     assert "fine-tune is better than zero-shot by 10.00; in the MAML-Align paper plain fine-tuning is weaker." in said
 
 
+def test_the_chart_has_a_hollow_marker_where_the_interval_holds_0_and_the_values_in_words(two_folds):
+    each = [compared(two_folds.arms[1], low, high) for low, high in ((-0.15, -0.05), (-0.25, 0.05), (None, None))]
+    comparison = Comparison("study", "demo", two_folds.arms[0], "map@20", "multilingual", 0.95, 1000, 0, (*each,), ())
+    (chart,) = section(Inputs(two_folds, two_folds, SELECTION, comparison)).charts
+    assert re.findall('class="marker c0( hollow)?"', chart.svg) == ["", " hollow", " hollow"]
+    assert "fine-tune" in chart.svg
+    for words in ("−10.00 [−15.00, −5.00]*†<", "−10.00 [−25.00, 5.00]†<", ">−10.00†<"):
+        assert words in chart.svg
+
+
 def test_an_undefined_interval_claims_nothing(two_folds):
     assert "significant" not in difference(compared(two_folds.arms[1], None, None), two_folds.arms[0])
 
 
 def test_the_verdict_on_one_fold_says_how_far_it_goes():
     found = study_of({("zero-shot", None, 0, 0): {"ar": 0.3}})
-    assert verdict(found, WHAT, None) == (
+    assert verdict(found, SELECTION, None) == (
         "zero-shot has a mean map@20 of 30.00 (× 100); there is nothing to rank it with.",
         "This is one fold: nothing is said of how it would be with another cut of the data.",
     )
@@ -130,5 +145,5 @@ def test_the_verdict_says_that_the_highest_of_several_was_chosen_on_the_same_dat
 
 def test_nobody_wins_where_no_learner_has_every_fold():
     found = study_of({("zero-shot", None, 0, 0): {"ar": 0.3}, ("maml", "trans", 1, 0): {"ar": 0.4}})
-    assert verdict(found, WHAT, None)[0].startswith("No learner has scores")
+    assert verdict(found, SELECTION, None)[0].startswith("No learner has scores")
     assert ordered(found)[0].zero_shot

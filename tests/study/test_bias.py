@@ -10,11 +10,11 @@ from helpers.rankings import ranking_by
 from helpers.studies import Made, write_study
 from metasearch.data.records import Candidate, Question
 from metasearch.errors import ConfigError
-from metasearch.evaluation.metrics.language_bias import average_precisions
-from metasearch.reports import bias as reports
-from metasearch.reports.bias import NONE, bias_tables
+from metasearch.reports.sections import language_bias as reports
+from metasearch.reports.sections.language_bias import NONE, bias_tables
 from metasearch.study.bias import Bias, Figures, bias_of, bias_of_arm, bias_of_ranking, mean
 from metasearch.study.read import read_study
+from metasearch.study.statistics.language_bias import average_precisions
 
 ARMS = {"zero-shot": Made(1.0, 0.0), "biased": Made(1.0, 4.0)}
 

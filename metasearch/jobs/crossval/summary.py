@@ -5,8 +5,8 @@ from typing import Any
 
 from metasearch.reports.formats import markdown
 from metasearch.reports.main_table import main_table, ordered
-from metasearch.reports.means import What, over_languages
-from metasearch.study.study import Study
+from metasearch.reports.means import over_languages
+from metasearch.study.study import ScoreSelection, Study
 
 
 def results(study: Study) -> str:
@@ -17,7 +17,7 @@ def results(study: Study) -> str:
 
 def report(study: Study) -> str:
     """Return the main table in Markdown, and what the study lacks."""
-    parts = [f"# {study.name}\n", markdown(main_table(study, What(*study.require())))]
+    parts = [f"# {study.name}\n", markdown(main_table(study, study.select()))]
     if study.missing:
         parts.append("\n".join(f"- {said}" for said in study.missing) + "\n")
     return "\n".join(parts)
@@ -27,9 +27,11 @@ def means(study: Study) -> list[dict[str, Any]]:
     """Return the means of every arm over languages, seeds and folds, by measure, pool and split, as JSON."""
     found = []
     for arm in ordered(study):
-        for what in (What(m, p, s) for s in ("test", "dev") for m in study.measures for p in study.pools):
-            mean = over_languages(study, arm, what)
+        for selection in (
+            ScoreSelection(m, p, s) for s in ("test", "dev") for m in study.measures for p in study.pools
+        ):
+            mean = over_languages(study, arm, selection)
             if mean is not None:
-                stands = {"arm": arm.label, "split": what.split, "measure": what.measure, "pool": what.pool}
-                found.append({**stands, "mean": mean.mean, "sd": mean.sd, "count": mean.count, "over": mean.over})
+                named = {"arm": arm.label, "split": selection.split, **selection._asdict()}
+                found.append({**named, "mean": mean.mean, "sd": mean.sd, "count": mean.count, "over": mean.over})
     return found

@@ -1,1 +1,1 @@
-"""Charts as inline SVG, made of elements, each with its values in words and as a table."""
+"""Charts as inline SVG: `lines`, `intervals` and `heatmap` put marks on axes that they share; `svg` draws both."""

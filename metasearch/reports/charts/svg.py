@@ -4,20 +4,25 @@ Colours, dashes and fonts are classes of `templates/charts.css`, so a chart foll
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from unicodedata import combining, east_asian_width
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from markupsafe import Markup
 
-# Pixels of the text in charts.
 FONT = 13
-# How many colours, dashes and markers there are; no two numbers share a factor, so a pair of them is rarely seen twice.
+"""Pixels of the text in charts."""
+ROW = 19
+"""Pixels from one line of text to the next."""
 COLOURS, DASHES, MARKERS = 8, 5, 7
+"""How many there are; no two numbers share a factor, so a pair of them is rarely seen twice."""
+
 # Up to the first width a chart shrinks to any screen, up to the second as far as it stays readable, above it never.
 _SHRINKS, _FITS = 500, 800
 # A chart is drawn for a phone, and shown this much larger where there is room.
 _LARGER = 1.15
+# Pixels of the sample of a legend's entry, and between entries.
+_SAMPLE, _GAP = 30, 20
 
 # What HTML and XML forbid: control characters, lone surrogates and noncharacters.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
@@ -44,7 +49,7 @@ def minus(number: str) -> str:
 
 
 def width(text: str) -> float:
-    """Return about how many pixels wide a text is: nobody knows the reader's font."""
+    """Return about how many pixels wide a text is; the reader's font is not known."""
     wide = {"W": 1.0, "F": 1.0}
     return FONT * sum(0.0 if combining(c) else wide.get(east_asian_width(c), 0.58) for c in text)
 
@@ -54,19 +59,23 @@ def shorten(text: str, pixels: float) -> str:
     line = " ".join(text.split())
     if width(line) <= pixels:
         return line
-    kept = line
-    while kept and width(kept + "…") > pixels:
-        kept = kept[:-1]
-    return kept.rstrip() + "…"
+    while line and width(line + "…") > pixels:
+        line = line[:-1]
+    return line.rstrip() + "…"
+
+
+def series_class(number: int) -> str:
+    """Return the classes of the line of a series: its colour and dashes."""
+    return f"c{number % COLOURS} d{number % DASHES}"
 
 
 class Drawing:
-    """A picture being drawn, with its name and description for those who do not see it."""
+    """A picture that grows downwards, with a name and a description for those who do not see it."""
 
-    def __init__(self, wide: float, high: float, title: str, description: str) -> None:
+    def __init__(self, title: str, description: str, wide: float) -> None:
         css = "chart" if wide <= _SHRINKS else "chart wide" if wide <= _FITS else "chart fixed"
-        self.root = Element("svg", {"class": css, "viewBox": f"0 0 {_number(wide)} {_number(high)}"})
-        self.root.attrib |= {"width": _number(_LARGER * wide), "height": _number(_LARGER * high), "role": "img"}
+        self.wide = wide
+        self._root = Element("svg", {"class": css, "role": "img"})
         self._add("title", {}, title)
         self._add("desc", {}, description)
 
@@ -83,28 +92,59 @@ class Drawing:
         through = "L".join(f"{_number(x)} {_number(y)}" for x, y in points)
         self._add("path", {"d": f"M{through}", "class": css})
 
-    def marker(self, number: int, x: float, y: float) -> None:
-        """Draw the marker of a series."""
-        css = f"marker c{number % COLOURS}"
-        self._add(
-            "path", {"d": _SHAPES[number % MARKERS], "transform": f"translate({_number(x)} {_number(y)})", "class": css}
-        )
-
-    def dot(self, x: float, y: float, css: str) -> None:
-        """Draw a round point."""
-        self._add("circle", {"cx": x, "cy": y, "r": 4.5, "class": css})
+    def marker(self, number: int, x: float, y: float, css: str = "") -> None:
+        """Draw the marker of a series, by its number."""
+        place = f"translate({_number(x)} {_number(y)})"
+        css = f"marker c{number % COLOURS} {css}".rstrip()
+        self._add("path", {"d": _SHAPES[number % MARKERS], "transform": place, "class": css})
 
     def text(self, x: float, y: float, text: str, css: str = "", anchor: str = "start") -> None:
         """Write a text, on one line, from its start, middle or end on."""
         self._add("text", {"x": x, "y": y, "text-anchor": anchor, "class": css}, " ".join(text.split()))
 
-    def markup(self) -> Markup:
-        """Return the drawing as an element of HTML."""
-        return Markup(tostring(self.root, encoding="unicode"))
+    def legend(self, y: float, labels: Sequence[str], lines: bool, reference: str | None = None) -> float:
+        """Draw a legend: a sample of each series and its label.
+
+        Args:
+            y: pixel of its upper edge.
+            labels: labels of the series, by their numbers.
+            lines: whether series are lines, and not markers only.
+            reference: label of the line that all are compared with; drawn last.
+
+        Returns:
+            The pixel below it.
+        """
+        entries = [*enumerate(labels), *([(None, reference)] if reference is not None else [])]
+        x, base = 0.0, y + FONT + 1
+        for number, label in entries:
+            shown = shorten(label, self.wide - _SAMPLE)
+            if x and x + _SAMPLE + width(shown) > self.wide:
+                x, base = 0.0, base + ROW
+            css = "reference" if number is None else f"mean {series_class(number)}"
+            if lines or number is None:
+                self.line(x, base - 4, x + _SAMPLE - 6, base - 4, css)
+            if number is not None:
+                self.marker(number, x + _SAMPLE / 2 - 3, base - 4)
+            self.text(x + _SAMPLE, base, shown, "tick")
+            x += _SAMPLE + width(shown) + _GAP
+        return base + 7 if entries else y
+
+    def markup(self, high: float) -> Markup:
+        """Return the drawing, this many pixels high, as an element of HTML."""
+        size = {"width": _number(_LARGER * self.wide), "height": _number(_LARGER * high)}
+        self._root.attrib |= {"viewBox": f"0 0 {_number(self.wide)} {_number(high)}", **size}
+        return Markup(tostring(self._root, encoding="unicode"))
 
     def _add(self, tag: str, attributes: dict[str, str | float], text: str | None = None) -> None:
         shown = {name: value if isinstance(value, str) else _number(value) for name, value in attributes.items()}
-        SubElement(self.root, tag, {name: value for name, value in shown.items() if value}).text = text and clean(text)
+        SubElement(self._root, tag, {name: value for name, value in shown.items() if value}).text = text and clean(text)
+
+
+def message(title: str, text: str, wide: float = 480) -> Markup:
+    """Return a drawing that says in words why there is nothing to see."""
+    drawing = Drawing(title, text, wide)
+    drawing.text(wide / 2, 1.7 * ROW, text, "tick", "middle")
+    return drawing.markup(3 * ROW)
 
 
 def _number(value: float) -> str:

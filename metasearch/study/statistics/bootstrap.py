@@ -55,9 +55,9 @@ def draws(units: int, resamples: int, random: np.random.Generator) -> Iterator[N
     """Yield how often each resample of a stratum has each unit.
 
     Args:
-        units: of the stratum, U; as many are drawn with replacement.
-        resamples: how many.
-        random: the stratum's own stream.
+        units: number of units of the stratum, U; as many are drawn with replacement.
+        resamples: number of resamples.
+        random: random stream of the stratum.
 
     Yields:
         Blocks of counts, `(b, U)`, that sum to U in each row; the b sum to `resamples`. Blocks bound the memory.

@@ -12,7 +12,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     each other is needed.
 
     Args:
-        p_values: of m tests; None where a test was not possible, which counts as none and stays None.
+        p_values: p-values of m tests; None where a test was not possible, which counts as none and stays None.
 
     Raises:
         DataError: a value is no probability.

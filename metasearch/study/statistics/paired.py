@@ -17,9 +17,9 @@ class PairedTest:
     """A two-sided paired t-test of n differences d (Student 1908).
 
     Attributes:
-        n: pairs.
-        mean: of the differences.
-        sd: their sample standard deviation (ddof 1); None with one pair.
+        n: number of pairs.
+        mean: mean of the differences.
+        sd: sample standard deviation of the differences (ddof 1); None with one pair.
         t: mean / (sd / √n); None where sd is 0 or there is one pair.
         p: probability of such a t, or one further from 0, if the mean is 0 and the differences are independent and
             normal. Where all differences are the same: 1 if they are 0, else 0. None with one pair.
@@ -46,9 +46,9 @@ def paired_test(values: Sequence[float], baseline: Sequence[float], level: float
     so n, can be made as large as one likes.
 
     Args:
-        values: `(n,)`.
-        baseline: the same measurements without the treatment, `(n,)`.
-        level: of the interval of the mean.
+        values: measurements with the treatment, `(n,)`.
+        baseline: measurements without it, `(n,)`.
+        level: level of the interval of the mean.
 
     Raises:
         DataError: no pairs, or not as many values as there are of the baseline.

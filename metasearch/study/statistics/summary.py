@@ -16,10 +16,10 @@ class Summary:
     """Mean ± standard deviation.
 
     Attributes:
-        mean: of the values.
+        mean: mean of the values.
         sd: sample standard deviation (ddof 1); None with one value.
-        count: of the values.
-        over: what the values are of.
+        count: number of values.
+        over: units of the values, such as `folds`.
     """
 
     mean: float

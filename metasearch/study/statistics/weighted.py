@@ -22,24 +22,24 @@ def means(weights: Array, sums: Array, sizes: Array) -> Array:
 
     Args:
         weights: how often each resample has each unit, `(B, U)`.
-        sums: of the values of each unit in each column, `(U, K)`.
-        sizes: how many values that are, `(U, K)`; a unit that a column lacks has 0.
+        sums: sum of the values of each unit in each column, `(U, K)`.
+        sizes: number of these values, `(U, K)`; a unit that a column lacks has 0.
 
     Returns:
         `(B, K)`; NaN where a resample has no value of a column.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Array = (weights @ sums) / (weights @ sizes)
-    return found
+        weighted_means: Array = (weights @ sums) / (weights @ sizes)
+    return weighted_means
 
 
 def pearson(weights: Array, x: Array, y: Array) -> Array:
     """Return Pearson's r of the weighted rows.
 
     Args:
-        weights: `(B, N)`.
-        x: `(N,)`.
-        y: `(N,)`.
+        weights: how often each resample has each row, `(B, N)`.
+        x: one side of the rows, `(N,)`.
+        y: other side, `(N,)`.
 
     Returns:
         `(B,)`, -1 to 1; NaN where a side is constant.
@@ -60,9 +60,9 @@ def spearman(weights: Array, x: Array, y: Array) -> Array:
     `(n³ - n - Σ (t³ - t)) / 12` (Kendall & Gibbons 1990, section 3.8).
 
     Args:
-        weights: whole numbers, `(B, N)`.
-        x: `(N,)`.
-        y: `(N,)`.
+        weights: how often each resample has each row, whole numbers, `(B, N)`.
+        x: one side of the rows, `(N,)`.
+        y: other side, `(N,)`.
 
     Returns:
         `(B,)`, as `pearson`.
@@ -97,8 +97,8 @@ def midranks(weights: Array, values: Array) -> Array:
     Equal values that stand in a resample t times, after c smaller ones, have the ranks c + 1 to c + t: c + (t + 1) / 2.
 
     Args:
-        weights: whole numbers, `(B, N)`.
-        values: `(N,)`.
+        weights: how often each resample has each row, whole numbers, `(B, N)`.
+        values: values of the rows, `(N,)`.
 
     Returns:
         From 1, `(B, N)`; that of a row with weight 0 has no meaning.
@@ -107,7 +107,7 @@ def midranks(weights: Array, values: Array) -> Array:
 
 
 def _ranked(weights: Array, values: Array) -> tuple[Array, Array]:
-    """Return the midranks, `(B, N)`, and how often each distinct value stands in a resample, `(B, G)`."""
+    """Return the midranks, `(B, N)`, and how often each resample has each distinct value, `(B, G)`."""
     distinct, group = np.unique(values, return_inverse=True)
     if len(distinct) == len(values):
         ties = weights[:, np.argsort(values)]
@@ -122,5 +122,5 @@ def _ranked(weights: Array, values: Array) -> tuple[Array, Array]:
 
 
 def _ratio(covariance: Array, variances: Array) -> Array:
-    found: Array = np.clip(covariance / np.sqrt(variances), -1.0, 1.0)
-    return found
+    correlation: Array = np.clip(covariance / np.sqrt(variances), -1.0, 1.0)
+    return correlation

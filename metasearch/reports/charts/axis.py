@@ -1,10 +1,10 @@
-"""Ticks at round values, and where on an axis a value lies."""
+"""Axes of charts: ticks at round values, the pixel of a value, and how they are drawn."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from metasearch.reports.charts.svg import minus
+from metasearch.reports.charts.svg import FONT, ROW, Drawing, minus, shorten, width
 
 # Below this share of its values a range is rounding error, and the axis is drawn as if all were one value.
 _SAME = 1e-9
@@ -16,7 +16,7 @@ class Axis:
 
     Attributes:
         ticks: at least two, ascending and evenly spaced; the axis goes from the first to the last.
-        step: between two ticks: 1, 2 or 5 times a power of ten.
+        step: distance of two ticks: 1, 2 or 5 times a power of ten.
         start: pixel of the first tick.
         end: pixel of the last tick.
     """
@@ -40,12 +40,39 @@ class Axis:
             return minus(f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits}e{int(power)}")
         return minus(f"{tick:.{max(0, -exponent) if tick else 0}f}")
 
+    def label_width(self) -> float:
+        """Return how many pixels the labels beside an upright axis take."""
+        return max(width(self.label(tick)) for tick in self.ticks) + 10
+
+    def draw_upright(self, drawing: Drawing, left: float, right: float, name: str) -> None:
+        """Draw the axis upright, with lines across the plot; its name is level above it, easy to read.
+
+        Args:
+            drawing: drawing of the chart.
+            left: pixel where the plot begins.
+            right: pixel where it ends.
+            name: name of the axis, with unit.
+        """
+        for tick in self.ticks:
+            drawing.line(left, self.at(tick), right, self.at(tick), "grid")
+            drawing.text(left - 6, self.at(tick) + FONT / 3, self.label(tick), "tick", "end")
+        drawing.text(0, self.end - ROW + 3, shorten(name, right), "axis-name")
+
+    def draw_level(self, drawing: Drawing, bottom: float, name: str) -> float:
+        """Draw the axis level below the plot, and return the pixel below it; args as `draw_upright`."""
+        drawing.line(self.start, bottom, self.end, bottom, "axis")
+        for tick in self.ticks:
+            drawing.line(self.at(tick), bottom, self.at(tick), bottom + 4, "axis")
+            drawing.text(self.at(tick), bottom + ROW, self.label(tick), "tick", "middle")
+        drawing.text(self.end, bottom + 2 * ROW - 1, shorten(name, self.end), "axis-name", "end")
+        return bottom + 2 * ROW + 8
+
 
 def axis(values: Iterable[float], start: float, end: float, count: int = 5, whole: bool = False) -> Axis:
     """Return an axis that holds values.
 
     Args:
-        values: finite, at least one.
+        values: finite values, at least one.
         start: pixel of the first tick.
         end: pixel of the last tick.
         count: about how many spaces there are between ticks; between half and twice as many, and one more.
@@ -54,14 +81,14 @@ def axis(values: Iterable[float], start: float, end: float, count: int = 5, whol
     Raises:
         ValueError: there is no value, or one is not finite.
     """
-    found = sorted(values)
-    if not found or not all(map(math.isfinite, found)):
+    ordered = sorted(values)
+    if not ordered or not all(map(math.isfinite, ordered)):
         raise ValueError("an axis needs values, all of them finite")
-    low, high = found[0], found[-1]
+    low, high = ordered[0], ordered[-1]
     if high - low <= _SAME * max(abs(low), abs(high)):
         half = abs(low) / 10 or 1.0
         low, high = low - half, high + half
-        if found[0] >= 0:
+        if ordered[0] >= 0:
             low = max(low, 0.0)
     factor, exponent = _nice((high - low) / count)
     if whole and exponent < 0:

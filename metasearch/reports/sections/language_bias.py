@@ -1,40 +1,53 @@
-"""Tables of language bias: do rankings prefer candidates in the language of the question?"""
+"""Language bias: do rankings prefer candidates in the language of the question?"""
 
 import math
 from collections.abc import Mapping
 from dataclasses import fields
 
+from metasearch.reports.charts.heatmap import heatmap
 from metasearch.reports.formats import slug
+from metasearch.reports.section import Chart, Inputs, Section
 from metasearch.reports.table import Cell, Line, Table
 from metasearch.study.arms import Arm
 from metasearch.study.bias import DEPTH, Bias, Figures, bias_of_arm
 from metasearch.study.study import Study
 
+ORDER = 50
 NONE = "–"
+
+
+def section(inputs: Inputs) -> Section | None:
+    """Return the language bias of the pooled ranking as tables and heat maps; None of a task that has none."""
+    tables = bias_tables(inputs.with_questions)
+    shares = tables[1:]
+    values = [cell.value for table in shares for line in table.lines for cell in line.cells]
+    charts = tuple(Chart(table, heatmap(table, "questions", "candidates", True, values)) for table in shares)
+    text = "Does a ranking of the candidates of all languages prefer those in the language of the question?"
+    return Section("language-bias", "Language bias", (text,), charts, tuple(tables)) if tables else None
 
 
 def bias_tables(study: Study, k: int = DEPTH) -> list[Table]:
     """Return a table of all arms, and of each arm the shares of languages beyond those without bias.
 
     Args:
-        study: to report on; one without rankings of a multilingual pool has no such tables.
-        k: how deep to look.
+        study: study of the rankings; one without rankings of a multilingual pool has no such tables.
+        k: depth of the top.
 
     Raises:
-        ConfigError: k is not positive, or deeper than rankings are kept.
-        RunFolderError: a run kept nothing of its questions.
-        DataError: what it kept is damaged.
+        ConfigError: k is not positive, or deeper than the rankings in the files.
+        RunFolderError: a run has no results of its questions.
+        DataError: they are damaged.
     """
-    found = {arm: bias for arm in study.arms if (bias := bias_of_arm(study, arm, k))}
-    if not found:
+    biases = {arm: bias for arm in study.arms if (bias := bias_of_arm(study, arm, k))}
+    if not biases:
         return []
     return [
-        _figures(found, len(study.folds), k),
-        *(_shares(i, arm, bias) for i, (arm, bias) in enumerate(found.items(), 1)),
+        _figures(biases, len(study.folds), k),
+        *(_shares(i, arm, bias) for i, (arm, bias) in enumerate(biases.items(), 1)),
     ]
 
 
-def _figures(found: Mapping[Arm, Bias], folds: int, k: int) -> Table:
+def _figures(biases: Mapping[Arm, Bias], folds: int, k: int) -> Table:
     notes = [
         f"Bias: the share of the top {k} that the question's language has beyond what a ranker with as many hits that "
         "does not look at languages gives it, as a part of the most that it could have; 0 is no bias, 100 that "
@@ -47,15 +60,15 @@ def _figures(found: Mapping[Arm, Bias], folds: int, k: int) -> Table:
         "chance alone leaves it above 0.",
         "All are means over the languages of the questions, then over folds.",
     ]
-    if any(bias.spread for bias in found.values()):
+    if any(bias.spread for bias in biases.values()):
         notes.append("± is the sample standard deviation over folds.")
-    notes += [f"{arm.label}: {bias.folds} of {folds} folds." for arm, bias in found.items() if bias.folds < folds]
+    notes += [f"{arm.label}: {bias.folds} of {folds} folds." for arm, bias in biases.items() if bias.folds < folds]
     return Table(
         key="bias",
         title="Language bias in the pool of all languages",
         heads=("learner",),
         columns=("bias", f"mAP@{k} lost to own language", "lost to another language", "excess", "uneven shares"),
-        lines=tuple(Line((arm.label,), _cells(bias.figures, bias.spread)) for arm, bias in found.items()),
+        lines=tuple(Line((arm.label,), _cells(bias.figures, bias.spread)) for arm, bias in biases.items()),
         notes=tuple(notes),
         unit="× 100",
     )

@@ -56,30 +56,17 @@ def counts(languages: Counts, size: int) -> Counts:
         >>> counts(np.array([[0, 2, 2]]), 3)
         array([[1, 0, 2]])
     """
-    found: Counts = (languages[:, :, None] == np.arange(size)).sum(1)
-    return found
-
-
-def counts_of_groups(languages: Counts, offsets: Counts, size: int) -> Counts:
-    """Return the same of groups that stand in a row, `(N, L)`.
-
-    Args:
-        languages: index of the language of each candidate, `(M,)`.
-        offsets: group i is `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
-        size: L.
-    """
-    before = np.zeros((len(languages) + 1, size), np.int64)
-    np.cumsum(languages[:, None] == np.arange(size), axis=0, out=before[1:])
-    return before[offsets[1:]] - before[offsets[:-1]]
+    table: Counts = (languages[:, :, None] == np.arange(size)).sum(1)
+    return table
 
 
 def expected_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> Values:
     """Return the share of each language in the top k that a ranker without bias has in the mean, e of a question.
 
     Args:
-        hits: how many relevant candidates are in the top k, h, `(N,)`.
-        relevant: how many relevant candidates each language has, R[l], `(N, L)`.
-        others: how many other candidates each language has, N[l], `(N, L)`.
+        hits: number of relevant candidates in the top k, h, `(N,)`.
+        relevant: number of relevant candidates of each language, R[l], `(N, L)`.
+        others: number of other candidates of each language, N[l], `(N, L)`.
         k: size of the top, at most that of the pool.
 
     Returns:
@@ -110,9 +97,9 @@ def average_precisions(ranks: Counts, offsets: Counts, k: int) -> Values:
     """Return AP@k, as `average_precision` defines it, of many questions at once, `(N, ...)`.
 
     Args:
-        ranks: from 1, ascending within a question, of all that is relevant to it, `(M, ...)`.
+        ranks: ranks from 1 of all relevant candidates, ascending within a question, `(M, ...)`.
         offsets: question i has those from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
-        k: how deep to look.
+        k: depth of the top.
 
     Raises:
         DataError: nothing is relevant to a question, so that no average precision is defined.
@@ -131,10 +118,10 @@ def lost(ranks: Counts, above: Counts, offsets: Counts, k: int) -> Values:
     """Return by how much AP@k rises once the distractors of a language are taken out of the ranking, `(N, L)`, ≥ 0.
 
     Args:
-        ranks: from 1, ascending within a question, of all that is relevant to it, `(M,)`.
-        above: how many candidates of each language that are not relevant rank above it, `(M, L)`.
-        offsets: as for `average_precisions`, `(N + 1,)`.
-        k: how deep to look.
+        ranks: ranks from 1 of all relevant candidates, ascending within a question, `(M,)`.
+        above: number of irrelevant candidates of each language that rank above it, `(M, L)`.
+        offsets: where the ranks of each question begin, as for `average_precisions`, `(N + 1,)`.
+        k: depth of the top.
 
     Raises:
         DataError: nothing is relevant to a question.
@@ -144,22 +131,22 @@ def lost(ranks: Counts, above: Counts, offsets: Counts, k: int) -> Values:
         array([[0.33333333, 0.08333333]])
     """
     # In one call: sums in the same order, so that no rounding makes a loss negative.
-    found = average_precisions(np.column_stack([ranks, ranks[:, None] - above]), offsets, k)
-    return found[:, 1:] - found[:, :1]
+    precisions = average_precisions(np.column_stack([ranks, ranks[:, None] - above]), offsets, k)
+    return precisions[:, 1:] - precisions[:, :1]
 
 
 def means(values: Values, groups: Counts, size: int) -> Values:
     """Return the mean over the questions of each language, `(A, L)`; NaN where there are none.
 
     Args:
-        values: of each question, `(N, L)`.
+        values: values of each question, `(N, L)`.
         groups: index of the language of each question, `(N,)`.
         size: A.
     """
     member = (groups == np.arange(size)[:, None]).astype(float)
     with np.errstate(invalid="ignore"):
-        found: Values = member @ values / member.sum(1, keepdims=True)
-    return found
+        averages: Values = member @ values / member.sum(1, keepdims=True)
+    return averages
 
 
 def bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> Values:
@@ -169,9 +156,9 @@ def bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> V
     that fits into the top k.
 
     Args:
-        observed: o, `(A, L)`.
-        expected: e, `(A, L)`.
-        greatest: m, `(A, L)`.
+        observed: observed shares o, `(A, L)`.
+        expected: expected shares e, `(A, L)`.
+        greatest: greatest shares m, `(A, L)`.
         own: index of each question language among those of the candidates, −1 where it is not there, `(A,)`.
 
     Example:
@@ -179,17 +166,17 @@ def bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> V
         array([0.25])
     """
     excess, room = own_values(observed - expected, own), own_values(greatest - expected, own)
-    found = np.full(len(own), np.nan)
-    np.divide(excess, room, out=found, where=room > _NO_ROOM)
-    return found
+    shares = np.full(len(own), np.nan)
+    np.divide(excess, room, out=shares, where=room > _NO_ROOM)
+    return shares
 
 
 def uneven(observed: Values, expected: Values) -> Values:
     """Return ½ Σ |o − e| over the languages of the candidates, the total variation distance of two shares, `(A,)`.
 
     Args:
-        observed: o, `(A, L)`.
-        expected: e, `(A, L)`.
+        observed: observed shares o, `(A, L)`.
+        expected: expected shares e, `(A, L)`.
 
     Example:
         >>> uneven(np.array([[0.5, 0.5, 0.0]]), np.array([[0.25, 0.25, 0.5]]))
@@ -203,11 +190,11 @@ def own_values(values: Values, own: Counts) -> Values:
     """Return the value of each question language with itself, `(A,)`; NaN where it has no candidates.
 
     Args:
-        values: `(A, L)`.
-        own: as for `bias`, `(A,)`.
+        values: values of question by candidate language, `(A, L)`.
+        own: index of each question language, as for `bias`, `(A,)`.
     """
-    found: Values = np.where(own < 0, np.nan, values[np.arange(len(own)), own])
-    return found
+    own_cells: Values = np.where(own < 0, np.nan, values[np.arange(len(own)), own])
+    return own_cells
 
 
 def other_values(values: Values, own: Counts) -> Values:
@@ -216,14 +203,14 @@ def other_values(values: Values, own: Counts) -> Values:
     NaN where a language has no candidates, as there is nothing of its own to compare with, or where it is the only one.
 
     Args:
-        values: `(A, L)`.
-        own: as for `bias`, `(A,)`.
+        values: values of question by candidate language, `(A, L)`.
+        own: index of each question language, as for `bias`, `(A,)`.
     """
     size = values.shape[1]
     if size < 2:
         return np.full(len(own), np.nan)
-    found: Values = (values.sum(1) - own_values(values, own)) / (size - 1)
-    return found
+    others: Values = (values.sum(1) - own_values(values, own)) / (size - 1)
+    return others
 
 
 def _parts(values: Counts) -> Values:

@@ -1,16 +1,25 @@
-"""What a study was run with: data, versions, seeds, hardware, time and memory."""
+"""What was run and on what: data, versions, seeds, hardware, time and memory."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from metasearch.reports.main_table import NO_MODE, ordered, without_mode
+from metasearch.reports.main_table import heads_of
+from metasearch.reports.section import Inputs, Section
 from metasearch.reports.table import Cell, Line, Table
 from metasearch.study.arms import Arm
 from metasearch.study.study import Run, Study
 
+ORDER = 80
 
-def fact_table(study: Study, key: str = "facts") -> Table:
-    """Return name and value of what was the same, or what there was, in all runs."""
+
+def section(inputs: Inputs) -> Section:
+    """Return the facts of all runs, and their time and memory."""
+    tables = tuple(table for table in (fact_table(inputs.study), run_table(inputs.study)) if table)
+    return Section("run-facts", "Run facts", tables=tables)
+
+
+def fact_table(study: Study) -> Table:
+    """Return name and value of each fact; all values, where runs differ."""
     rows = {
         "Task": study.task,
         "Data fingerprint": study.data,
@@ -22,7 +31,7 @@ def fact_table(study: Study, key: str = "facts") -> Table:
         "Precision": _listed({run.config.get("precision") for run in study.runs} - {None}),
         "Engine": _listed({run.config.get("engine") for run in study.runs} - {None}),
         "Runs": str(len(study.runs)),
-        **{f"Version of {name}": _listed(found) for name, found in _versions(study).items()},
+        **{f"Version of {name}": _listed(values) for name, values in _versions(study).items()},
         "Processor": _known(study, "processor"),
         "Cores": _known(study, "cores"),
         "Threads of a run": _known(study, "threads"),
@@ -32,17 +41,16 @@ def fact_table(study: Study, key: str = "facts") -> Table:
     seconds = [run.facts["seconds"] for run in study.runs if "seconds" in run.facts]
     if seconds:
         rows["Time of all runs together"] = duration(sum(seconds))
-    lines = tuple(Line((name,), (Cell(text=said),)) for name, said in rows.items() if said)
-    notes = tuple(f"Missing: {said}." for said in study.missing)
-    return Table(key, "What was run, and on what", ("Fact",), ("Value",), lines, notes)
+    lines = tuple(Line((name,), (Cell(text=value),)) for name, value in rows.items() if value)
+    notes = tuple(f"Missing: {text}." for text in study.missing)
+    return Table("facts", "What was run, and on what", ("Fact",), ("Value",), lines, notes)
 
 
-def run_table(study: Study, key: str = "runs") -> Table | None:
-    """Return what the runs of each arm took, the mean over them; None where no run says."""
+def run_table(study: Study) -> Table | None:
+    """Return the mean time and memory of the runs of each arm; None where no run has such facts."""
     lines = []
-    arms = ordered(study)
-    moded = any(arm.mode for arm in arms)
-    for arm in arms:
+    heads, own = heads_of(study.arms)
+    for arm in study.arms:
         runs = [run for run in own_runs(study, arm) if run.facts]
         if not runs:
             continue
@@ -53,14 +61,12 @@ def run_table(study: Study, key: str = "runs") -> Table | None:
             Cell(_mean(run.facts.get("peak_memory_mib") for run in runs)),
             Cell(_mean(run.facts.get("peak_device_memory_mib") for run in runs)),
         )
-        heads = (without_mode(arm), arm.mode or NO_MODE) if moded else (arm.label,)
-        lines.append(Line(heads, cells))
+        lines.append(Line(own[arm], cells))
     columns: tuple[str, ...] = ("Runs", "Outer steps", "Seconds", "Peak memory, MiB", "Peak device memory, MiB")
     if lines and all(line.cells[-1].value is None for line in lines):
         columns, lines = columns[:-1], [Line(line.heads, line.cells[:-1]) for line in lines]
-    heads = ("Learner", "Mode") if moded else ("Learner",)
     notes = ("Seconds and memory are means over the runs of a learner, evaluation included.",)
-    return Table(key, "Time and memory", heads, columns, tuple(lines), notes, 1.0, 1) if lines else None
+    return Table("runs", "Time and memory", heads, columns, tuple(lines), notes, 1.0, 1) if lines else None
 
 
 def own_runs(study: Study, arm: Arm) -> list[Run]:
@@ -80,11 +86,11 @@ def duration(seconds: float) -> str:
 
 
 def _versions(study: Study) -> Mapping[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    versions: dict[str, set[str]] = {}
     for scored in study.scored:
         for name, version in (scored.rows[0].get("versions") or {}).items():
-            found.setdefault(name, set()).add(version)
-    return found
+            versions.setdefault(name, set()).add(version)
+    return versions
 
 
 def _known(study: Study, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether scores of several runs belong together, and what they are scores of."""
+"""Scores of several runs combined into arms, after a check that they may be compared."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,11 +9,11 @@ from metasearch.runs.rows import MEAN, Row
 from metasearch.study.arms import Arm, arm_of, labelled, settings_of
 from metasearch.study.study import Run, Scored
 
-_ROUNDING = 0.01
+_TOLERANCE = 0.01
 """How far two scores of the same encoder may be apart: another device or batch changes few ranks."""
 
-Own = tuple[Run, list[Row]]
-"""The rows of a run that belong to one arm."""
+ArmRows = tuple[Run, list[Row]]
+"""A run and its rows of one arm."""
 
 
 def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> None:
@@ -49,17 +49,17 @@ def _same_versions(both: str, one: Mapping[str, str], other: Mapping[str, str]) 
             )
 
 
-def grouped(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
+def combine(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
     """Return the arms with their labels, and the scores of each on each fold with each seed.
 
-    Zero-shot, which every run scores or takes over, counts once. Runs of the same arm are put together, wherever they
-    are from; where two studies have the same arm on the same fold with the same seed, each study's is an arm.
+    Zero-shot, which every run scores or takes over, counts once. Runs of the same arm are combined, wherever they are
+    from; where two studies have the same arm on the same fold with the same seed, each study's is an arm.
 
     Raises:
         ConfigError: two runs of one study are the same arm, fold and seed; or zero-shot, of what should be the same
             encoder, has scores that differ.
     """
-    by_arm: dict[Arm, dict[tuple[int, int], dict[int, Own]]] = {}
+    by_arm: dict[Arm, dict[tuple[int, int], dict[int, ArmRows]]] = {}
     settings = {}
     known: dict[tuple[Any, ...], Arm] = {}  # a run has hundreds of rows of one or two arms
     for run, row in rows:
@@ -70,7 +70,7 @@ def grouped(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
         arm = known[key]
         runs = by_arm.setdefault(arm, {}).setdefault((row["fold"], row["seed"]), {})
         runs.setdefault(id(run), (run, []))[1].append(row)
-    chosen: dict[tuple[Arm, int, int], Own] = {}
+    chosen: dict[tuple[Arm, int, int], ArmRows] = {}
     for arm, cells in by_arm.items():
         apart = not arm.zero_shot and any(len({run.source for run, _ in runs.values()}) > 1 for runs in cells.values())
         for (fold, seed), runs in cells.items():
@@ -86,7 +86,7 @@ def grouped(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
     return list(named.values()), scored
 
 
-def _require_same(one: Own, other: Own, arm: Arm) -> None:
+def _require_same(one: ArmRows, other: ArmRows, arm: Arm) -> None:
     """Raise `ConfigError` unless two runs have the same zero-shot scores."""
     (first, before), (second, after) = one, other
     both = f"{first.path} and {second.path}"
@@ -94,7 +94,7 @@ def _require_same(one: Own, other: Own, arm: Arm) -> None:
         raise ConfigError(f"{both} are both {arm.learner}, fold {before[0]['fold']}, seed {before[0]['seed']}")
     means = _means(before)
     for key, value in _means(after).items():
-        if abs(means.get(key, value) - value) > _ROUNDING:
+        if abs(means.get(key, value) - value) > _TOLERANCE:
             raise ConfigError(
                 f"{both} cannot be compared: zero-shot {key[0]} on {key[2]} is {means[key]:.4f} and {value:.4f}, so "
                 f"'{arm.encoder}' is not the same encoder"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from helpers.rankings import ranks_of
 from metasearch.errors import DataError
-from metasearch.evaluation.metrics import language_bias as measure
 from metasearch.evaluation.metrics.map import average_precision
+from metasearch.study.statistics import language_bias as measure
 
 
 def measured(spoken, rankings, relevant, k, asked, size=None, asks=None):
@@ -30,9 +30,7 @@ def measured(spoken, rankings, relevant, k, asked, size=None, asks=None):
         ]
     )
     hits = np.array([np.sum(places < k) for places in found])
-    has = measure.counts_of_groups(
-        np.concatenate([spoken[order[at]] for order, at in zip(orders, found, strict=True)]), offsets, size
-    )
+    has = np.array([np.bincount(spoken[order[at]], minlength=size) for order, at in zip(orders, found, strict=True)])
     others = np.bincount(spoken, minlength=size) - has
     parts = {
         "observed": measure.counts(spoken[orders[:, :k]], size) / k,

