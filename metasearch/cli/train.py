@@ -25,7 +25,7 @@ from metasearch.spec.default_encoder import default_encoder
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps at most; both phases shrink.")
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over meta-train and meta-valid, at most.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
-@_options.engine()
+@_options.gradients()
 @_options.together(_options.device, _options.data, _options.include, _options.trust)
 @click.option("-o", "--output", type=_options.NewPath(), help="Run folder; by default a new one below runs/.")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run as it was configured.")

@@ -148,12 +148,13 @@ def _go(
     began = time.monotonic()
     _score(files, config, benchmark, encoder, ZERO_SHOT, step=0)
     outcome = compose.fit(
-        compose.make_learner(recipe, encoder, config.engine),
+        compose.make_learner(recipe, encoder),
         benchmark,
         recipe,
         seed=config.seed,
         max_steps=config.max_steps,
         precision=config.precision,
+        gradients=config.engine,
         listener=Logged(files, listener or Silent()),
         store=CheckpointStore(files.path),
         resume=True,

@@ -35,7 +35,7 @@ def test_both_sides_learn_the_same_loss_of_a_batch(still, name, tmp_path):
     pairs = script.read_pairs(None)[:8]
     kind, options, wanted = script.learner_of(stage, "stage")
     targets = TargetStore(tmp_path).targets(
-        frozen, [text for p in pairs for text in script.texts_of(p)], "text", "pooled"
+        frozen, [text for p in pairs for text in p.texts], "text", "pooled"
     )
     ours = kind(student, stage.loss, options, targets).outer_loss(Batches(pairs, [1] * 8, 8, seed=0).batch(0))
     rows = [{"english": pair.source, "non_english": pair.target} for pair in pairs]
