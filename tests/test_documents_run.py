@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from metasearch.learners.losses.base import losses_of
 
 from helpers.documents import DOCUMENTS, blocks, commands, names, table
 from helpers.studies import write_study
 from metasearch.cli import main
 from metasearch.jobs.compose import load_encoder
+from metasearch.learners.losses.base import losses_of
 from metasearch.spec.library import Library, shipped
 
 PYTHON = [(document, text) for document in DOCUMENTS for text in blocks(document, "python")]

@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "study": {*BASE, "runs"},
     "reports": {*BASE, "runs", "study"},
     "compress": {*_DATA, "encoders"},
-    "learners": {*_MODEL, "fast"},
+    "learners": {*_MODEL},
     "fast": {*_MODEL, "learners"},
     "training": {*_MODEL, "learners", "fast"},
     "jobs": _JOBS,

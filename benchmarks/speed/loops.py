@@ -19,8 +19,8 @@ from benchmarks.speed.outer_step import OuterStep
 from benchmarks.speed.shapes import Setting
 from metasearch.encoders.encoder import Encoder, Features
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.fast import Fast
-from metasearch.jobs.compose import make_learner
+from metasearch.fast import FastGradients
+from metasearch.jobs.compose import make_gradients, make_learner
 from metasearch.learners.losses.triplet import triplet_loss
 from metasearch.learners.sets import Prepared
 from metasearch.spec.recipe import Role
@@ -52,15 +52,16 @@ class Ours:
     """
 
     def __init__(self, setting: Setting, encoder: Encoder, batches: Sequence[list[Episode]], engine: str) -> None:
-        learner = make_learner(setting.recipe, encoder, "fast" if engine == "fast" else "reference")
+        learner = make_learner(setting.recipe, encoder)
+        gradients = make_gradients(encoder, "fast" if engine == "fast" else "reference")
         if engine == "recompute":
-            learner.use(Fast(encoder, second_order="recompute"))
+            gradients = FastGradients(encoder, second_order="recompute")
         if engine == "plain":
             sets = {id(s): s for batch in batches for episode in batch for s in episode.sets}
             prepared = {key: in_three_towers(encoder, examples) for key, examples in sets.items()}
             learner.prepare = lambda examples: prepared[id(examples)]  # type: ignore[method-assign]
         learner.begin(len(batches))
-        self._outer_step = OuterStep(learner, setting.recipe.outer, setting.recipe.dropout)
+        self._outer_step = OuterStep(learner, gradients, setting.recipe.outer, setting.recipe.dropout)
         self._batches = batches
         self.optimizer = self._outer_step.optimizer
         self.parameters = self._outer_step.parameters
@@ -88,7 +89,7 @@ class Peer:
         self, setting: Setting, encoder: Encoder, batches: Sequence[list[Episode]], watch: Watch | None = None
     ) -> None:
         recipe = setting.recipe
-        self.steps, self.settings = recipe.options["inner_steps"], recipe.loss
+        self.steps, self.loss = recipe.options["inner_steps"], recipe.loss
         self.first_order = recipe.options["first_order"]
         self.watch = watch
         if not self.first_order:
@@ -123,7 +124,7 @@ class Peer:
         vectors = [fast(features) for features in examples]
         if self.watch:
             self.watch(vectors)
-        return triplet_loss(vectors[0], vectors[1], vectors[2], self.settings)
+        return triplet_loss(vectors[0], vectors[1], vectors[2], self.loss.margin, self.loss.distance)
 
 
 def as_the_authors(vectors: Sequence[Tensor]) -> float:
@@ -146,7 +147,8 @@ def as_the_authors(vectors: Sequence[Tensor]) -> float:
 def in_three_towers(encoder: Encoder, examples: LabelledSet) -> Prepared:
     """Return a set for our reference, laid out as the peers have it."""
     rows = torch.arange(len(examples.examples))
-    return Prepared(towers(encoder, examples), tuple((tower, rows) for tower in range(3)))
+    names = ("question", "positive", "negative")
+    return Prepared(towers(encoder, examples), {name: (tower, rows) for tower, name in enumerate(names)})
 
 
 def towers(encoder: Encoder, examples: LabelledSet) -> Towers:

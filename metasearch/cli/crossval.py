@@ -36,7 +36,7 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each run at most; both phases shrink.")
 @click.option("--encoder", help="Built-in name, local folder or hub name; by default the task's.")
 @_options.precision
-@_options.engine(None, "fast, or the study's")
+@_options.gradients(None, "fast, or the study's")
 @click.option("--distill", metavar="RECIPES", help="Distil once with each seed, and score the student on each fold.")
 @click.option("--teacher", metavar="ENCODER", help="Of --distill; --assistant, --student and the files likewise.")
 @click.option("--assistant", metavar="ENCODER")

@@ -28,7 +28,7 @@ _PATHS = ("corpus", "scored", "entailment")
 @_options.seed("Of batches, dropout and the student.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Steps of each stage, at most.")
 @_options.precision
-@_options.engine()
+@_options.gradients()
 @_options.options_group(_options.device, _options.data, _options.include, _options.trust)
 @_options.output
 @_options.resume()

@@ -54,7 +54,6 @@ def command(
 
 def _episode(ref: DataRef, mode: str, recipe: str | None, seed: int, index: int) -> Iterator[str]:
     from metasearch.data.benchmark import load_benchmark
-    from metasearch.episodes.episode import Triplet
     from metasearch.episodes.of_benchmark import samplers
     from metasearch.spec.library import choose_recipe
 
@@ -68,9 +67,4 @@ def _episode(ref: DataRef, mode: str, recipe: str | None, seed: int, index: int)
     for name, examples in zip(("X", "Y", "Z"), episode.sets, strict=False):
         yield f"\n{name}  {examples.variant}"
         for example in examples.examples:
-            if isinstance(example, Triplet):
-                yield f"  ? {example.question.text}"
-                yield f"    + {example.positive.language}: {example.positive.shown}"
-                yield f"    - {example.negative.language}: {example.negative.shown}"
-            else:
-                yield f"  {5 * example.score:.1f}  {example.text1}  |  {example.text2}"
+            yield from (f"  {line}" for line in example.lines())

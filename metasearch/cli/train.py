@@ -24,7 +24,7 @@ from metasearch.spec.default_encoder import default_encoder
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps at most; both phases shrink.")
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over meta-train and meta-valid, at most.")
 @_options.precision
-@_options.engine()
+@_options.gradients()
 @_options.options_group(_options.device, _options.data, _options.include, _options.trust)
 @_options.output
 @_options.resume()

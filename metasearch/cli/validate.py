@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import click
 
 from metasearch.cli import _options
-from metasearch.spec.run import DataRef
 
 
 @click.command("validate", short_help="Check a task, from its file to an episode.")
@@ -20,5 +19,5 @@ def command(task: str, data: str | None, include: Sequence[str]) -> None:
     """
     from metasearch.jobs.validate import validate
 
-    for line in validate(DataRef(task=task, data=data, include=tuple(include))):
+    for line in validate(task, data=data, include=include):
         click.echo(f"ok  {line}")

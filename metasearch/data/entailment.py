@@ -14,12 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.report import Report, Tally
 from metasearch.data.text_files import byte_lines, csv_rows, suffix_of
 from metasearch.errors import DataError, nearest
+from metasearch.spec.recipe import Role
 from metasearch.spec.seeding import stream
 
 Label = Literal["contradiction", "entailment", "neutral"]
@@ -51,6 +52,18 @@ class EntailmentPair:
     hypothesis: str
     label: Label
     languages: Languages = ("en", "en")
+
+    roles: ClassVar[Mapping[str, Role]] = {"premise": "text", "hypothesis": "text"}
+    score: ClassVar[None] = None
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Premise and hypothesis."""
+        return self.premise, self.hypothesis
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the label and both sentences in one line."""
+        return (f"{self.label}  {self.premise}  |  {self.hypothesis}",)
 
 
 @dataclass(frozen=True)

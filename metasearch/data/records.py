@@ -9,10 +9,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from typing import ClassVar
 
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.translation import TranslationData, grouped
 from metasearch.errors import DataError
+from metasearch.spec.recipe import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,17 @@ class ScoredPair:
     text2: str
     score: float
     group: str
+
+    roles: ClassVar[Mapping[str, Role]] = {"text1": "text", "text2": "text"}
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The two sentences."""
+        return self.text1, self.text2
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the score from 0 to 5 and the sentences, in one line."""
+        return (f"{5 * self.score:.1f}  {self.text1}  |  {self.text2}",)
 
 
 @dataclass(frozen=True)

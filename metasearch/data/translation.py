@@ -3,9 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from metasearch.data.fingerprint import fingerprint_of
+from metasearch.spec.recipe import Role
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
@@ -32,6 +33,18 @@ class Translation:
     source: str
     target: str
     languages: tuple[str, str]
+
+    roles: ClassVar[Mapping[str, Role]] = {"source": "text", "target": "text"}
+    score: ClassVar[None] = None
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Source and target."""
+        return self.source, self.target
+
+    def lines(self) -> tuple[str, ...]:
+        """Return both texts in one line."""
+        return (f"{self.source}  |  {self.target}",)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """Shuffled epochs of batches, for stages that learn from every example as it is, such as distillation."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from metasearch.data.example import Example
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import DataError
 from metasearch.spec.arrangement import Arrangement, Variant
@@ -15,15 +16,15 @@ Order = NDArray[np.intp]
 
 
 class Examples(Protocol):
-    """Examples by number; each has `languages`, a pair of codes. `Corpus` is one, and so is a list of scored pairs."""
+    """Examples by number: a `Corpus`, or a list of scored pairs."""
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, index: int, /) -> Any: ...
+    def __getitem__(self, index: int, /) -> Example: ...
 
 
 class Batches:
-    """Episodes of one set each, in epochs that are shuffled anew; a source of episodes for the engine.
+    """Episodes of one set each, in epochs that are shuffled anew; a source of episodes for the trainer.
 
     Batch i depends on the examples, the settings and (seed, name, i) alone, so a run resumes to the same batches.
     Examples of similar length share a batch, which saves padding: an epoch is shuffled, cut into stretches of
@@ -34,13 +35,13 @@ class Batches:
     epoch to the next, a smaller one is gone through several times, in a fresh order each time.
 
     Args:
-        examples: P of them.
-        lengths: how long each is, in tokens `(P,)`.
+        examples: P examples.
+        lengths: length of each example in tokens `(P,)`.
         size: examples in a batch; the last one of an epoch may hold fewer.
-        seed: of the run.
-        parts: which part each belongs to `(P,)`, such as its language.
+        seed: seed of the run.
+        parts: number of the part of each example `(P,)`, such as its language.
         balance: give every part the same share.
-        name: of the random streams.
+        name: name of the random streams.
         bucket: batches that are sorted together; 1 sorts nothing.
 
     Raises:
@@ -81,7 +82,7 @@ class Batches:
 
         Args:
             step: counted over all epochs, from 0.
-            size: what the engine asks for; it changes nothing, as an epoch is cut into batches of one size.
+            size: episodes that the trainer asks for; ignored, as an epoch is cut into batches of one size.
         """
         rows = self.rows(step).tolist()
         examples = tuple(self.examples[row] for row in rows)
@@ -123,7 +124,7 @@ class Batches:
         return np.concatenate(row)[first : first + self._quota]
 
 
-def variant_of(examples: Sequence[Any]) -> Variant:
+def variant_of(examples: Sequence[Example]) -> Variant:
     """Return the languages of a batch, such as `en_{ar,de}`.
 
     The first language of every example is the query's; where they differ, the first of them by name is, and the others
@@ -141,7 +142,7 @@ def _members(parts: ArrayLike | None, count: int) -> list[Order]:
 
 
 def _one_each(values: ArrayLike, count: int, what: str) -> NDArray[np.int64]:
-    found = np.asarray(values, np.int64)
-    if found.shape != (count,):
-        raise ValueError(f"expected {what} of {count} examples, got shape {found.shape}")
-    return found
+    array = np.asarray(values, np.int64)
+    if array.shape != (count,):
+        raise ValueError(f"expected {what} of {count} examples, got shape {array.shape}")
+    return array

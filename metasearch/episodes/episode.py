@@ -1,13 +1,14 @@
-"""What an episode is made of."""
+"""Episodes, and the labelled sets and triplets that they are made of."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from metasearch.data.example import Example
 from metasearch.data.records import Candidate, Question
 from metasearch.spec.arrangement import Arrangement, Variant
 from metasearch.spec.recipe import Role
@@ -28,22 +29,40 @@ class Triplet:
     positive: Candidate
     negative: Candidate
 
+    roles: ClassVar[Mapping[str, Role]] = {"question": "question", "positive": "candidate", "negative": "candidate"}
+    score: ClassVar[None] = None
+
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """Question, positive and negative."""
+        return self.question.text, self.positive.text, self.negative.text
+
+    @property
+    def languages(self) -> tuple[str, str, str]:
+        """Languages of question, positive and negative."""
+        return self.question.language, self.positive.language, self.negative.language
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the question, and the sentences of positive and negative below it."""
+        candidates = (("+", self.positive), ("-", self.negative))
+        return f"? {self.question.text}", *(f"  {mark} {c.language}: {c.shown}" for mark, c in candidates)
+
 
 @dataclass(frozen=True)
 class LabelledSet:
-    """Examples in the languages of one variant.
+    """Examples of one kind in the languages of one variant.
 
-    Triplets of a retrieval task, scored pairs of a similarity task, or what distillation trains on, such as
-    translations; all of a set are of one type.
+    They are triplets of a retrieval task, scored pairs of a similarity task, or what a stage of a distillation learns
+    from, such as translations.
     """
 
     variant: Variant
-    examples: tuple[Any, ...]
+    examples: tuple[Example, ...]
 
 
 @dataclass(frozen=True)
 class Episode:
-    """A meta-task: sets drawn along one arrangement.
+    """Sets drawn along one arrangement (the paper's meta-task).
 
     Two sets are (support, query); three are (X, Y, Z), where Y is the query of X→Y and the support of Y→Z
     (MAML-Align paper, section 3.3).

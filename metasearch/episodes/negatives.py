@@ -40,8 +40,8 @@ def choose(
         to_positive: d(q, p).
         to_negatives: d(q, n) for each n, shape `(n,)`, n ≥ count.
         margin: m.
-        count: how many to choose.
-        rng: stream of the draw.
+        count: number of negatives to choose.
+        rng: random stream of the draw.
     """
     lower, upper = {
         "easy": (to_positive + margin, np.inf),

@@ -22,7 +22,7 @@ def samplers(
     Args:
         benchmark: gives data and arrangements.
         recipe: says how to draw.
-        seed: of the run.
+        seed: seed of the run.
         valid: the part of dev that meta-valid draws from; all of it by default.
         embed: vectors on the current encoder, for similar queries and graded negatives.
 

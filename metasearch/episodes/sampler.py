@@ -13,7 +13,7 @@ from metasearch.spec.task import Phase
 
 
 class SetSampler(Protocol):
-    """Draws one labelled set; `TripletSampler` and `PairSampler` are the two there are."""
+    """Draws one labelled set, as `TripletSampler` and `PairSampler` do."""
 
     def check(self, variant: Variant, count: int, where: str) -> None:
         """Raise `DataError` when a set of this variant and size cannot be drawn."""
@@ -30,10 +30,10 @@ class EpisodeSampler:
 
     Args:
         sets: draws the sets, from the split that belongs to the phase.
-        arrangements: to take turns.
+        arrangements: arrangements that take turns.
         settings: gives k and q.
-        phase: whose episodes these are.
-        seed: of the run.
+        phase: phase of these episodes.
+        seed: seed of the run.
 
     Raises:
         DataError: the data is too small for k, q or the number of negatives.

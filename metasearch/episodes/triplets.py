@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,13 @@ class TripletSampler:
     A set of `count` triplets is made of as few questions as give that many: each question is paired with its answer
     in every candidate language, and each of these pairs with `n_neg` negatives. Triplets are ordered so that a cut
     at `count` keeps questions and languages balanced. A negative is the answer to another question, in a language
-    drawn evenly from the candidate languages, and never answers the question itself.
+    drawn evenly from the candidate languages, and never answers the question itself, nor has the text of an answer
+    that does. The negatives of a question have different texts.
 
     Args:
         data: the split to draw from.
         settings: how to draw.
-        loss: its margin separates the classes of negatives.
+        loss: settings of the loss, whose margin separates the classes of negatives.
         embed: vectors on the current encoder; drawing needs it unless queries and negatives are both `random`. With
             `similar` queries all questions are embedded here, once: similarity stays that of the starting encoder.
     """
@@ -51,11 +53,12 @@ class TripletSampler:
                 f"{', '.join(variant.candidates)}; there are {have}. Lower it with --set, or use more data"
             )
         for language in variant.candidates:
-            own = max(len(self.data.answers[question.id][language]) for question in self._askable(variant))
-            others = len(self._answers[language]) - own
+            texts = {candidate.text for candidate in self._answers[language]}
+            own = (self._own(question, variant) for question in self._askable(variant))
+            others = len(texts) - max(len(texts & answers) for answers in own)
             if others < self.settings.n_neg:
                 raise DataError(
-                    f"{where}: {self.settings.n_neg} negatives in {language} need as many answers to other "
+                    f"{where}: {self.settings.n_neg} negatives in {language} need as many different answers to other "
                     f"questions; there are {others}. Lower episodes.n_neg with --set, or use more data"
                 )
 
@@ -63,10 +66,10 @@ class TripletSampler:
         """Draw a set.
 
         Args:
-            variant: its languages.
-            count: how many triplets.
-            rng: stream of the draw.
-            like: the support set whose questions a `similar` query set resembles; None for a support set.
+            variant: languages of the set.
+            count: number of triplets.
+            rng: random stream of the draw.
+            like: support set whose questions a `similar` query set resembles; None for a support set.
         """
         if self.embed is None and (self.settings.queries, self.settings.negatives) != ("random", "random"):
             raise ConfigError("similar queries and graded negatives can be drawn with an encoder only")
@@ -94,7 +97,7 @@ class TripletSampler:
         for candidate in self.data.candidates:
             if candidate.answers:
                 table.setdefault(candidate.language, []).append(candidate)
-        return {language: tuple(found) for language, found in table.items()}
+        return {language: tuple(answers) for language, answers in table.items()}
 
     def _askable(self, variant: Variant) -> Sequence[Question]:
         """Questions in the query language that have an answer in every candidate language."""
@@ -126,17 +129,20 @@ class TripletSampler:
     def _random_negatives(
         self, question: Question, variant: Variant, count: int, rng: np.random.Generator
     ) -> list[Candidate]:
-        """Draw distinct negatives, fewer than `count` only when there are no more."""
-        own = {answer.text for code in variant.candidates for answer in self.data.answers[question.id][code]}
-        left = {
-            code: [a for a in self._answers[code] if question.id not in a.answers and a.text not in own]
-            for code in variant.candidates
-        }
-        found: list[Candidate] = []
-        while len(found) < count and (codes := [code for code in variant.candidates if left[code]]):
+        """Draw negatives of different texts, fewer than `count` only when there are no more."""
+        own = self._own(question, variant)
+        left = {code: [a for a in self._answers[code] if a.text not in own] for code in variant.candidates}
+        drawn: list[Candidate] = []
+        while len(drawn) < count and (codes := [code for code in variant.candidates if left[code]]):
             answers = left[codes[int(rng.integers(len(codes)))]]
-            found.append(answers.pop(int(rng.integers(len(answers)))))
-        return found
+            answer = answers.pop(int(rng.integers(len(answers))))
+            if all(answer.text != other.text for other in drawn):
+                drawn.append(answer)
+        return drawn
+
+    def _own(self, question: Question, variant: Variant) -> set[str]:
+        """Return the texts of the answers to a question, which are no negatives of it whatever they answer besides."""
+        return {answer.text for code in variant.candidates for answer in self.data.answers[question.id][code]}
 
     def _similar(self, like: LabelledSet, variant: Variant, number: int, rng: np.random.Generator) -> list[Question]:
         """Draw each question from the nearest to one of the support's, in the query's language.
@@ -144,7 +150,7 @@ class TripletSampler:
         The support question itself is not drawn again in its own language; in another language its translation
         counts as its nearest question, as in the authors' code.
         """
-        anchors = list(dict.fromkeys(t.question for t in like.examples if isinstance(t, Triplet)))
+        anchors = list(dict.fromkeys(t.question for t in cast("tuple[Triplet, ...]", like.examples)))
         chosen: list[Question] = []
         for i in range(number):
             anchor = anchors[i % len(anchors)]

@@ -1,7 +1,8 @@
-"""The fast engine: what learners compute, with the same gradients, at a fraction of the cost."""
+"""The outer gradients of learners at a fraction of the cost: the same numbers as their formulas, by other ways."""
 
-from metasearch.fast.batch import Batch, Fast, Sum
+from metasearch.fast.encoder import Batch, FastEncoder, Sum
+from metasearch.fast.gradients import FastGradients
 from metasearch.fast.parts import Parts
-from metasearch.fast.transfer import Transfer, descend, transfer
+from metasearch.fast.transfer import GradientMode, Transfer, descend, transfer
 
-__all__ = ["Batch", "Fast", "Parts", "Sum", "Transfer", "descend", "transfer"]
+__all__ = ["Batch", "FastEncoder", "FastGradients", "GradientMode", "Parts", "Sum", "Transfer", "descend", "transfer"]

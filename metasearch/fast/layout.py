@@ -1,7 +1,7 @@
 """Lays texts out without waste: packed where the backbone allows it, else padded in groups of similar length.
 
 Words are numbered within the slice of the word table that the texts need, so that the table's gradient has as many rows
-as there are different words in them. Nothing of this changes a vector.
+as there are different words in them. None of this changes a vector.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metasearch.encoders.encoder import Embedder, Encoder
-from metasearch.fast.form import Form
 from metasearch.fast.packing import packed
+from metasearch.fast.plan import PackingPlan
 from metasearch.spec.recipe import Role
 
 Group = Sequence[tuple[Role, str]]
-"""Texts that are encoded together, and what each is to the encoder."""
+"""Texts that are encoded together, each with its role."""
 
 _CALL = 64
-"""What one more forward pass costs, in tokens."""
+"""Cost of one more forward pass, in tokens."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Texts:
     Attributes:
         parts: features of each forward pass.
         order: row of each text among the rows of all passes, `(texts,)`.
-        tokens: how many tokens there are, padding included.
+        tokens: number of tokens, padding included.
     """
 
     parts: tuple[Mapping[str, Any], ...]
@@ -41,48 +41,49 @@ class Texts:
 
 
 def lay_out(
-    encoder: Encoder, form: Form, groups: Sequence[Group], ordered: bool = False
+    encoder: Encoder, plan: PackingPlan, groups: Sequence[Group], ordered: bool = False
 ) -> tuple[list[Texts], Tensor | None]:
     """Lay out groups of texts on one slice of the word table.
 
     Args:
         encoder: tokenises them.
-        form: of the encoder.
-        groups: of texts.
+        plan: how it is done for this encoder.
+        groups: texts of each group, with their roles.
         ordered: keep the order of the tokens too, as output `tokens` needs it.
 
     Returns:
         The texts of each group, and the rows of the word table in the slice, ascending; None for the whole table.
     """
     if not isinstance(encoder.embedder, Embedder):
-        return [_as_they_are(encoder, group) for group in groups], None
+        return [_padded_by_role(encoder, group) for group in groups], None
     tokens = _tokens(encoder, groups)
-    batches = [_batches(encoder, form, [tokens[text] for text in group], ordered) for group in groups]
+    batches = [_batches(encoder, plan, [tokens[text] for text in group], ordered) for group in groups]
     sliced = None
-    if form.table is not None:
-        sliced = _renumbered([part for parts, _ in batches for part in parts], form.padding)
+    if plan.table is not None:
+        sliced = _renumbered([part for parts, _ in batches for part in parts], plan.padding)
     texts = [_texts(parts, order, encoder.device) for parts, order in batches]
     return texts, None if sliced is None else sliced.to(encoder.device)
 
 
 def _tokens(encoder: Encoder, groups: Sequence[Group]) -> dict[tuple[Role, str], NDArray[np.int32]]:
     """Return the tokens of all texts; those of a role are tokenised together."""
-    found = {}
-    for role in {role for group in groups for role, _ in group}:
+    tokens = {}
+    # In a fixed order: a tokenizer keeps, and saves, the length at which it last cut a text.
+    for role in dict.fromkeys(role for group in groups for role, _ in group):
         texts = list(dict.fromkeys(text for group in groups for own, text in group if own == role))
-        found.update({(role, text): row for text, row in zip(texts, encoder.tokens(texts, role), strict=True)})
-    return found
+        tokens.update({(role, text): row for text, row in zip(texts, encoder.tokens(texts, role), strict=True)})
+    return tokens
 
 
 def _batches(
-    encoder: Encoder, form: Form, rows: list[NDArray[np.int32]], ordered: bool
+    encoder: Encoder, plan: PackingPlan, rows: list[NDArray[np.int32]], ordered: bool
 ) -> tuple[list[dict[str, Any]], list[int]]:
     """Return the features of each pass, and the texts in the order in which they stand there."""
     lengths = [row.shape[1] for row in rows]
     order = list(range(len(rows))) if ordered else sorted(range(len(rows)), key=lambda i: lengths[i])
-    if form.packs:
+    if plan.packs:
         at_once = encoder.device.type != "cpu"
-        return [packed([rows[i] for i in order], encoder.columns, form.kind, form.padding, at_once)], order
+        return [packed([rows[i] for i in order], encoder.columns, plan.kind, plan.padding, at_once)], order
     parts = [order] if ordered else groups_of(order, lengths)
     return [encoder.padded([rows[i] for i in part]) for part in parts], order
 
@@ -102,9 +103,9 @@ def groups_of(order: Sequence[int], lengths: Sequence[int], call: int = _CALL) -
     cost, cut = [0], [0]
     for i, end in enumerate(borders[1:], start=1):
         longest = lengths[order[end - 1]]
-        found = min((cost[j] + (end - borders[j]) * longest + call, j) for j in range(i))
-        cost.append(found[0])
-        cut.append(found[1])
+        least = min((cost[j] + (end - borders[j]) * longest + call, j) for j in range(i))
+        cost.append(least[0])
+        cut.append(least[1])
     groups, last = [], len(borders) - 1
     while last:
         groups.append(order[borders[cut[last]] : borders[last]])
@@ -131,7 +132,7 @@ def _texts(parts: Sequence[Mapping[str, Any]], order: Sequence[int], device: tor
     return Texts(moved, there.to(device), sum(part["input_ids"].numel() for part in parts))
 
 
-def _as_they_are(encoder: Encoder, group: Group) -> Texts:
+def _padded_by_role(encoder: Encoder, group: Group) -> Texts:
     """Return texts as the encoder itself pads them, one pass for each role."""
     roles = list(dict.fromkeys(role for role, _ in group))
     order = [i for role in roles for i, (own, _) in enumerate(group) if own == role]

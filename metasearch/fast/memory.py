@@ -1,4 +1,4 @@
-"""How much memory there is, and how much a second-order step keeps."""
+"""How much memory there is, and how much the graph of a second-order step takes."""
 
 from pathlib import Path
 
@@ -8,21 +8,21 @@ from metasearch.fast.transfer import Objective, Weights
 
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 _UNKNOWN = 8 * 2**30
-"""What is taken to be there where nothing says."""
+"""Bytes of memory where the system does not say."""
 
 
-def kept(objective: Objective, start: Weights) -> int:
-    """Return the bytes that an inner step in graph form keeps until the way back, found out by making one.
+def graph_size(objective: Objective, start: Weights) -> int:
+    """Return the bytes that the graph of an inner step takes until the way back, measured on one step.
 
     Args:
         objective: loss of the step.
         start: weights, which stay as they are.
     """
-    found: dict[int, int] = {}
+    sizes: dict[int, int] = {}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
-        found[storage.data_ptr()] = storage.nbytes()
+        sizes[storage.data_ptr()] = storage.nbytes()
         return tensor.detach()  # the tensor itself would hold on to its own graph
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
@@ -30,7 +30,7 @@ def kept(objective: Objective, start: Weights) -> int:
         # The graph must live until all is counted, or memory that it frees would be counted under one address.
         alive = torch.autograd.grad(objective(leaves), leaves, create_graph=True, allow_unused=True)
     del alive
-    return sum(found.values())
+    return sum(sizes.values())
 
 
 def capacity(device: torch.device) -> int:
@@ -40,7 +40,7 @@ def capacity(device: torch.device) -> int:
     """
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
-    limit = _number(_CGROUP)
+    limit = _limit(_CGROUP)
     return min(_total(), limit) if limit else _total()
 
 
@@ -52,7 +52,7 @@ def _total() -> int:
     return _UNKNOWN
 
 
-def _number(path: Path) -> int | None:
+def _limit(path: Path) -> int | None:
     try:
         return int(path.read_text(encoding="ascii"))
     except (OSError, ValueError):  # no container, or one without a limit

@@ -1,4 +1,4 @@
-"""A meta-batch on the fast engine, as learners see it."""
+"""A meta-batch laid out for fast gradients."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -6,22 +6,22 @@ from typing import TypeVar
 from torch import Tensor
 
 from metasearch.episodes.episode import Episode
-from metasearch.fast import Batch, Fast
+from metasearch.fast.encoder import Batch, FastEncoder
 from metasearch.fast.layout import lay_out
 from metasearch.fast.network import Network
-from metasearch.fast.transfer import Objective, Way, Weights
-from metasearch.learners.sets import Forward, Prepared, group_of, together
+from metasearch.fast.transfer import GradientMode, Objective, Weights
+from metasearch.learners.sets import Forward, Prepared, combined, texts_of
 
-Task = TypeVar("Task", bound=tuple[Prepared, ...])
+Sets = TypeVar("Sets", bound=tuple[Prepared, ...])
 
 
 class MetaBatch(Batch):
     """Episodes whose sets are laid out together.
 
     Args:
-        fast: engine of the encoder.
-        episodes: of the meta-batch.
-        loss: of a set.
+        fast: the encoder.
+        episodes: episodes of the meta-batch.
+        loss: loss of a set.
         bf16: run forward passes in bfloat16.
 
     Attributes:
@@ -29,11 +29,15 @@ class MetaBatch(Batch):
     """
 
     def __init__(
-        self, fast: Fast, episodes: Sequence[Episode], loss: Callable[[Forward, Prepared], Tensor], bf16: bool = False
+        self,
+        fast: FastEncoder,
+        episodes: Sequence[Episode],
+        loss: Callable[[Forward, Prepared], Tensor],
+        bf16: bool = False,
     ) -> None:
         sets = [examples for episode in episodes for examples in episode.sets]
-        super().__init__(fast, *lay_out(fast.encoder, fast.form, [group_of(examples) for examples in sets]))
-        prepared = iter([together(fast.encoder, *pair) for pair in zip(sets, self.texts, strict=True)])
+        super().__init__(fast, *lay_out(fast.encoder, fast.plan, [texts_of(examples) for examples in sets]))
+        prepared = iter([combined(fast.encoder, *pair) for pair in zip(sets, self.texts, strict=True)])
         self.episodes = [tuple(next(prepared) for _ in episode.sets) for episode in episodes]
         self._loss, self._bf16 = loss, bf16
 
@@ -45,26 +49,26 @@ class MetaBatch(Batch):
 
         return loss
 
-    def way(self, second_order: bool, start: Weights, steps: int, tasks: int) -> Way:
-        """Return how inner gradients are differentiated, of so many inner steps in so many tasks."""
+    def gradient_mode(self, second_order: bool, start: Weights, steps: int, jobs: int) -> GradientMode:
+        """Return how inner gradients are differentiated, for this number of inner steps in each of the jobs."""
         if not second_order or not steps:
             return "first"
         largest = max((examples for sets in self.episodes for examples in sets[:-1]), key=_tokens)
-        return self.fast.way(lambda network: self.objective(network, largest), start, steps, tasks)
+        return self.fast.gradient_mode(lambda network: self.objective(network, largest), start, steps, jobs)
 
 
-def longest_first(tasks: Iterable[Task], steps: int = 1) -> list[Task]:
-    """Return tasks, each some sets, by descending work, so that no thread begins the longest one when others are done.
+def longest_first(jobs: Iterable[Sets], steps: int = 1) -> list[Sets]:
+    """Return jobs, each some sets, by descending work, so that no thread begins the longest one when others are done.
 
     Args:
-        tasks: sets of which all but the last are gone through in every inner step.
-        steps: inner steps.
+        jobs: sets of each job, of which all but the last are gone through in every inner step.
+        steps: number of inner steps.
     """
 
-    def work(task: Task) -> int:
-        return steps * sum(map(_tokens, task[:-1])) + _tokens(task[-1])
+    def work(sets: Sets) -> int:
+        return steps * sum(map(_tokens, sets[:-1])) + _tokens(sets[-1])
 
-    return sorted(tasks, key=work, reverse=True)
+    return sorted(jobs, key=work, reverse=True)
 
 
 def _tokens(examples: Prepared) -> int:

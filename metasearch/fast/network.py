@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from metasearch.encoders.encoder import Encoder, Output
-from metasearch.fast.form import Form, backbone_of
 from metasearch.fast.layout import Texts
 from metasearch.fast.packing import ATTENTION
+from metasearch.fast.plan import PackingPlan, backbone_of
 
 
 class Network:
@@ -19,16 +19,16 @@ class Network:
     Each thread needs its own, as weights are put into it while it runs. The encoder itself is not touched.
 
     Args:
-        encoder: whose network.
-        form: of the encoder.
+        encoder: the encoder.
+        plan: how its texts are laid out.
     """
 
-    def __init__(self, encoder: Encoder, form: Form) -> None:
-        keep: list[object] = list(encoder.embedder.parameters())
+    def __init__(self, encoder: Encoder, plan: PackingPlan) -> None:
+        shared: list[object] = list(encoder.embedder.parameters())
         if model := getattr(encoder.embedder, "model", None):
-            keep += [model.tokenizer, getattr(model[0], "processor", model.tokenizer), model.model_card_data]
-        self._module: nn.Module = copy.deepcopy(encoder.embedder, {id(thing): thing for thing in keep})
-        if form.packs:
+            shared += [model.tokenizer, getattr(model[0], "processor", model.tokenizer), model.model_card_data]
+        self._module: nn.Module = copy.deepcopy(encoder.embedder, {id(part): part for part in shared})
+        if plan.packs:
             backbone_of(self._module).config._attn_implementation_internal = ATTENTION
         self._names = [name for name, weight in self._module.named_parameters() if weight.requires_grad]
 
@@ -40,14 +40,14 @@ class Network:
         """Return an output of the encoder on other weights, a row for each text in their order.
 
         Args:
-            weights: in place of the encoder's trainable ones, in their order; of the word table, the rows of the slice.
-            texts: laid out.
-            output: which; `tokens` needs texts in one pass, in order.
+            weights: weights in place of the trainable ones, in their order; of the word table, the rows of the slice.
+            texts: the texts, laid out.
+            output: name of the output; `tokens` needs texts in one pass, in order.
             bf16: run in bfloat16 where that is safe (torch autocast).
         """
         named = dict(zip(self._names, weights, strict=True))
         options = {} if output == "sentence" else {"output": output}
         with torch.autocast(texts.order.device.type, torch.bfloat16, enabled=bf16):
-            found = [functional_call(self._module, named, (part,), options) for part in texts.parts]
-        rows = (found[0] if len(found) == 1 else torch.cat(found)).to(weights[0].dtype)
+            parts = [functional_call(self._module, named, (part,), options) for part in texts.parts]
+        rows = (parts[0] if len(parts) == 1 else torch.cat(parts)).to(weights[0].dtype)
         return rows if output == "tokens" else rows[texts.order]

@@ -46,19 +46,19 @@ def packed(
     """
     lengths = [row.shape[1] for row in rows]
     tokens = np.concatenate(rows, axis=1).astype(np.int64)
-    found: dict[str, Any] = {
+    features: dict[str, Any] = {
         name: torch.from_numpy(tokens[i : i + 1]) for i, name in enumerate(columns) if name != "attention_mask"
     }
     positions = [_positions(row[columns.index("input_ids")], kind, padding) for row in rows]
-    found["position_ids"] = torch.from_numpy(np.concatenate(positions)[None])
-    found["cu_seq_lens_q"] = torch.from_numpy(np.concatenate([[0], np.cumsum(lengths)]))
-    found["seq_idx"] = torch.from_numpy(np.repeat(np.arange(len(lengths)), lengths)[None])
-    found["spans"] = tuple((len(list(run)), length) for length, run in groupby(lengths) if length)
+    features["position_ids"] = torch.from_numpy(np.concatenate(positions)[None])
+    features["cu_seq_lens_q"] = torch.from_numpy(np.concatenate([[0], np.cumsum(lengths)]))
+    features["seq_idx"] = torch.from_numpy(np.repeat(np.arange(len(lengths)), lengths)[None])
+    features["spans"] = tuple((len(list(run)), length) for length, run in groupby(lengths) if length)
     if at_once:
         inside = np.arange(max(lengths)) < np.array(lengths)[:, None]
-        found["inside"] = torch.from_numpy(inside)
-        found["place"] = torch.from_numpy(np.flatnonzero(inside))
-    return found
+        features["inside"] = torch.from_numpy(inside)
+        features["place"] = torch.from_numpy(np.flatnonzero(inside))
+    return features
 
 
 def attend(
@@ -99,8 +99,8 @@ def attend(
         return _at_once(query, key, value, dropout, scaling, inside, place), None
     if torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
-            found = _in_runs(query.float(), key.float(), value.float(), dropout, scaling, spans)
-        return found.to(query.dtype), None
+            output = _in_runs(query.float(), key.float(), value.float(), dropout, scaling, spans)
+        return output.to(query.dtype), None
     return _in_runs(query, key, value, dropout, scaling, spans), None
 
 
@@ -108,12 +108,12 @@ def _in_runs(query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling:
     """Attend in one call for each run of texts of equal length; nothing is copied but the results."""
     sizes = [count * length for count, length in spans]
     parts = [torch.split(tensor[0], sizes, dim=1) for tensor in (query, key, value)]
-    found = []
+    outputs = []
     for (count, length), q, k, v in zip(spans, *parts, strict=True):
         runs = [tensor.unflatten(1, (count, length)).transpose(0, 1) for tensor in (q, k, v)]
         out = F.scaled_dot_product_attention(runs[0], runs[1], runs[2], dropout_p=dropout, scale=scaling)
-        found.append(out.transpose(1, 2).flatten(0, 1))
-    return torch.cat(found)[None]
+        outputs.append(out.transpose(1, 2).flatten(0, 1))
+    return torch.cat(outputs)[None]
 
 
 def _at_once(

@@ -13,35 +13,35 @@ import torch
 from torch import Tensor, nn
 
 from metasearch.encoders.encoder import Embedder, Encoder, Output
-from metasearch.fast.batch import Fast, Sum
+from metasearch.fast.encoder import FastEncoder, Sum
 from metasearch.fast.layout import Texts
 from metasearch.fast.network import Network
 from metasearch.fast.transfer import Gradient, Weights
 
-_WORTH = 256
-"""Tokens of a part that are worth a thread."""
+_LEAST = 256
+"""Least tokens of a part: fewer are not worth a thread."""
 
 
 class Parts:
-    """Texts in as many parts as the engine has threads for, of about as many tokens each.
+    """Texts in as many parts as there are workers, of about as many tokens each.
 
     Args:
-        fast: engine of the encoder.
-        texts: distinct ones.
-        output: of the encoder; `tokens` stand in the order of the texts, in one part.
+        fast: the encoder.
+        texts: distinct texts.
+        output: output of the encoder; `tokens` stand in the order of the texts, in one part.
         bf16: run forward passes in bfloat16.
 
     Attributes:
         batch: the texts laid out, a group for each part.
     """
 
-    def __init__(self, fast: Fast, texts: Sequence[str], output: Output, bf16: bool = False) -> None:
+    def __init__(self, fast: FastEncoder, texts: Sequence[str], output: Output, bf16: bool = False) -> None:
         ordered = output == "tokens"
         parts = cut(fast.encoder, texts, 1 if ordered else fast.workers)
         self.batch = fast.batch([[("text", texts[i]) for i in part] for part in parts], ordered)
         self._output, self._bf16 = output, bf16
-        place = np.argsort([i for part in parts for i in part])
-        self._place = None if ordered else torch.from_numpy(place).to(fast.encoder.device)
+        row_of_text = np.argsort([i for part in parts for i in part])
+        self._rows = None if ordered else torch.from_numpy(row_of_text).to(fast.encoder.device)
 
     def outputs(self, weights: Weights) -> Tensor:
         """Return the outputs, a row for each text in their order, without gradients and without dropout.
@@ -80,7 +80,7 @@ class Parts:
 
         each = self.batch.fast.each
         done = list(each(self.batch.texts, forward))
-        rows = [found.detach().requires_grad_() for _, found in done]
+        rows = [outputs.detach().requires_grad_() for _, outputs in done]
         pulled = torch.autograd.grad(outer(self._joined(rows)), [*rows, *beside], allow_unused=True)
         total = Sum(len(weights))
         parts = [(*part, share) for part, share in zip(done, pulled[: len(rows)], strict=True) if share is not None]
@@ -89,25 +89,25 @@ class Parts:
         return total.gradient, list(pulled[len(rows) :])
 
     def _joined(self, rows: Sequence[Tensor]) -> Tensor:
-        found = rows[0] if len(rows) == 1 else torch.cat(list(rows))
-        return found if self._place is None else found[self._place]
+        outputs = rows[0] if len(rows) == 1 else torch.cat(list(rows))
+        return outputs if self._rows is None else outputs[self._rows]
 
 
-def cut(encoder: Encoder, texts: Sequence[str], count: int, worth: int = _WORTH) -> list[list[int]]:
+def cut(encoder: Encoder, texts: Sequence[str], count: int, least: int = _LEAST) -> list[list[int]]:
     """Return the numbers of the texts of each part, in ascending length: texts of equal length stay together.
 
     Args:
-        encoder: counts their tokens.
-        texts: any.
-        count: parts at most.
-        worth: tokens that a part has at least, about.
+        encoder: encoder whose tokens are counted.
+        texts: any texts.
+        count: most parts.
+        least: tokens that a part has at least, about.
     """
     if count < 2 or len(texts) < 2 or not isinstance(encoder.embedder, Embedder):
         return [list(range(len(texts)))]
     lengths = encoder.lengths(texts, "text")
     order = np.argsort(lengths, kind="stable")
     ends = np.cumsum(lengths[order])
-    count = max(1, min(count, int(ends[-1]) // worth))
+    count = max(1, min(count, int(ends[-1]) // least))
     # A text across a border belongs to the part in which its middle lies.
     number = ((ends - lengths[order] / 2) * count // ends[-1]).astype(int)
     parts = [order[number == i].tolist() for i in range(count)]

@@ -7,7 +7,7 @@ With θ_0 = θ, θ_{t+1} = θ_t − ρ ∘ ∇L_t(θ_t) for t < n, and the last 
 
 and that of the rates ρ, where they are learned, is −Σ_t v_{t+1} ∘ ∇L_t(θ_t), with v_{t+1} = ∇L(θ_n) in first order.
 
-In first order the weights move in place, and nothing is kept of a step. In second order there are two ways to the same
+In first order the weights move in place, and nothing is kept of a step. In second order two modes have the same
 numbers: `graph` keeps all steps and lets autograd go back through them; `recompute` keeps only the θ_t and computes
 each step again on the way back, as a Hessian-vector product (reverse over reverse), so that its memory hardly grows
 with n.
@@ -26,12 +26,13 @@ Gradient = list[Tensor | None]
 Objective = Callable[[Weights], Tensor]
 """Weights → scalar loss."""
 Rates = float | Sequence[Tensor]
-Way = Literal["first", "graph", "recompute"]
+SecondOrder = Literal["auto", "graph", "recompute"]
+GradientMode = Literal["first", "graph", "recompute"]
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """What comes of a meta-transfer.
+    """Loss and gradients of a meta-transfer.
 
     Attributes:
         loss: the last loss, a scalar.
@@ -51,7 +52,7 @@ def transfer(
     inner: Sequence[Objective],
     last: Objective,
     rates: Rates = 0.0,
-    way: Way = "first",
+    mode: GradientMode = "first",
     keep_inner: bool = False,
 ) -> Transfer:
     """Make a meta-transfer.
@@ -61,13 +62,13 @@ def transfer(
         inner: L_t of each inner step.
         last: L.
         rates: ρ, one or a tensor for each weight.
-        way: `first` order, or second order by `graph` or `recompute`.
+        mode: `first` order, or second order by `graph` or `recompute`.
         keep_inner: return loss and gradient of the first inner step too.
     """
     if not inner:
         loss, gradient = _differentiated(last, [weight.detach().requires_grad_() for weight in start])
         return Transfer(loss, gradient)
-    take = {"first": _first, "graph": _graph, "recompute": _recompute}[way]
+    take = {"first": _first, "graph": _graph, "recompute": _recompute}[mode]
     return take(start, inner, last, rates, keep_inner)
 
 
@@ -90,8 +91,9 @@ def _first(start: Weights, inner: Sequence[Objective], last: Objective, rates: R
         if keep and first is None:
             first = Transfer(loss, gradient)
         if not isinstance(rates, float):
+            # v_{t+1} is the same at every step, so the rates need no more than the sum of the inner gradients.
             total = gradient if total is None else [_sum(a, b) for a, b in zip(total, gradient, strict=True)]
-        del gradient
+        del gradient  # before the next one is computed, or there would be two
     loss, outer = _differentiated(last, moved)
     return Transfer(loss, outer, total and [_product(a, b) for a, b in zip(total, outer, strict=True)], first)
 
@@ -105,11 +107,12 @@ def _graph(start: Weights, inner: Sequence[Objective], last: Objective, rates: R
         gradient = torch.autograd.grad(loss, weights, create_graph=True, allow_unused=True)
         if keep and first is None:
             first = Transfer(loss.detach(), [None if g is None else g.detach() for g in gradient])
+        # New tensors, not moved in place: autograd goes back through every step.
         steps = [None if g is None else r * g for g, r in zip(gradient, learned or _each(rates, weights), strict=True)]
         weights = [w if s is None else w - s for w, s in zip(weights, steps, strict=True)]
     loss = last(weights)
-    found = torch.autograd.grad(loss, [*leaves, *learned], allow_unused=True)
-    return Transfer(loss.detach(), list(found[: len(leaves)]), list(found[len(leaves) :]) or None, first)
+    outer = torch.autograd.grad(loss, [*leaves, *learned], allow_unused=True)
+    return Transfer(loss.detach(), list(outer[: len(leaves)]), list(outer[len(leaves) :]) or None, first)
 
 
 def _recompute(start: Weights, inner: Sequence[Objective], last: Objective, rates: Rates, keep: bool) -> Transfer:
@@ -121,12 +124,13 @@ def _recompute(start: Weights, inner: Sequence[Objective], last: Objective, rate
         if keep and first is None:
             first = Transfer(loss, gradient)
         del gradient
-    loss, pulled = _differentiated(last, moved)
+    loss, pulled = _differentiated(last, moved)  # v_n; from here on `pulled` is v_{t+1}
     total: Gradient = [None] * len(start)
     for objective in reversed(inner):
         leaves = [weight.requires_grad_() for weight in points.pop()]
         gradient = list(torch.autograd.grad(objective(leaves), leaves, create_graph=True, allow_unused=True))
         if not isinstance(rates, float):
+            # Before `pulled` becomes v_t: step t has its part −v_{t+1} ∘ ∇L_t(θ_t) in the gradient of the rates.
             total = [_sum(a, _product(g, v)) for a, g, v in zip(total, gradient, pulled, strict=True)]
         pulled = _through(leaves, gradient, pulled, rates)
         del leaves, gradient  # before the next step is computed, or the graphs of two would be there
@@ -138,10 +142,12 @@ def _through(leaves: Weights, gradient: Gradient, pulled: Gradient, rates: Rates
     taken = [
         (g, r * v)
         for g, v, r in zip(gradient, pulled, _each(rates, leaves), strict=True)
+        # An inner gradient that is constant in θ_t, such as that of a linear loss, has no Hessian.
         if g is not None and g.requires_grad and v is not None
     ]
     if not taken:
         return pulled
+    # One backward pass gives Σ_i (∂g_i/∂θ)ᵀ (ρ ∘ v)_i, which is the Hessian-vector product, as a Hessian is symmetric.
     products = torch.autograd.grad([g for g, _ in taken], leaves, [v for _, v in taken], allow_unused=True)
     return [_sum(v, None if h is None else -h) for v, h in zip(pulled, products, strict=True)]
 
@@ -154,16 +160,17 @@ def _differentiated(objective: Objective, weights: Weights) -> tuple[Tensor, Gra
 @torch.no_grad()
 def _move(weights: Weights, gradient: Gradient, rates: Rates) -> None:
     """Take a step of gradient descent in place."""
-    for weight, found, rate in zip(weights, gradient, _each(rates, weights), strict=True):
-        if found is None:
+    for weight, slope, rate in zip(weights, gradient, _each(rates, weights), strict=True):
+        if slope is None:
             continue
         if isinstance(rate, Tensor):
-            weight.addcmul_(rate, found, value=-1)
+            weight.addcmul_(rate, slope, value=-1)
         else:
-            weight.add_(found, alpha=-rate)
+            weight.add_(slope, alpha=-rate)
 
 
 def _leaves(weights: Weights) -> Weights:
+    """Return copies, as the steps move them in place and `start` must stay."""
     return [weight.detach().clone().requires_grad_() for weight in weights]
 
 

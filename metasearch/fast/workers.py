@@ -1,7 +1,7 @@
-"""Runs the tasks of a meta-batch on threads of their own.
+"""Runs the jobs of a meta-batch on threads of their own.
 
-On a CPU two tasks on a thread each are faster than one task on two threads: a matrix product of a few thousand tokens
-does not fill many cores. Results come in the order of the tasks, whichever thread was faster, so that sums over them
+On a CPU two jobs on a thread each are faster than one job on two threads: a matrix product of a few thousand tokens
+does not fill many cores. Results come in the order of the jobs, whichever thread was faster, so that sums over them
 are the same bits every time.
 """
 
@@ -15,7 +15,7 @@ import torch
 
 from metasearch.fast.network import Network
 
-Task = TypeVar("Task")
+Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
@@ -31,43 +31,43 @@ class Workers:
         self._networks: list[Network] = [make()]
         self._pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
-    def each(self, tasks: Sequence[Task], work: Callable[[Network, Task], Result], most: int) -> Iterator[Result]:
-        """Yield what becomes of each task, in their order.
+    def each(self, jobs: Sequence[Job], work: Callable[[Network, Job], Result], most: int) -> Iterator[Result]:
+        """Yield the result of each job, in their order.
 
         Args:
-            tasks: what is to be done.
-            work: does one of them.
-            most: threads at most; with one, the caller's own does the work.
+            jobs: arguments of `work`.
+            work: does one job on a network.
+            most: most threads; with one, the caller's own does the work.
         """
-        count = min(len(tasks), most)
+        count = min(len(jobs), most)
         if count <= 1:
-            yield from (work(self._networks[0], task) for task in tasks)
+            yield from (work(self._networks[0], job) for job in jobs)
             return
         free: SimpleQueue[Network] = SimpleQueue()
         for network in self._enough(count):
             free.put(network)
 
-        def run(task: Task) -> Result:
+        def run(job: Job) -> Result:
             network = free.get()
             try:
-                return work(network, task)
+                return work(network, job)
             finally:
                 free.put(network)
 
         pool = self._pool(count, max(1, torch.get_num_threads() // count))
         waiting: deque[Future[Result]] = deque()
         try:
-            for task in tasks:
+            for job in jobs:
                 # One more than there are threads: none is idle, and few results wait for their turn.
                 if len(waiting) > count:
                     yield waiting.popleft().result()
-                waiting.append(pool.submit(run, task))
+                waiting.append(pool.submit(run, job))
             while waiting:
                 yield waiting.popleft().result()
         finally:
             for future in waiting:
                 future.cancel()
-            wait(waiting)  # a network that still runs must not be given to the next tasks
+            wait(waiting)  # a network that still runs must not be given to the next jobs
 
     def train(self, mode: bool) -> None:
         """Turn dropout on or off."""
@@ -83,6 +83,6 @@ class Workers:
         if (count, threads) not in self._pools:
             # The number of threads of an operation is a setting of the thread that calls it; the caller keeps its own.
             self._pools[count, threads] = ThreadPoolExecutor(
-                count, "metasearch-task", initializer=torch.set_num_threads, initargs=(threads,)
+                count, "metasearch-worker", initializer=torch.set_num_threads, initargs=(threads,)
             )
         return self._pools[count, threads]

@@ -15,11 +15,13 @@ from metasearch.encoders.open import open_checkpoint
 from metasearch.episodes.of_benchmark import needs_vectors, samplers
 from metasearch.errors import ConfigError, nearest
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.fast import Fast
+from metasearch.fast import FastGradients
 from metasearch.learners.base import Learner
+from metasearch.learners.gradients import Gradients, ReferenceGradients
+from metasearch.learners.losses.base import losses_of
 from metasearch.runs.listener import Listener, Silent
 from metasearch.spec import registry, yaml
-from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, MaxLength, Recipe
+from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe
 from metasearch.spec.run import EncoderRef
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import schedule
@@ -49,38 +51,43 @@ def load_encoder(ref: EncoderRef | str, max_length: MaxLength | None = None, **k
     return encoder.to(target)
 
 
-def make_learner(recipe: Recipe, encoder: Encoder, engine: Engine = DEFAULT_ENGINE) -> Learner:
+def make_learner(recipe: Recipe, encoder: Encoder) -> Learner:
     """Return the learner of a recipe.
 
     Args:
-        recipe: names the learner and its options.
-        encoder: what is trained.
-        engine: what computes the outer gradient.
+        recipe: names the learner, its loss and their options.
+        encoder: the encoder to train.
 
     Raises:
-        ConfigError: the learner or one of its options is unknown, or an option has a wrong value; or there is no such
-            engine.
+        ConfigError: the learner, the loss or one of their options is unknown, or an option has a wrong value.
     """
-    return with_engine(learner_class(recipe)(encoder, recipe.loss, learner_options(recipe)), engine)
+    return learner_class(recipe)(encoder, recipe.loss, learner_options(recipe))
 
 
-def with_engine(learner: Learner, engine: Engine) -> Learner:
-    """Return a learner, which by itself runs on the reference, on an engine; `ConfigError` where none is called so."""
-    if engine not in get_args(Engine):
-        raise ConfigError(f"unknown engine '{engine}'.{nearest(engine, get_args(Engine))}")
-    return learner.use(Fast(learner.encoder)) if engine == "fast" else learner
+def make_gradients(encoder: Encoder, gradients: Engine = DEFAULT_ENGINE) -> Gradients:
+    """Return the function that takes outer gradients, and log what it does in a slower way for this encoder, and why.
 
+    Args:
+        encoder: the encoder to train.
+        gradients: `fast`, or `reference` for learn2learn's plain loop.
 
-def say_notes(learner: Learner) -> None:
-    """Log what of its encoder the fast engine does in a slower way, and why."""
-    for note in learner.fast.notes if learner.fast else ():
-        log.info("fast engine: %s", note)
+    Raises:
+        ConfigError: there are no gradients of that name.
+    """
+    if gradients not in get_args(Engine):
+        raise ConfigError(f"unknown gradients '{gradients}'.{nearest(gradients, get_args(Engine))}")
+    if gradients == "reference":
+        return ReferenceGradients()
+    fast = FastGradients(encoder)
+    for note in fast.notes:
+        log.info("fast gradients: %s", note)
+    return fast
 
 
 def learner_class(recipe: Recipe) -> type[Learner]:
     """Return the class of a recipe's learner."""
-    learner: type[Learner] = registry.load("learners", recipe.learner).LEARNER
-    return learner
+    kind: type[Learner] = registry.load("learners", recipe.learner).LEARNER
+    return kind
 
 
 def learner_options(recipe: Recipe) -> Any:
@@ -89,8 +96,15 @@ def learner_options(recipe: Recipe) -> Any:
 
 
 def resolved(recipe: Recipe) -> Recipe:
-    """Return the recipe with all options of its learner in it, defaults and types included."""
-    return recipe.model_copy(update={"options": learner_options(recipe).model_dump()})
+    """Return the recipe with all options of its learner and its loss in it, defaults and types included."""
+    loss = resolved_loss(recipe.loss, f"recipe '{recipe.recipe}': loss")
+    return recipe.model_copy(update={"options": learner_options(recipe).model_dump(), "loss": loss})
+
+
+def resolved_loss(loss: Loss, where: str) -> Loss:
+    """Return the settings of a loss with all its options in them; `ConfigError` where one is wrong."""
+    first, *_ = losses_of(loss, where)
+    return loss.model_copy(update=first.options.model_dump())
 
 
 def fit(
@@ -101,6 +115,7 @@ def fit(
     seed: int = 0,
     max_steps: int | None = None,
     precision: str = "fp32",
+    gradients: Engine = DEFAULT_ENGINE,
     listener: Listener | None = None,
     store: CheckpointStore | None = None,
     resume: bool = False,
@@ -115,21 +130,22 @@ def fit(
         seed: of episodes and dropout.
         max_steps: outer steps at most.
         precision: `fp32` or `bf16`.
+        gradients: `fast` or `reference`, how outer gradients are taken.
         listener: hears of steps and scores.
         store: where checkpoints go.
         resume: go on from the store's checkpoint.
         baseline: dev score before the first step, where it is known already.
 
     Raises:
-        ConfigError: learner, mode and precision do not fit together.
+        ConfigError: learner, mode and precision do not fit together, or there are no such gradients.
         DataError: the data is too small for the recipe.
         NonFiniteError: a loss or gradient is not finite.
     """
     check_fit(recipe, benchmark, precision)
     if learner.second_order:
         log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
-    say_notes(learner)
     encoder = learner.encoder
+    take_gradients = make_gradients(encoder, gradients)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     sources = samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
@@ -137,6 +153,7 @@ def fit(
         log.info("meta-valid trains on the dev questions that give the dev score; budget.dev_holdout keeps some apart")
     trainer = Trainer(
         learner,
+        take_gradients,
         schedule(recipe.budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
         recipe.outer,
         recipe.budget,
@@ -155,6 +172,7 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
     """Raise `ConfigError` unless learner, options, mode and precision fit together; loads no weights."""
     mode, learner = benchmark.mode, learner_class(recipe)
     options = learner_options(recipe)
+    resolved_loss(recipe.loss, f"recipe '{recipe.recipe}': loss")
     if mode is None:
         raise ConfigError("nothing can be trained without a transfer mode; load the benchmark with mode=...")
     if mode.links not in learner.links:

@@ -76,12 +76,13 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     began = time.monotonic()
     _score(files, config, benchmark, encoder, ZERO_SHOT, 0, listener)
     outcome = compose.fit(
-        compose.make_learner(recipe, encoder, config.engine),
+        compose.make_learner(recipe, encoder),
         benchmark,
         recipe,
         seed=config.seed,
         max_steps=config.max_steps,
         precision=config.precision,
+        gradients=config.engine,
         listener=Logged(files, listener),
         store=CheckpointStore(files.path),
         resume=True,

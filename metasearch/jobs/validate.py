@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import split
@@ -14,12 +15,17 @@ from metasearch.spec.run import DataRef
 from metasearch.spec.task import applies, resolve
 
 
-def validate(ref: DataRef) -> Iterator[str]:
+def validate(ref: DataRef | str, **keys: Any) -> Iterator[str]:
     """Check a task from its declaration to an embedded episode; yield a line for each thing that holds.
+
+    Args:
+        ref: the data, or the name of the task.
+        **keys: further keys of the `DataRef`.
 
     Raises:
         MetasearchError: the first thing that does not hold.
     """
+    ref = DataRef.to(ref, **keys)
     library, task = Library(ref.include), ref.task
     declared = library.task(task)
     yield f"declaration: {library.path('task', task)}"

@@ -4,25 +4,30 @@ Stages 1, 3 and 4 of Ding et al. (2022) differ in who teaches, in what a transla
 contrastive term; stage 2 does the same to the output of the embedding block (equations 2 to 7).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import Tensor
 
 from metasearch.data.translation import Translation
-from metasearch.encoders.encoder import Output
-from metasearch.episodes.episode import Episode
-from metasearch.errors import ConfigError
-from metasearch.fast import Fast
-from metasearch.learners.base import Learner, OuterLoss
-from metasearch.learners.losses.distillation import Contrast, contrast, match
-from metasearch.learners.targets import Wanted
-from metasearch.spec.recipe import Declared, NonNegative, Rate
+from metasearch.encoders.encoder import Encoder, Output
+from metasearch.errors import ConfigError, nearest
+from metasearch.learners.base import OuterLoss
+from metasearch.learners.losses import base
+from metasearch.learners.losses.match import match
+from metasearch.learners.sets import distinct
+from metasearch.learners.targets import Targets, Wanted
+from metasearch.learners.texts import RowOf, TextLearner, rows
+from metasearch.spec import registry
+from metasearch.spec.recipe import Declared, Loss, NonNegative, Rate
+
+_CONTRAST = "contrast-"
+"""What the names of contrastive losses begin with."""
 
 
-class Distill(Learner):
+class Distill(TextLearner):
     """Squared error to the frozen encoder's vectors, and, where asked for, a multilingual contrastive loss."""
 
     class Options(Declared):
@@ -33,22 +38,35 @@ class Distill(Learner):
                 the paper's stage 2, `tokens` the same at every token.
             target: what a translation is compared with: the frozen encoder's vector of the `source` text (equations 2
                 and 6), or of the translation's `own` (equations 3 and 4), which it must be able to read.
-            contrast: kind of the contrastive loss; see `metasearch.learners.losses.distillation.contrast`.
-            contrast_weight: of that loss against the squared error (equation 7 has 1).
-            temperature: of `contrast: ce` and `infonce`.
+            contrast: kind of the contrastive loss, `soft`, `bool`, `ce` or `infonce`, each a file
+                `metasearch.learners.losses.contrast_<kind>`; `none` has no such term.
+            contrast_weight: weight of that loss against the squared error (equation 7 has 1).
+            temperature: temperature of a contrastive loss that has one.
             source_share: share of the pairs of a batch whose source the learner reads, too, spread evenly over it. An
                 encoder that knows the pivot language already learns from translations what it lacks, at half the cost.
         """
 
         output: Output = "pooled"
         target: Literal["source", "own"] = "source"
-        contrast: Contrast = "none"
+        contrast: str = "none"
         contrast_weight: NonNegative = 1.0
         temperature: Rate = 0.05
         source_share: Annotated[float, Field(ge=0, le=1)] = 1.0
 
-    links = (1,)
+        @field_validator("contrast")
+        @classmethod
+        def _known(cls, kind: str) -> str:
+            kinds = [n.removeprefix(_CONTRAST) for n in registry.names("losses") if n.startswith(_CONTRAST)]
+            if kind not in ("none", *kinds):
+                raise ValueError(f"no such contrastive loss.{nearest(kind, ['none', *kinds])}")
+            return kind
+
     data = ("parallel",)
+    learns_from = (Translation, "translations")
+
+    def __init__(self, encoder: Encoder, loss: Loss, options: Options, targets: Targets | None = None) -> None:
+        super().__init__(encoder, loss, options, targets)
+        self.contrast = contrast_of(options)
 
     @classmethod
     def wanted(cls, options: Any) -> Wanted:
@@ -59,54 +77,41 @@ class Distill(Learner):
             )
         if options.output == "tokens" and options.contrast != "none":
             raise ConfigError(f"options.contrast: '{options.contrast}' is over sentences, options.output is not")
-        if options.source_share < 1 and (options.output == "tokens" or options.contrast in ("soft", "bool", "ce")):
-            what = "output tokens" if options.output == "tokens" else f"contrast {options.contrast}"
+        contrast = contrast_of(options)
+        if options.source_share < 1 and (options.output == "tokens" or (contrast and "source" in contrast.columns)):
+            what = f"contrast {options.contrast}" if contrast else "output tokens"
             raise ConfigError(f"options.source_share: {what} needs every source read, which is 1")
         return Wanted(options.output, translations=options.target == "own")
 
-    def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the loss of a batch of translations; both languages go through the encoder together."""
-        row = self._rows(episodes)
-        outputs = self.encoder.embedder(self.encoder.features(list(row), "text"), self.options.output)
-        # In bfloat16 errors would be rounded away.
-        return self._outer(episodes, row, outputs.to(next(self.encoder.embedder.parameters()).dtype))
+    def texts(self, pairs: Sequence[Translation]) -> list[str]:
+        """Return the distinct texts that are read, sources first."""
+        return distinct([pairs[i].source for i in self._read(pairs)] + [pair.target for pair in pairs])
 
-    def fast_gradient(self, episodes: Sequence[Episode], fast: Fast, bf16: bool) -> OuterLoss:
-        """Do the same on the fast engine."""
-        row = self._rows(episodes)
-        return self.of_texts(
-            fast, list(row), self.options.output, bf16, lambda outputs: self._outer(episodes, row, outputs)
-        )
-
-    def _outer(self, episodes: Sequence[Episode], row: Mapping[str, int], outputs: Tensor) -> OuterLoss:
-        """Return the loss of outputs, of which each text has a row."""
-        if self.options.output == "tokens":
-            loss = match(outputs, self._targets(list(row), outputs))
-            return OuterLoss(loss, {"match": loss.item()})
-        return self._loss(_pairs(episodes), row, outputs)
-
-    def _loss(self, pairs: Sequence[Translation], row: Mapping[str, int], outputs: Tensor) -> OuterLoss:
+    def loss_of(self, pairs: Sequence[Translation], row_of: RowOf, outputs: Tensor) -> OuterLoss:
+        """Return the squared error, means over translations and over sources, and the contrastive loss."""
         options, read = self.options, self._read(pairs)
-        wanted = self._targets([pair.source for pair in pairs], outputs)
-        of_target = wanted if options.target == "source" else self._targets([pair.target for pair in pairs], outputs)
-        target = outputs[_numbers([row[pair.target] for pair in pairs], outputs)]
-        loss, source = match(target, of_target), target
+        # In bfloat16 errors would be rounded away.
+        outputs = outputs.to(next(self.encoder.embedder.parameters()).dtype)
+        if options.output == "tokens":
+            loss = match(outputs, self._targets(list(row_of), outputs))
+            return OuterLoss(loss, {"match": loss.item()})
+        sources, targets = ([pair.texts[side] for pair in pairs] for side in (0, 1))
+        teacher = self._targets(sources, outputs)
+        target = rows(row_of, targets, outputs)
+        loss = match(target, teacher if options.target == "source" else self._targets(targets, outputs))
+        vectors = {"teacher": teacher, "target": target}
         if read:
-            source = outputs[_numbers([row[pairs[i].source] for i in read], outputs)]
-            loss = loss + options.source_share * match(source, wanted[_numbers(read, outputs)])
+            source = rows(row_of, [sources[i] for i in read], outputs)
+            loss = loss + options.source_share * match(source, teacher[torch.tensor(read, device=outputs.device)])
+            vectors["source"] = source
         terms = {"match": loss.item()}
-        if options.contrast != "none":
-            same = _same([pair.source for pair in pairs], outputs)
-            term = contrast(options.contrast, wanted, source, target, same, options.temperature)
+        if self.contrast:
+            number = {text: i for i, text in enumerate(distinct(sources))}
+            same = torch.tensor([number[text] for text in sources], device=outputs.device)
+            term = self.contrast(base.Embedded(vectors, {"source": same}))
             loss = loss + options.contrast_weight * term
             terms["contrast"] = term.item()
         return OuterLoss(loss, terms)
-
-    def _rows(self, episodes: Sequence[Episode]) -> dict[str, int]:
-        """Number the distinct texts that are read, sources first."""
-        pairs = _pairs(episodes)
-        sources = [pairs[i].source for i in self._read(pairs)]
-        return {text: i for i, text in enumerate(dict.fromkeys(sources + [pair.target for pair in pairs]))}
 
     def _read(self, pairs: Sequence[Translation]) -> list[int]:
         """Return the numbers of the pairs whose source is read, evenly spread."""
@@ -118,27 +123,21 @@ class Distill(Learner):
             raise ConfigError(
                 "learner 'distill' needs a frozen encoder to learn from; a stage names it under `against`"
             )
-        found = torch.from_numpy(self.targets.vectors(texts)).to(outputs.device, outputs.dtype)
-        if found.shape[-1] != outputs.shape[-1]:
+        vectors = torch.from_numpy(self.targets.vectors(texts)).to(outputs.device, outputs.dtype)
+        if vectors.shape[-1] != outputs.shape[-1]:
             raise ConfigError(
-                f"the frozen encoder's vectors have {found.shape[-1]} dimensions, the learner's {outputs.shape[-1]}"
+                f"the frozen encoder's vectors have {vectors.shape[-1]} dimensions, the learner's {outputs.shape[-1]}"
             )
-        return found
+        return vectors
 
 
-def _pairs(episodes: Sequence[Episode]) -> list[Translation]:
-    return [pair for episode in episodes for pair in episode.sets[0].examples]
-
-
-def _same(sources: Sequence[str], outputs: Tensor) -> Tensor:
-    """Return whether the sources of two pairs are the same text, `(N, N)`."""
-    first = {text: i for i, text in reversed(list(enumerate(sources)))}
-    numbers = _numbers([first[text] for text in sources], outputs)
-    return numbers.unsqueeze(1) == numbers.unsqueeze(0)
-
-
-def _numbers(rows: Sequence[int], outputs: Tensor) -> Tensor:
-    return torch.tensor(rows, dtype=torch.long, device=outputs.device)
+def contrast_of(options: Distill.Options) -> base.Loss | None:
+    """Return the contrastive loss of a stage; None where it has none."""
+    if options.contrast == "none":
+        return None
+    kind: type[base.Loss] = registry.load("losses", _CONTRAST + options.contrast).LOSS
+    known = {"temperature": options.temperature} if "temperature" in kind.Options.model_fields else {}
+    return kind(kind.Options(**known))
 
 
 LEARNER = Distill

@@ -21,21 +21,21 @@ from torch import Tensor, nn
 
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
-from metasearch.episodes.episode import Episode
 from metasearch.errors import ConfigError
-from metasearch.fast import Fast, Parts
-from metasearch.learners.base import Learner, OuterLoss
-from metasearch.learners.losses.distillation import match
+from metasearch.learners.base import OuterLoss
+from metasearch.learners.losses.match import match
+from metasearch.learners.sets import distinct
+from metasearch.learners.texts import RowOf, TextLearner, rows
 from metasearch.spec.recipe import Count, Declared, Loss, Positive
 
 PAPER_STEPS = 105_000
 """K of the paper, which its τ of 0.99999 belongs to."""
 
 _BLOCK = 2**16
-"""Numbers that a move of the average takes at once, so that what it does to them stays in the cache of a core."""
+"""Elements that are averaged at a time, so that a block and its temporaries stay in the cache of a core."""
 
 
-class EMA(Learner):
+class EMA(TextLearner):
     """Aligns translations with a teacher that is an exponential moving average of the student."""
 
     class Options(Declared):
@@ -59,8 +59,8 @@ class EMA(Learner):
         output: Literal["sentence", "pooled"] = "pooled"
 
     options: Options
-    links = (1,)
     data = ("parallel",)
+    learns_from = (Translation, "translations")
 
     def __init__(self, encoder: Encoder, loss: Loss, options: Options) -> None:
         super().__init__(encoder, loss, options)
@@ -81,28 +81,27 @@ class EMA(Learner):
             )
         self.total = self.options.total or total_steps
 
-    def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return L of all translations of the meta-batch; each distinct text is encoded once."""
-        pairs = _pairs(episodes)
-        student = self._encode(self.encoder.embedder, [pair.target for pair in pairs])
+    def texts(self, pairs: Sequence[Translation]) -> list[str]:
+        """Return the distinct translations: the student reads nothing else."""
+        return distinct(pair.target for pair in pairs)
+
+    def loss_of(self, pairs: Sequence[Translation], row_of: RowOf, outputs: Tensor) -> OuterLoss:
+        """Return L, with the teacher's vectors as its network gives them."""
+        row_of_source = {text: i for i, text in enumerate(self.sources(pairs))}
         with torch.no_grad():
-            teacher = self._encode(self.teacher, [pair.source for pair in pairs])
-        loss = match(student, teacher)
+            taught = self.teacher(self.encoder.features(list(row_of_source), "text"), self.options.output)
+        return self.align(pairs, row_of, outputs, rows(row_of_source, [pair.source for pair in pairs], taught))
+
+    @staticmethod
+    def sources(pairs: Sequence[Translation]) -> list[str]:
+        """Return the distinct pivot texts: the teacher reads nothing else."""
+        return distinct(pair.source for pair in pairs)
+
+    @staticmethod
+    def align(pairs: Sequence[Translation], row_of: RowOf, outputs: Tensor, teacher: Tensor) -> OuterLoss:
+        """Return L from the outputs of the student and the teacher's vector of each pair's source `(N, D)`."""
+        loss = match(rows(row_of, [pair.target for pair in pairs], outputs), teacher)
         return OuterLoss(loss, {"align": loss.item()})
-
-    def fast_gradient(self, episodes: Sequence[Episode], fast: Fast, bf16: bool) -> OuterLoss:
-        """Do the same on the fast engine."""
-        pairs = _pairs(episodes)
-        sources, targets = _numbered([pair.source for pair in pairs]), _numbered([pair.target for pair in pairs])
-        parts = Parts(fast, list(sources), self.options.output, bf16)
-        wanted = parts.outputs(parts.batch.weights(self.average.weights))
-
-        def outer(vectors: Tensor) -> OuterLoss:
-            student = vectors[torch.tensor([targets[pair.target] for pair in pairs], device=vectors.device)]
-            loss = match(student, wanted[torch.tensor([sources[pair.source] for pair in pairs], device=wanted.device)])
-            return OuterLoss(loss, {"align": loss.item()})
-
-        return self.of_texts(fast, list(targets), self.options.output, bf16, outer)
 
     def after_step(self) -> None:
         """Move the teacher towards the student."""
@@ -120,12 +119,6 @@ class EMA(Learner):
         """Put back what `state` returned."""
         self.average.load_state(tensors)
         self.step = int(tensors["step"])
-
-    def _encode(self, embedder: nn.Module, texts: Sequence[str]) -> Tensor:
-        """Return vectors `(len(texts), D)`."""
-        row = _numbered(texts)
-        vectors: Tensor = embedder(self.encoder.features(list(row), "text"), self.options.output)
-        return vectors[torch.tensor([row[text] for text in texts], device=vectors.device)]
 
 
 def share(step: int, total: int, options: EMA.Options) -> float:
@@ -148,12 +141,12 @@ class Average:
     """A moving average of a module's trainable weights that loses nothing to rounding.
 
     A share of 1e-5 of a small difference is below the last bit of a float32 weight: added in place, it would be rounded
-    away at every step. So what rounding takes is kept beside each weight and given back with the next move (Kahan 1965;
-    the two parts together hold twice the digits).
+    away at every step. So what rounding takes is kept beside each weight and added to the next move (Kahan 1965): the
+    two parts together hold twice the digits.
 
     Args:
-        source: the module that is averaged.
-        average: a copy of it, which is changed in place.
+        source: the trained module.
+        average: a copy of that module, which is changed in place.
     """
 
     def __init__(self, source: nn.Module, average: nn.Module) -> None:
@@ -172,7 +165,7 @@ class Average:
 
     @property
     def weights(self) -> list[Tensor]:
-        """The average, in the order of the weights that are averaged."""
+        """Weights of the average, in the order of the trained weights of the source."""
         return list(self._average.values())
 
     def state(self) -> dict[str, Tensor]:
@@ -189,31 +182,20 @@ class Average:
 
 
 def _move(weight: Tensor, average: Tensor, rest: Tensor, share: float) -> None:
-    """Move an average, and what rounding keeps from it, in place."""
+    """Move an average and its rounding error in place."""
     if not weight.ndim:
         weight, average, rest = weight[None], average[None], rest[None]
     whole = max(1, len(weight))
     rows = whole if weight.is_cuda else max(1, _BLOCK * whole // max(1, weight.numel()))
     gaps, sums = torch.empty_like(average[:rows]), torch.empty_like(average[:rows])
     blocks = (torch.split(tensor, rows) for tensor in (weight, average, rest))
-    for w, a, kept in zip(*blocks, strict=True):
+    for w, a, r in zip(*blocks, strict=True):
         gap, rounded = gaps[: len(w)], sums[: len(w)]
-        kept += torch.sub(w, a, out=gap).sub_(kept).mul_(share)
-        torch.add(a, kept, out=rounded)
-        kept -= torch.sub(rounded, a, out=gap)
+        # The exact average is a + r, and moves by share · (w − a − r); what of it a cannot hold stays in r.
+        r += torch.sub(w, a, out=gap).sub_(r).mul_(share)
+        torch.add(a, r, out=rounded)
+        r -= torch.sub(rounded, a, out=gap)
         a.copy_(rounded)
-
-
-def _pairs(episodes: Sequence[Episode]) -> list[Translation]:
-    examples = [example for episode in episodes for found in episode.sets for example in found.examples]
-    pairs: list[Translation] = [example for example in examples if isinstance(example, Translation)]
-    if not pairs:
-        raise ConfigError("learner 'ema' learns from translations, and there are none among its examples")
-    return pairs
-
-
-def _numbered(texts: Sequence[str]) -> dict[str, int]:
-    return {text: i for i, text in enumerate(dict.fromkeys(texts))}
 
 
 LEARNER = EMA

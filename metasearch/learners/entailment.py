@@ -4,7 +4,7 @@ A linear head tells from (u, v, |u − v|) whether a premise entails a hypothesi
 trained along, and kept in checkpoints, but is no part of the encoder that comes out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import torch
@@ -12,16 +12,15 @@ from torch import Tensor, nn
 
 from metasearch.data.entailment import LABELS, EntailmentPair
 from metasearch.encoders.encoder import Encoder
-from metasearch.episodes.episode import Episode
-from metasearch.errors import ConfigError
-from metasearch.fast import Fast
-from metasearch.learners.base import Learner, OuterLoss
+from metasearch.learners.base import OuterLoss
 from metasearch.learners.losses.entailment import entailment_logits, entailment_loss
+from metasearch.learners.sets import distinct
+from metasearch.learners.texts import RowOf, TextLearner, rows
 from metasearch.spec.recipe import Declared, Loss
 from metasearch.spec.seeding import seed_of
 
 
-class Entailment(Learner):
+class Entailment(TextLearner):
     """Minimises the cross entropy of the labels of entailment pairs."""
 
     class Options(Declared):
@@ -29,15 +28,15 @@ class Entailment(Learner):
 
         Attributes:
             output: the vectors u and v: `pooled`, as the paper has them, or `sentence`, of unit length.
-            seed: of the head's first weights.
+            seed: seed of the head's first weights.
         """
 
         output: Literal["pooled", "sentence"] = "pooled"
         seed: int = 0
 
     options: Options
-    links = (1,)
     data = ("entailment",)
+    learns_from = (EntailmentPair, "entailment pairs")
 
     def __init__(self, encoder: Encoder, loss: Loss, options: Options) -> None:
         super().__init__(encoder, loss, options)
@@ -52,48 +51,18 @@ class Entailment(Learner):
         yield from super().named_parameters()
         yield "head.weight", self.head
 
-    def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the mean over all pairs; `accuracy` is the share whose label has the highest logit.
+    def texts(self, pairs: Sequence[EntailmentPair]) -> list[str]:
+        """Return the distinct texts, premise and hypothesis of each pair in turn."""
+        return distinct(text for pair in pairs for text in pair.texts)
 
-        Raises:
-            ConfigError: the examples are not entailment pairs.
-        """
-        pairs, row = _rows(episodes)
-        with self.attention():
-            vectors = self.encoder.embedder(self.encoder.features(list(row), "text"), self.options.output)
-        return self._outer(pairs, row, vectors)
-
-    def fast_gradient(self, episodes: Sequence[Episode], fast: Fast, bf16: bool) -> OuterLoss:
-        """Do the same on the fast engine."""
-        pairs, row = _rows(episodes)
-        return self.of_texts(
-            fast, list(row), self.options.output, bf16, lambda found: self._outer(pairs, row, found), [self.head]
-        )
-
-    def _outer(self, pairs: Sequence[EntailmentPair], row: Mapping[str, int], vectors: Tensor) -> OuterLoss:
-        """Return the loss of vectors, of which each text has a row."""
-        first = torch.tensor([row[pair.premise] for pair in pairs], device=vectors.device)
-        second = torch.tensor([row[pair.hypothesis] for pair in pairs], device=vectors.device)
-        labels = torch.tensor([LABELS.index(pair.label) for pair in pairs], device=vectors.device)
-        logits = entailment_logits(vectors[first], vectors[second], self.head)
+    def loss_of(self, pairs: Sequence[EntailmentPair], row_of: RowOf, outputs: Tensor) -> OuterLoss:
+        """Return the mean over all pairs; `accuracy` is the share whose label has the highest logit."""
+        first, second = (rows(row_of, [pair.texts[side] for pair in pairs], outputs) for side in (0, 1))
+        labels = torch.tensor([LABELS.index(pair.label) for pair in pairs], device=outputs.device)
+        logits = entailment_logits(first, second, self.head)
         loss = entailment_loss(logits, labels)
         right = (logits.argmax(dim=-1) == labels).float().mean()
         return OuterLoss(loss, {"task": loss.item(), "accuracy": right.item()})
-
-
-def _rows(episodes: Sequence[Episode]) -> tuple[list[EntailmentPair], dict[str, int]]:
-    """Return the pairs, and a number for each distinct text."""
-    pairs = _pairs(episodes)
-    return pairs, {t: i for i, t in enumerate(dict.fromkeys(t for p in pairs for t in (p.premise, p.hypothesis)))}
-
-
-def _pairs(episodes: Sequence[Episode]) -> list[EntailmentPair]:
-    examples: list[object] = [e for episode in episodes for found in episode.sets for e in found.examples]
-    pairs = [example for example in examples if isinstance(example, EntailmentPair)]
-    if len(pairs) < len(examples):
-        other = next(example for example in examples if not isinstance(example, EntailmentPair))
-        raise ConfigError(f"learner 'entailment' needs entailment pairs; the data holds a {type(other).__name__}")
-    return pairs
 
 
 LEARNER = Entailment

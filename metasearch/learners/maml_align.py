@@ -18,12 +18,8 @@ from torch import Tensor, nn
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
-from metasearch.fast import Fast, Sum, Transfer, transfer
-from metasearch.fast.meta_batch import longest_first
-from metasearch.fast.network import Network
 from metasearch.learners.base import Learner, OuterLoss, reduce
 from metasearch.learners.inner_loop import FastModel
-from metasearch.learners.sets import Prepared
 from metasearch.spec.recipe import Count, Declared, Loss, NonNegative, Positive, Rate
 
 Losses = tuple[Tensor, Tensor, Tensor]
@@ -80,10 +76,9 @@ class MAMLAlign(Learner):
 
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
         """Return L of a meta-batch."""
-        with self.attention():
-            return self._outer([self._episode(episode) for episode in episodes])
+        return self.combine([self._episode(episode) for episode in episodes])
 
-    def _outer(self, losses: Sequence[Losses]) -> OuterLoss:
+    def combine(self, losses: Sequence[Losses]) -> OuterLoss:
         """Return L and its terms from L_Y(θ_T), L_Y(θ) and L_Z(θ_S) of each episode."""
         teacher, student, final = (list(column) for column in zip(*losses, strict=True))
         task = reduce([*teacher, *final], self.options.task_reduction)
@@ -104,61 +99,6 @@ class MAMLAlign(Learner):
             # The first inner step uses the very loss that is distilled, which must stay differentiable.
             fast.adapt(student if step == 0 else self.loss(fast, y), self.options.inner_lr, retain_graph=step == 0)
         return teacher, student, self.loss(fast, z)
-
-    def fast_gradient(self, episodes: Sequence[Episode], fast: Fast, bf16: bool) -> OuterLoss:
-        """Take the gradient in closed form, from three sums over the episodes that need no graph of another episode.
-
-        With g the gradients of Σ_j L_Y(θ_T,j), Σ_j L_Y(θ) and Σ_j L_Z(θ_S,j), and Δ the first sum less the second,
-
-            ∇L = (g_QY + g_QZ) / 2B + 2 λ Δ (g_QY − g_SY)
-
-        The student's first inner step descends along g_SY itself, so L_Y(θ) is computed once.
-        """
-        batch = self.laid_out(episodes, fast, bf16)
-        taught_by = [weight for weight in self.teacher.parameters() if weight.requires_grad]
-        teacher, student = batch.weights(taught_by), batch.weights(self.weights)
-        options, lr = self.options, self.options.inner_lr
-        most = max(options.inner_steps, options.student_inner_steps)
-        way = batch.way(self.second_order, student, most, len(episodes))
-
-        def work(network: Network, sets: tuple[Prepared, ...]) -> tuple[Transfer, Transfer, Transfer]:
-            x, y, z = (batch.objective(network, examples) for examples in sets)
-            taught = transfer(teacher, [x] * options.inner_steps, y, lr, way)
-            final = transfer(student, [y] * options.student_inner_steps, z, lr, way, keep_inner=True)
-            return taught, final.inner or transfer(student, [], y), final
-
-        at_once = options.kd_reduction == "per-task"
-        sums = [Sum(len(student)) for _ in range(3)]
-        losses: list[Losses] = []
-        for found in fast.each(longest_first(batch.episodes, options.inner_steps), work):
-            losses.append((found[0].loss, found[1].loss, found[2].loss))
-            shares = self._shares(losses[-1:], len(episodes)) if at_once else (1.0, 1.0, 1.0)
-            for total, one, share in zip(sums, found, shares, strict=True):
-                total.add(one.gradient, share)
-        if not at_once:
-            for total, share in zip(sums, self._shares(losses, len(episodes)), strict=True):
-                total.scale(share)
-        taught, own, final = sums
-        own.add(final.gradient)
-        if options.shared:
-            own.add(taught.gradient)
-        else:
-            batch.put(taught.gradient, taught_by)
-        batch.put(own.gradient, self.weights)
-        return self._outer(losses)
-
-    def _shares(self, losses: Sequence[Losses], count: int) -> tuple[float, float, float]:
-        """Return what the gradients of L_Y(θ_T), L_Y(θ) and L_Z(θ_S) are multiplied with.
-
-        Args:
-            losses: of all episodes, or of one where each has an L_kd of its own.
-            count: B.
-        """
-        options = self.options
-        gap = sum((teacher - student).item() for teacher, student, _ in losses)
-        pull = 2 * options.kd_weight * gap / {"sum": 1, "mean": count**2, "per-task": count}[options.kd_reduction]
-        task = 0.5 / count if options.task_reduction == "mean" else 0.5
-        return task + (0.0 if options.detach_teacher else pull), -pull, task
 
     def _distillation(self, teacher: list[Tensor], student: list[Tensor]) -> Tensor:
         if self.options.detach_teacher:

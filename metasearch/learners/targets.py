@@ -1,4 +1,4 @@
-"""What a learner compares its outputs with: the outputs of a frozen encoder."""
+"""Targets of a learner: the outputs of a frozen encoder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from metasearch.encoders.encoder import Output
 
 
 class Targets(Protocol):
-    """Outputs of a frozen encoder by text; whether they are kept or computed is not seen from here."""
+    """Outputs of a frozen encoder by text, read from files or computed."""
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one row for each text, or for output `tokens` one for each token, text after text."""
@@ -22,8 +22,8 @@ class Wanted:
     """Which targets a learner takes.
 
     Attributes:
-        output: of the frozen encoder.
-        translations: whether it takes those of the translations, beside those of the pivot texts.
+        output: name of the output of the frozen encoder.
+        translations: whether outputs for the translations are taken, too, beside those for the pivot texts.
     """
 
     output: Output

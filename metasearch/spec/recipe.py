@@ -1,8 +1,11 @@
 """Hyper-parameters of a learner as typed, frozen values; they come from `tasks/recipes/*.yaml`."""
 
+from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from metasearch.errors import nearest
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
@@ -13,11 +16,9 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 Role = Literal["question", "candidate", "text"]
 """What a text is to the encoder; it decides how long the text may be and which prompt stands before it."""
 
-
 Engine = Literal["fast", "reference"]
-"""What computes the outer gradient: `metasearch.fast`, or learn2learn's plain loop on padded texts."""
+"""How outer gradients are taken: by `metasearch.fast`, or by learn2learn's plain loop on padded texts."""
 DEFAULT_ENGINE: Engine = "fast"
-
 
 ZERO_SHOT = "zero-shot"
 """Stands for the learner of an encoder that is scored as it is."""
@@ -70,16 +71,36 @@ class Episodes(Declared):
     negative_pool: Positive = 64
 
 
-class Loss(Declared):
-    """The loss of a set of examples.
+class Loss(BaseModel):
+    """The loss of a set of examples: a name, and options whose names and types that loss knows.
 
     Attributes:
-        margin: of the triplet loss.
-        distance: what it is taken over; see `metasearch.learners.losses.triplet`.
+        name: name of the loss; None takes `triplet` for triplets, and `cosine-mse` for scored pairs.
+        margin: margin of a triplet loss; it also separates the classes of graded negatives, whatever the loss.
+        distance: distance of a triplet loss; see `metasearch.learners.losses.triplet`.
     """
 
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str | None = None
     margin: NonNegative = 1.0
     distance: Literal["euclidean", "cosine"] = "euclidean"
+
+    @model_validator(mode="after")
+    def _known(self) -> "Loss":
+        if self.name is None and (key := next(iter(self.model_extra or ()), "")):
+            raise Contradiction(f"unknown key.{nearest(key, type(self).model_fields)}", key)
+        return self
+
+    def options(self, known: Collection[str]) -> dict[str, Any]:
+        """Return the options for a loss that has these; only what is no field here may be unknown to it."""
+        own = {name: getattr(self, name) for name in ("margin", "distance") if name in known}
+        return own | dict(self.model_extra or {})
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return what a file holds; without a name it is what files held before losses had names."""
+        return {key: value for key, value in write(self).items() if (key, value) != ("name", None)}
 
 
 class Outer(Declared):

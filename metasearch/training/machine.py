@@ -1,4 +1,4 @@
-"""What a run ran on and what it used, and how its process holds memory."""
+"""Time, memory and hardware of a run, and how its process holds memory."""
 
 import ctypes
 import os
@@ -23,12 +23,12 @@ def keep_memory() -> bool:
     """Let this process keep what tensors give back, for the ones to come; return whether it does.
 
     glibc hands large blocks back to the system as soon as they are free, and the system clears their pages anew each
-    time. Every inner step of the reference makes and frees some of the size of the word table: with 250,002 × 128
-    weights a third of its time goes there, and keeping them takes a third more memory. The fast engine gains a few per
-    cent with wide layers. What one thread gave back another can take only where all have one arena.
+    time. Every inner step of the reference allocates and frees blocks of the size of the word table: with 250,002 × 128
+    weights that is a third of its time, and keeping the blocks takes a third more memory. Fast gradients gain a few per
+    cent with wide layers. Blocks that one thread freed can be taken by another only where all have one arena.
 
-    It is for processes that train and then end. Nothing is changed without glibc, or where the environment chooses an
-    allocator.
+    Only processes that train and then end should call it. Nothing is changed without glibc, or where the environment
+    chooses an allocator.
     """
     if platform.libc_ver()[0] != "glibc" or any(os.environ.get(name) for name in _ALLOCATORS):
         return False

@@ -1,4 +1,4 @@
-"""What half precision costs: how far off the outer gradient is."""
+"""The error of the outer gradient in half precision."""
 
 import logging
 from collections.abc import Sequence
@@ -8,38 +8,40 @@ from torch import Tensor
 
 from metasearch.episodes.episode import Episode
 from metasearch.learners.base import Learner
+from metasearch.learners.gradients import Gradients
 from metasearch.training.gradients import norm_of
 
 log = logging.getLogger(__name__)
 
 
-def say_bf16_error(learner: Learner, episodes: Sequence[Episode]) -> None:
+def log_bf16_error(learner: Learner, episodes: Sequence[Episode], gradients: Gradients) -> None:
     """Log how far off the outer gradient in bfloat16 is."""
-    error = bf16_error(learner, episodes)
+    error = bf16_error(learner, episodes, gradients)
     log.info("bf16: the first outer gradient is off by %.1e of its length, against float32", error)
 
 
-def bf16_error(learner: Learner, episodes: Sequence[Episode]) -> float:
+def bf16_error(learner: Learner, episodes: Sequence[Episode], gradients: Gradients) -> float:
     """Return ‖difference‖₂ / ‖gradient‖₂ of the outer gradients in bfloat16 and in float32, without dropout.
 
     Args:
-        learner: whose gradient; its parameters are left without one.
+        learner: the learner; its parameters are left without a gradient.
         episodes: a meta-batch.
+        gradients: how outer gradients are taken.
     """
     learner.train(False)
-    exact, rounded = (_gradient(learner, episodes, bf16) for bf16 in (False, True))
+    exact, rounded = (_gradient(learner, episodes, gradients, bf16) for bf16 in (False, True))
     off = _norm([a - b for a, b in zip(exact, rounded, strict=True)])
     return (off / _norm(exact)).item()
 
 
-def _gradient(learner: Learner, episodes: Sequence[Episode], bf16: bool) -> list[Tensor]:
+def _gradient(learner: Learner, episodes: Sequence[Episode], gradients: Gradients, bf16: bool) -> list[Tensor]:
     parameters = [parameter for _, parameter in learner.named_parameters()]
     with torch.autocast(learner.encoder.device.type, torch.bfloat16, enabled=bf16):
-        learner.outer_gradient(episodes)
-    found = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        gradients(learner, episodes)
+    gradient = [parameter.grad for parameter in parameters if parameter.grad is not None]
     for parameter in parameters:
         parameter.grad = None
-    return found
+    return gradient
 
 
 def _norm(tensors: Sequence[Tensor]) -> Tensor:

@@ -26,7 +26,7 @@ class RowMoments:
 
     Args:
         table: `(V, ...)`.
-        rows, exp_avg, exp_avg_sq: what to begin with; nothing by default.
+        rows, exp_avg, exp_avg_sq: rows and moments to begin with; none by default.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class RowMoments:
         """Return the moments of all rows, `exp_avg` and `exp_avg_sq` of shape `(V, ...)`."""
         shape = (len(self._slots), *self.exp_avg.shape[1:])
         moments = {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq}
-        return {name: kept.new_zeros(shape).index_copy_(0, self.rows, kept) for name, kept in moments.items()}
+        return {name: moment.new_zeros(shape).index_copy_(0, self.rows, moment) for name, moment in moments.items()}
 
     def _append(self, rows: Tensor) -> None:
         start, end = len(self.rows), len(self.rows) + len(rows)
@@ -69,7 +69,7 @@ class RowMoments:
         """Move the moments, in this order of their slots, to buffers with room for `count` rows or more."""
         room = min(_room(count), len(self._slots))
         old = (self.rows, self.exp_avg, self.exp_avg_sq)
-        self._buffers = [kept.new_empty(room, *kept.shape[1:]) for kept in old]
+        self._buffers = [moment.new_empty(room, *moment.shape[1:]) for moment in old]
         self.rows, self.exp_avg, self.exp_avg_sq = (buffer[: len(order)] for buffer in self._buffers)
         for before, now in zip(old, (self.rows, self.exp_avg, self.exp_avg_sq), strict=True):
             torch.index_select(before, 0, order, out=now)
@@ -81,7 +81,7 @@ class RowAdamW(torch.optim.AdamW):
 
     The gradient of a table `(V, ...)` may be a sparse tensor of rows (one sparse dimension). The step is then that of
     `torch.optim.AdamW` on the dense gradient, to rounding: a row that never had a gradient has moments m = v = 0 and
-    moves by weight decay only, so moments are kept and stepped for the other rows alone. (`torch.optim.SparseAdam` is
+    moves by weight decay only, so moments are stored and stepped for the other rows alone. (`torch.optim.SparseAdam` is
     another algorithm: it steps only the rows of the present gradient.) Weight decay is one pass over the table.
 
     The state of such a table has `rows` `(N,)`, `exp_avg` and `exp_avg_sq` `(N, ...)` and `step`. A dense gradient
@@ -90,7 +90,7 @@ class RowAdamW(torch.optim.AdamW):
     Args:
         params: parameters, or groups of them.
         lr: rate.
-        eps: what is added to √v.
+        eps: number added to √v.
         weight_decay: share of a weight that a step of rate 1 takes away.
         fused: whether to run torch's fused kernel; without it, a row gradient is taken as a dense one.
     """
@@ -113,6 +113,7 @@ class RowAdamW(torch.optim.AdamW):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        # Tables with a gradient of rows are hidden from torch's step, which would refuse them, and stepped after it.
         tables = [(table, group) for group in self.param_groups for table in group["params"] if self._takes_rows(table)]
         gradients = [table.grad.coalesce() for table, _ in tables]
         for table, _ in tables:
@@ -134,6 +135,7 @@ class RowAdamW(torch.optim.AdamW):
         if gradient.is_sparse:
             parameter.grad = gradient.to_dense()
         if "rows" in state:
+            # The gradient is dense now, so every row moves from here on.
             state.update(self._moments_of(parameter).dense())
             del state["rows"], self._moments[parameter]
         return False
@@ -141,6 +143,7 @@ class RowAdamW(torch.optim.AdamW):
     def _moments_of(self, table: Tensor) -> RowMoments:
         """Return the moments that the state of a table says, which may have been put there from a checkpoint."""
         state, moments = self.state[table], self._moments.get(table)
+        # Other rows than ours in the state were put there by `optimizer.restore`: the slots are made from them anew.
         if moments is None or moments.rows is not state.get("rows"):
             moments = RowMoments(table, *(state.get(entry) for entry in ("rows", "exp_avg", "exp_avg_sq")))
             self._moments[table] = moments
@@ -151,6 +154,7 @@ class RowAdamW(torch.optim.AdamW):
         slots = moments.slots(gradient.indices()[0])
         state.setdefault("step", torch.zeros((), device=table.device)).add_(1)
         state.update(rows=moments.rows, exp_avg=moments.exp_avg, exp_avg_sq=moments.exp_avg_sq)
+        # Decay is decoupled from the moments and reaches all rows, also those that never had a gradient.
         if group["weight_decay"]:
             table.mul_(1 - group["lr"] * group["weight_decay"])
         beta1, beta2 = group["betas"]
@@ -162,7 +166,7 @@ class RowAdamW(torch.optim.AdamW):
             beta1=beta1,
             beta2=beta2,
             eps=group["eps"],
-            weight_decay=0.0,
+            weight_decay=0.0,  # taken above
             amsgrad=False,
             maximize=False,
         )
@@ -179,20 +183,22 @@ def _update(table: Tensor, moments: RowMoments, slots: Tensor, values: Tensor, k
         values: `(n, ...)`, their gradients.
         kernel: steps lists of weights, gradients, and first and second moments, all of the same shape.
     """
+    # Rows with a gradient in the order of their slots, so that those of a block are a slice, `first` to `last`.
     slots, order = slots.sort()
     count = len(moments.rows)
     size = max(1, count if table.is_cuda else min(count, BLOCK // max(1, table[0].numel())))
+    # Every row with a slot is stepped, as its moments move the weight also where its gradient is 0 now.
     block = table.new_empty(size, *table.shape[1:])
     gradient = torch.zeros_like(block)
     bounds = torch.searchsorted(slots, torch.arange(0, count + size, size, device=slots.device)).tolist()
-    parts = [torch.split(kept, size) for kept in (moments.rows, moments.exp_avg, moments.exp_avg_sq)]
+    parts = [torch.split(moment, size) for moment in (moments.rows, moments.exp_avg, moments.exp_avg_sq)]
     for start, (first, last), rows, m, v in zip(range(0, count, size), pairwise(bounds), *parts, strict=False):
         weight, inside = block[: len(rows)], slots[first:last] - start
         torch.index_select(table, 0, rows, out=weight)
         gradient.index_copy_(0, inside, values.index_select(0, order[first:last]))
         kernel([weight], [gradient[: len(rows)]], [m], [v])
         table.index_copy_(0, rows, weight)
-        gradient.index_fill_(0, inside, 0)
+        gradient.index_fill_(0, inside, 0)  # cheaper than a fresh block of zeros
 
 
 def _room(count: int) -> int:

@@ -3,7 +3,7 @@
     dev()                                          # the baseline, step 0
     for step in schedule:                          # meta-train, meta-valid, meta-train, ...
         episodes = phase.episodes.batch(step)
-        loss = learner.outer_gradient(episodes)    # every learner's whole difference
+        loss = gradients(learner, episodes)        # a learner's outer loss, and its gradient in `.grad`
         stop with an error unless loss and gradients are finite
         clip the gradient;  set the step's rate
         optimizer.step();  learner.after_step()
@@ -24,6 +24,7 @@ from torch import Tensor
 
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.learners.base import Learner
+from metasearch.learners.gradients import Gradients
 from metasearch.runs.listener import Listener
 from metasearch.spec.recipe import Outer, Pace
 from metasearch.spec.seeding import seed_of
@@ -32,7 +33,7 @@ from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 from metasearch.training.early_stopping import EarlyStopping
 from metasearch.training.gradients import clip, norm_of, rows_or_all
 from metasearch.training.interrupt import Interrupt
-from metasearch.training.precision import say_bf16_error
+from metasearch.training.precision import log_bf16_error
 from metasearch.training.rates import rate
 from metasearch.training.schedule import Schedule
 
@@ -41,14 +42,14 @@ Reason = Literal["finished", "patience", "interrupted"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How training ended.
+    """The end of a training.
 
     Attributes:
         steps: outer steps taken.
         reason: why it ended.
         baseline: dev score before the first step.
-        best_score: dev score of the weights that were kept; None when no step was taken.
-        best_step: the outer step they are from.
+        best_score: dev score of the final weights; None when no step was taken.
+        best_step: outer step of that score.
     """
 
     steps: int
@@ -63,20 +64,22 @@ class Trainer:
     """Runs a learner through a schedule.
 
     Args:
-        learner: what turns episodes into a loss.
+        learner: turns episodes into a loss.
+        gradients: takes the gradient of that loss.
         schedule: which episodes when, and how many in one outer step.
-        settings: of the outer optimiser.
+        settings: settings of the outer optimiser.
         pace: evaluation interval and patience.
         dev: returns the dev score of the present weights; higher is better.
-        listener: hears of steps and scores.
+        listener: is told of steps and scores.
         store: where checkpoints go; None keeps them in memory only.
-        seed: of the run; step i draws its dropout from (seed, i).
+        seed: seed of the run; step i draws its dropout from (seed, i).
         precision: `bf16` runs forward passes in bfloat16 where that is safe (torch autocast).
         dropout: whether the encoder's dropout is on in training.
         baseline: dev score before the first step, where it is known already.
     """
 
     learner: Learner
+    gradients: Gradients
     schedule: Schedule
     settings: Outer
     pace: Pace
@@ -111,7 +114,7 @@ class Trainer:
             self.listener.on_dev(0, self.baseline, False)
         if self.precision == "bf16" and self.step < self.schedule.total:
             phase, position = self.schedule.at(self.step)
-            say_bf16_error(self.learner, phase.episodes.batch(position, self.schedule.batch))
+            log_bf16_error(self.learner, phase.episodes.batch(position, self.schedule.batch), self.gradients)
         with Interrupt() as interrupt:
             reason = self._loop(interrupt)
         self.learner.train(False)
@@ -140,7 +143,7 @@ class Trainer:
         self.learner.train(self.dropout)
         self.optimizer.zero_grad(set_to_none=True)
         with self._autocast():
-            loss = self.learner.outer_gradient(episodes)
+            loss = self.gradients(self.learner, episodes)
         self._require_finite(loss.total, f"{phase.name} loss", loss.terms)
         gradients = [rows_or_all(p) for p in self.parameters.values() if p.grad is not None]
         norm = norm_of(gradients)

@@ -153,6 +153,44 @@ def test_too_few_negatives_beside_several_answers_is_a_data_error():
         episodes_of(data, "el_el -> el_el", k=4, q=4, n_neg=2).episode(0)
 
 
+def repeated(data, texts):
+    """Return the data with some of its candidates' texts put in place of others, by id."""
+    return replace(data, candidates=tuple(replace(c, text=texts.get(c.id, c.text)) for c in data.candidates))
+
+
+@pytest.mark.parametrize("text", ["el_el", "el_{ar,el}"])
+def test_a_sentence_with_the_text_of_ones_own_answer_is_no_negative_whatever_else_it_answers(text):
+    """Sentence 1 answers q1 alone, and says what sentence 0, the answer to q0, says."""
+    codes = variant(text).candidates
+    data = repeated(retrieval(4, ("ar", "el")), {f"{code}-s1": f"{code} sentence 0" for code in codes})
+    drawn = [t for seed in range(40) for t in draw(data, text, 4 * len(codes), n_neg=1, seed=seed)]
+    asked = {t.question.id: {o.negative.text for o in drawn if o.question == t.question} for t in drawn}
+    two, three = ({f"{code} sentence {i}" for code in codes} for i in (2, 3))
+    assert asked["q0"] == asked["q1"] == two | three
+    assert asked["q2"] == {f"{code} sentence 0" for code in codes} | three
+
+
+def test_the_negatives_of_a_question_have_different_texts():
+    """Of six sentences, 1 and 2 say the same, so that q0 has four negatives and not five."""
+    data = repeated(retrieval(6, ("el",)), {"el-s2": "el sentence 1"})
+    for seed in range(20):
+        triplets = [t for t in draw(data, "el_el", 6 * 3, n_neg=3, seed=seed) if t.question.id == "q0"]
+        assert len({t.negative.text for t in triplets}) == len(triplets) == 3
+    episodes_of(data, "el_el -> el_el", k=1, q=1, n_neg=4)
+    with pytest.raises(DataError, match=r"5 negatives in el need as many different answers .*; there are 4\."):
+        episodes_of(data, "el_el -> el_el", k=1, q=1, n_neg=5)
+
+
+def test_what_the_check_lets_through_can_be_drawn_where_answers_are_repeated():
+    """All sentences but one say the same: there is a negative for q0 to q4, and for q5 there is one as well."""
+    data = repeated(retrieval(6, ("el",)), {f"el-s{i}": "el sentence 0" for i in range(1, 5)})
+    sampler = episodes_of(data, "el_el -> el_el", k=6, q=6, n_neg=1)
+    for index in range(20):
+        assert all(len(found.examples) == 6 for found in sampler.episode(index).sets)
+    with pytest.raises(DataError, match=r"2 negatives in el .*; there are 1\."):
+        episodes_of(data, "el_el -> el_el", k=6, q=6, n_neg=2)
+
+
 @pytest.mark.parametrize(
     ("arrangement", "sizes", "phase", "says"),
     [

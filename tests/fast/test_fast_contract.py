@@ -1,4 +1,5 @@
-"""One contract of two engines: every learner has the same outer gradient on both, on every family of encoders.
+"""One contract of fast gradients and their reference: every learner has the same outer gradient by both, on every
+family of encoders.
 
 In float64 to 1e-10, of all parameters together and of each; in float32 to 1e-5, of all together. In float64 with two
 inner steps it is every learner on every family. What else there is to choose, one inner step on a meta-batch of two and
@@ -10,8 +11,8 @@ from itertools import product
 import pytest
 import torch
 
-from helpers.engines import AWKWARD, FAMILIES, QUERY, SUPPORT, Case, encoder_of, error, errors, on_both, outer
-from metasearch.fast import Fast
+from helpers.gradients import AWKWARD, FAMILIES, QUERY, SUPPORT, Case, encoder_of, error, errors, on_both, outer
+from metasearch.fast import FastGradients
 from metasearch.spec import registry
 
 EXACT = {torch.float64: 1e-10, torch.float32: 1e-5}
@@ -94,7 +95,7 @@ def test_second_order_by_graph_and_by_recompute(case, family, way, device):
     plain, graph = on_both(learner, episodes, second_order="graph")
     assert_same(graph, plain, dtype)
     if dtype == torch.float64:  # five by recomputing are below, in float64
-        assert_same(outer(learner.use(Fast(learner.encoder, "recompute")), episodes), plain, dtype)
+        assert_same(outer(learner, episodes, FastGradients(learner.encoder, "recompute")), plain, dtype)
 
 
 @pytest.mark.parametrize("family", ["mpnet", "student"])
@@ -127,7 +128,7 @@ def test_another_number_of_steps_or_another_order_is_another_gradient(family):
 
     def gradient(steps, first_order):
         learner = case.learn(encoder_of(family), inner_steps=steps, first_order=first_order)
-        return outer(learner.use(Fast(learner.encoder)), case.episodes(1))
+        return outer(learner, case.episodes(1), FastGradients(learner.encoder))
 
     first = gradient(1, True)
     assert error(gradient(3, True), first) > 1e-2

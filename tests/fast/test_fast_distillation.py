@@ -1,4 +1,4 @@
-"""Distillation on the fast engine: it trains what the reference trains, and resumes to the same bits."""
+"""Distillation by fast gradients: it trains what the reference trains, and resumes to the same bits."""
 
 import pytest
 import torch
@@ -6,10 +6,11 @@ import torch
 from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
-from metasearch.fast import Fast
+from metasearch.fast import FastGradients
 from metasearch.jobs.distill.target_store import TargetStore
 from metasearch.learners.distill import Distill
 from metasearch.learners.ema import EMA
+from metasearch.learners.gradients import ReferenceGradients
 from metasearch.runs.listener import Silent
 from metasearch.spec.recipe import Loss, MaxLength, Outer, Pace
 from metasearch.spec.seeding import stream
@@ -51,7 +52,7 @@ class Stop(Silent):
 
 
 def trainer(folder, name, outer, workers=2, dropout=False, stop=None, store=None):
-    """Return a trainer on the fast engine with so many workers; on the reference with none."""
+    """Return a trainer with fast gradients on so many workers; with those of the reference on none."""
     student = tiny.build(MaxLength(text=32), seed=0)
     if name == "distill":
         texts = [text for pair in PAIRS for text in (pair.source, pair.target)]
@@ -61,12 +62,12 @@ def trainer(folder, name, outer, workers=2, dropout=False, stop=None, store=None
         learner = Distill(student, Loss(), Distill.Options(**OPTIONS[name]), targets)
     else:
         learner = EMA(student, Loss(), EMA.Options(**OPTIONS[name]))
-    if workers:
-        learner.use(Fast(student, workers=workers))
+    gradients = FastGradients(student, workers=workers) if workers else ReferenceGradients()
     batches = Batches(PAIRS, student.lengths([pair.source for pair in PAIRS], "text"), 16, seed=0)
     schedule = Schedule((Phase("train", batches, STEPS),), total=STEPS, batch=1)
     made = Trainer(
         learner,
+        gradients,
         schedule,
         OUTER[outer],
         Pace(eval_every=2, patience=0),
@@ -88,7 +89,7 @@ def test_the_weights_after_some_steps_are_those_of_the_reference(tmp_path, name,
         # Keys' biases have no gradient but rounding, which AdamW makes steps of.
         if not key.endswith("key.bias"):
             torch.testing.assert_close(fast.parameters[key], weight, rtol=1e-5, atol=1e-5, msg=key)
-    assert fast.learner.fast.workers == 2
+    assert fast.gradients.encoder.workers == 2
     assert max((begin[key] - weight).abs().max() for key, weight in plain.parameters.items()) > 1e-3
 
 

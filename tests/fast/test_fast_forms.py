@@ -12,10 +12,11 @@ from torch import nn
 from transformers import AlbertConfig, AlbertModel
 
 from helpers.backbones import HIDDEN, LENGTHS
-from helpers.engines import AWKWARD, Case, encoder_of, error, errors, on_both, outer
+from helpers.gradients import AWKWARD, Case, encoder_of, error, errors, on_both, outer
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
-from metasearch.fast import Fast
+from metasearch.fast import FastGradients
+from metasearch.learners.gradients import ReferenceGradients
 
 EXACT = 1e-10
 MAML = Case("maml")
@@ -48,13 +49,13 @@ def words_of(encoder):
 
 
 def assert_same(encoder, case=MAML, first_order=False, count=1):
-    """Assert that both engines have the same gradient, of two inner steps; return the learner and the fast gradient."""
+    """Assert that both ways have the same gradient, of two inner steps; return the notes and the fast gradient."""
     learner = case.learn(encoder, inner_steps=2, first_order=first_order)
     plain, found = on_both(learner, case.episodes(count))
     assert found.loss.item() == pytest.approx(plain.loss.item(), rel=EXACT)
     assert error(found, plain) < EXACT
     assert max(errors(found, plain).values()) < EXACT
-    return learner, found
+    return FastGradients(encoder).notes, found
 
 
 def sparse(found):
@@ -63,12 +64,12 @@ def sparse(found):
 
 @pytest.mark.parametrize("family", ["xlm-roberta", "bert", "distilbert", "student", "tiny"])
 def test_families_that_can_be_packed_and_sliced_say_nothing(family):
-    assert Fast(encoder_of(family)).notes == ()
+    assert FastGradients(encoder_of(family)).notes == ()
 
 
 def test_mpnet_is_sliced_but_not_packed():
-    learner, found = assert_same(encoder_of("mpnet"))
-    (note,) = learner.fast.notes
+    notes, found = assert_same(encoder_of("mpnet"))
+    (note,) = notes
     assert "mpnet" in note
     assert "padded" in note
     assert sparse(found) == {"word_embeddings.weight"}
@@ -77,8 +78,8 @@ def test_mpnet_is_sliced_but_not_packed():
 @pytest.mark.parametrize("first_order", [True, False])
 def test_a_frozen_word_table_has_no_gradient(bert, first_order):
     words_of(bert).requires_grad_(False)
-    learner, found = assert_same(bert, first_order=first_order)
-    assert learner.fast.notes == ()
+    notes, found = assert_same(bert, first_order=first_order)
+    assert notes == ()
     assert not sparse(found)
     assert not [name for name in found.given if "word_embeddings" in name]
 
@@ -100,8 +101,8 @@ def test_a_word_table_that_is_tied_to_a_used_weight_stays_whole(bert):
     dense = Dense(HIDDEN, words.num_embeddings, bias=False)
     tied = altered(bert, [bert.model[1], dense])
     tied.model[2].linear.weight = words_of(tied).weight
-    learner, found = assert_same(tied)
-    (note,) = learner.fast.notes
+    notes, found = assert_same(tied)
+    (note,) = notes
     assert "tied to model.2.linear.weight" in note
     assert "all its rows" in note
     assert not sparse(found)
@@ -112,8 +113,8 @@ def test_a_word_table_that_is_tied_to_a_used_weight_stays_whole(bert):
 
 def test_a_padding_token_of_a_high_number_leaves_the_table_whole(bert):
     words_of(bert).padding_idx = 1500
-    learner, found = assert_same(bert)
-    (note,) = learner.fast.notes
+    notes, found = assert_same(bert)
+    (note,) = notes
     assert "1500" in note
     assert not sparse(found)
 
@@ -121,8 +122,8 @@ def test_a_padding_token_of_a_high_number_leaves_the_table_whole(bert):
 @pytest.mark.parametrize("padding", [1, 7, 278])
 def test_a_padding_token_keeps_its_number_in_the_slice_and_gets_no_gradient(bert, padding):
     words_of(bert).padding_idx = padding
-    learner, found = assert_same(bert)
-    assert learner.fast.notes == ()
+    notes, found = assert_same(bert)
+    assert notes == ()
     table = found.dense["model.0.model.embeddings.word_embeddings.weight"]
     assert not table[padding].any()
     assert table[0].any() == (padding != 0)
@@ -149,8 +150,8 @@ def test_a_backbone_of_an_unknown_kind_is_padded_and_its_table_whole():
         nn.init.normal_(weight, std=0.3)
     encoder = Encoder(model, "albert", LENGTHS)
     encoder.embedder.double()
-    learner, found = assert_same(encoder)
-    first, second = learner.fast.notes
+    notes, found = assert_same(encoder)
+    first, second = notes
     assert "'albert'" in first
     assert "padded" in first
     assert "'albert'" in second
@@ -173,8 +174,8 @@ class Decay(nn.Module):
 
 def test_a_module_that_is_not_known_gets_padded_texts(bert):
     decaying = altered(bert, [Decay(), Pooling(HIDDEN)])
-    learner, found = assert_same(decaying)
-    (note,) = learner.fast.notes
+    notes, found = assert_same(decaying)
+    (note,) = notes
     assert "Decay" in note
     assert found.dense["model.1.base"].any()
 
@@ -182,20 +183,20 @@ def test_a_module_that_is_not_known_gets_padded_texts(bert):
 @pytest.mark.parametrize("mode", ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"])
 def test_every_way_of_pooling_is_packed(bert, mode):
     pooled = altered(bert, [Pooling(HIDDEN, pooling_mode=mode)])
-    learner, _ = assert_same(pooled)
-    assert learner.fast.notes == ()
+    notes, _ = assert_same(pooled)
+    assert notes == ()
 
 
 def test_a_dense_layer_behind_the_pooling_is_packed(bert):
-    learner, found = assert_same(altered(bert, [bert.model[1], Dense(HIDDEN, 5)]))
-    assert learner.fast.notes == ()
+    notes, found = assert_same(altered(bert, [bert.model[1], Dense(HIDDEN, 5)]))
+    assert notes == ()
     assert found.dense["model.2.linear.weight"].shape == (5, HIDDEN)
 
 
 @pytest.mark.parametrize("kind", ["roberta", "electra", "electra-narrow"])
 def test_other_families_of_the_compressed_students_are_packed_too(kind):
-    learner, found = assert_same(encoder_of(kind))
-    assert learner.fast.notes == ()
+    notes, found = assert_same(encoder_of(kind))
+    assert notes == ()
     assert sparse(found) == {"word_embeddings.weight"}
 
 
@@ -240,11 +241,10 @@ def test_gradients_are_added_to_those_that_are_there(bert, case):
     """As autograd does; two meta-batches of other words, one after the other."""
     one, other = case.episodes()
     learner = case.learn(bert)
-    plain, fast = [], []
-    for kept in (plain, fast):
-        outer(learner, [one])
-        learner.outer_gradient([other])
-        kept += [p.grad.to_dense() for _, p in learner.named_parameters() if p.grad is not None]
-        learner.use(Fast(bert))
-    for mine, wanted in zip(fast, plain, strict=True):
+    sums = []
+    for gradients in (ReferenceGradients(), FastGradients(bert)):
+        outer(learner, [one], gradients)
+        gradients(learner, [other])
+        sums.append([p.grad.to_dense() for _, p in learner.named_parameters() if p.grad is not None])
+    for wanted, mine in zip(*sums, strict=True):
         torch.testing.assert_close(mine, wanted, rtol=1e-9, atol=1e-12)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from metasearch.encoders.builtin import tiny
-from metasearch.fast import Fast, Parts
+from metasearch.fast import FastEncoder, Parts
 from metasearch.fast.parts import cut
 from metasearch.spec.recipe import MaxLength
 from metasearch.spec.seeding import stream
@@ -36,7 +36,7 @@ def loss_of(outputs):
 
 def gradient(encoder, workers, texts=TEXTS, output="pooled", beside=()):
     """Return the parts' batch and both gradients."""
-    parts = Parts(Fast(encoder, workers=workers), texts, output)
+    parts = Parts(FastEncoder(encoder, workers=workers), texts, output)
     scale = sum((parameter.square().sum() for parameter in beside), torch.ones(()))
     found = parts.gradient(parts.batch.weights(trained(encoder)), lambda outputs: loss_of(outputs) * scale, beside)
     return parts.batch, *found
@@ -91,7 +91,7 @@ def output_of(encoder, text):
 def test_outputs_are_in_the_order_of_the_texts_without_gradient_and_dropout(encoder, workers):
     encoder.embedder.train()
     try:
-        parts = Parts(Fast(encoder, workers=workers), TEXTS, "pooled")
+        parts = Parts(FastEncoder(encoder, workers=workers), TEXTS, "pooled")
         found = parts.outputs(parts.batch.weights(trained(encoder)))
         assert encoder.embedder.training
     finally:
@@ -110,7 +110,7 @@ def test_tokens_stay_in_one_part_as_their_order_is_that_of_the_texts(encoder):
 def test_with_dropout_there_is_one_part_as_random_numbers_come_in_a_row(encoder):
     encoder.embedder.train()
     try:
-        assert len(Parts(Fast(encoder, workers=3), TEXTS, "pooled").batch.texts) == 1
+        assert len(Parts(FastEncoder(encoder, workers=3), TEXTS, "pooled").batch.texts) == 1
     finally:
         encoder.embedder.eval()
 
@@ -118,7 +118,7 @@ def test_with_dropout_there_is_one_part_as_random_numbers_come_in_a_row(encoder)
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_parts_hold_every_text_once_and_about_as_many_tokens_each_with_equal_lengths_together(encoder, count):
     lengths = encoder.lengths(TEXTS, "text")
-    parts = cut(encoder, TEXTS, count, worth=1)
+    parts = cut(encoder, TEXTS, count, least=1)
     assert sorted(i for part in parts for i in part) == list(range(len(TEXTS)))
     row = np.concatenate([lengths[part] for part in parts])
     assert (np.diff(row) >= 0).all()
@@ -133,5 +133,5 @@ def test_few_tokens_are_not_worth_many_threads(encoder):
 
 def test_a_text_that_outweighs_a_part_leaves_no_empty_one(encoder):
     texts = ["word " * 60, "a", "b"]
-    assert cut(encoder, texts, 3, worth=1) == [[1, 2], [0]]
-    assert cut(encoder, texts[:1], 3, worth=1) == [[0]]
+    assert cut(encoder, texts, 3, least=1) == [[1, 2], [0]]
+    assert cut(encoder, texts[:1], 3, least=1) == [[0]]

@@ -1,10 +1,10 @@
-"""bf16 on the fast engine: forward passes in bfloat16, attention, weights and gradients in float32."""
+"""Fast gradients in bf16: forward passes in bfloat16, attention, weights and gradients in float32."""
 
 import pytest
 import torch
 
-from helpers.engines import Case, encoder_of, error, outer
-from metasearch.fast import Fast
+from helpers.gradients import Case, encoder_of, error, outer
+from metasearch.fast import FastGradients
 
 CASES = [
     Case("maml"),
@@ -19,16 +19,16 @@ CASES = [
 def in_bf16(learner, episodes):
     """Return the outer gradient as the trainer asks for it."""
     with torch.autocast("cpu", torch.bfloat16):
-        return outer(learner, episodes)
+        return outer(learner, episodes, FastGradients(learner.encoder))
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet", "tiny"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_gradient_is_near_that_of_float32(case, family):
     encoder = encoder_of(family, torch.float32)
-    learner = case.learn(encoder, inner_steps=2).use(Fast(encoder))
+    learner = case.learn(encoder, inner_steps=2)
     episodes = case.episodes()
-    exact, found = outer(learner, episodes), in_bf16(learner, episodes)
+    exact, found = outer(learner, episodes, FastGradients(encoder)), in_bf16(learner, episodes)
     assert 0 < error(found, exact) < 0.1
     assert found.loss.item() == pytest.approx(exact.loss.item(), rel=0.05)
     assert {gradient.dtype for gradient in found.dense.values()} == {torch.float32}
@@ -50,19 +50,19 @@ def test_attention_of_packed_texts_is_in_float32_and_the_rest_is_not(monkeypatch
     watch(torch.nn.functional, "scaled_dot_product_attention", attention)
     watch(torch.nn.functional, "linear", linear)
     encoder = encoder_of("bert", torch.float32)
-    learner = CASES[0].learn(encoder, inner_steps=2).use(Fast(encoder))
+    learner = CASES[0].learn(encoder, inner_steps=2)
     in_bf16(learner, CASES[0].episodes())
     assert set(attention) == {torch.float32}
     assert set(linear) == {torch.bfloat16}
     attention.clear()
     linear.clear()
-    outer(learner, CASES[0].episodes())
+    outer(learner, CASES[0].episodes(), FastGradients(encoder))
     assert set(attention) == set(linear) == {torch.float32}
 
 
 def test_the_weights_stay_in_float32():
     encoder = encoder_of("bert", torch.float32)
-    learner = CASES[0].learn(encoder, inner_steps=2).use(Fast(encoder))
+    learner = CASES[0].learn(encoder, inner_steps=2)
     before = {name: weight.clone() for name, weight in encoder.embedder.state_dict().items()}
     in_bf16(learner, CASES[0].episodes())
     assert all(torch.equal(weight, before[name]) for name, weight in encoder.embedder.state_dict().items())

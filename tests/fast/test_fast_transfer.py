@@ -7,7 +7,7 @@ import torch
 
 from metasearch.fast import descend, transfer
 
-WAYS = ["graph", "recompute"]
+MODES = ["graph", "recompute"]
 RATE = 0.3
 EXACT = {"rtol": 1e-12, "atol": 1e-13}
 
@@ -58,12 +58,12 @@ def rates_of(kind):
 
 @pytest.mark.parametrize("kind", ["scalar", "tensors"])
 @pytest.mark.parametrize("steps", [0, 1, 2, 3])
-@pytest.mark.parametrize("way", ["first", *WAYS])
-def test_loss_and_gradients_are_those_of_plain_autograd(way, steps, kind):
+@pytest.mark.parametrize("mode", ["first", *MODES])
+def test_loss_and_gradients_are_those_of_plain_autograd(mode, steps, kind):
     rates = rates_of(kind)
     tensors = [torch.full_like(w, RATE) for w in start()] if kind == "scalar" else rates
-    loss, gradient, of_rates = by_hand(steps, tensors, create_graph=way != "first")
-    found = transfer(start(), [inner(number) for number in range(steps)], last, rates, way)
+    loss, gradient, of_rates = by_hand(steps, tensors, create_graph=mode != "first")
+    found = transfer(start(), [inner(number) for number in range(steps)], last, rates, mode)
     torch.testing.assert_close(found.loss, loss, **EXACT)
     assert_same(found.gradient, gradient)
     assert not found.loss.requires_grad
@@ -75,39 +75,39 @@ def test_loss_and_gradients_are_those_of_plain_autograd(way, steps, kind):
 
 
 def test_the_ways_differ_where_they_should():
-    first, second = (transfer(start(), [inner(0)], last, RATE, way).gradient[0] for way in ("first", "graph"))
+    first, second = (transfer(start(), [inner(0)], last, RATE, mode).gradient[0] for mode in ("first", "graph"))
     assert (first - second).norm() > 1e-3 * second.norm()
 
 
-@pytest.mark.parametrize("way", ["first", *WAYS])
-def test_one_step_on_a_line_worked_out(way):
+@pytest.mark.parametrize("mode", ["first", *MODES])
+def test_one_step_on_a_line_worked_out(mode):
     """L_0(w) = (2w − 3)² and L(w) = sin w, from w = 0.5 at a rate of 0.1.
 
     w′ = 0.5 − 0.1 · 4 (2 · 0.5 − 3) = 1.3. First order is cos w′; second order has the factor 1 − 0.1 · 8 = 0.2.
     """
     w = torch.tensor(0.5, dtype=torch.float64)
-    found = transfer([w], [lambda w: (2 * w[0] - 3) ** 2], lambda w: w[0].sin(), 0.1, way, keep_inner=True)
+    found = transfer([w], [lambda w: (2 * w[0] - 3) ** 2], lambda w: w[0].sin(), 0.1, mode, keep_inner=True)
     assert found.loss.item() == pytest.approx(math.sin(1.3))
-    assert found.gradient[0].item() == pytest.approx(math.cos(1.3) * (1 if way == "first" else 0.2))
+    assert found.gradient[0].item() == pytest.approx(math.cos(1.3) * (1 if mode == "first" else 0.2))
     assert found.inner.loss.item() == pytest.approx((2 * 0.5 - 3) ** 2)
     assert found.inner.gradient[0].item() == pytest.approx(4 * (2 * 0.5 - 3))
 
 
-@pytest.mark.parametrize("way", ["first", *WAYS])
-def test_the_first_inner_step_is_given_too(way):
+@pytest.mark.parametrize("mode", ["first", *MODES])
+def test_the_first_inner_step_is_given_too(mode):
     weights = [weight.requires_grad_() for weight in start()]
     loss = inner(0)(weights)
     expected = torch.autograd.grad(loss, weights, allow_unused=True, materialize_grads=True)
-    found = transfer(start(), [inner(0), inner(1)], last, RATE, way, keep_inner=True).inner
+    found = transfer(start(), [inner(0), inner(1)], last, RATE, mode, keep_inner=True).inner
     torch.testing.assert_close(found.loss, loss.detach(), **EXACT)
     assert_same(found.gradient, expected)
-    assert transfer(start(), [], last, RATE, way, keep_inner=True).inner is None
+    assert transfer(start(), [], last, RATE, mode, keep_inner=True).inner is None
 
 
 @pytest.mark.parametrize("steps", [0, 2])
-@pytest.mark.parametrize("way", ["first", *WAYS])
-def test_a_weight_that_nothing_uses_has_no_gradient(way, steps):
-    found = transfer(start(), [inner(0)] * steps, last, rates_of("tensors"), way)
+@pytest.mark.parametrize("mode", ["first", *MODES])
+def test_a_weight_that_nothing_uses_has_no_gradient(mode, steps):
+    found = transfer(start(), [inner(0)] * steps, last, rates_of("tensors"), mode)
     assert found.gradient[4] is None
     assert found.gradient[3] is not None
     if steps:
@@ -115,20 +115,20 @@ def test_a_weight_that_nothing_uses_has_no_gradient(way, steps):
 
 
 @pytest.mark.parametrize("steps", [0, 2])
-@pytest.mark.parametrize("way", ["first", *WAYS])
-def test_weights_and_rates_stay_as_they_are(way, steps):
+@pytest.mark.parametrize("mode", ["first", *MODES])
+def test_weights_and_rates_stay_as_they_are(mode, steps):
     weights, rates = start(), rates_of("tensors")
-    transfer(weights, [inner(0)] * steps, last, rates, way)
+    transfer(weights, [inner(0)] * steps, last, rates, mode)
     assert all(torch.equal(weight, same) for weight, same in zip(weights, start(), strict=True))
     assert all(torch.equal(rate, same) for rate, same in zip(rates, rates_of("tensors"), strict=True))
     assert not any(tensor.requires_grad or tensor.grad is not None for tensor in (*weights, *rates))
 
 
-@pytest.mark.parametrize("way", ["first", *WAYS])
-def test_a_linear_inner_loss_has_no_second_derivative(way):
+@pytest.mark.parametrize("mode", ["first", *MODES])
+def test_a_linear_inner_loss_has_no_second_derivative(mode):
     """w′ = w − 0.1 · (1, 1), whatever w is: all three gradients of w′² are 2 w′."""
     w = torch.tensor([1.0, 2.0], dtype=torch.float64)
-    found = transfer([w], [lambda w: w[0].sum()], lambda w: w[0].square().sum(), 0.1, way)
+    found = transfer([w], [lambda w: w[0].sum()], lambda w: w[0].square().sum(), 0.1, mode)
     assert found.gradient[0].tolist() == pytest.approx([2 * 0.9, 2 * 1.9])
 
 
@@ -141,8 +141,8 @@ def test_descent_is_the_steps_and_the_loss_before_each():
     assert w.tolist() == [8]
 
 
-@pytest.mark.parametrize(("way", "grows"), [("first", False), ("recompute", False), ("graph", True)])
-def test_what_is_kept_for_the_way_back_grows_with_the_steps_in_graph_form_only(way, grows):
+@pytest.mark.parametrize(("mode", "grows"), [("first", False), ("recompute", False), ("graph", True)])
+def test_what_is_kept_for_the_way_back_grows_with_the_steps_in_graph_form_only(mode, grows):
     """Counted are the bytes that autograd holds at the same time, without the θ_t that `recompute` starts from."""
 
     def most(steps):
@@ -162,7 +162,7 @@ def test_what_is_kept_for_the_way_back_grows_with_the_steps_in_graph_form_only(w
                     del held[self.tensor.untyped_storage().data_ptr()]
 
         with torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor):
-            transfer(start(), [inner(0)] * steps, last, RATE, way)
+            transfer(start(), [inner(0)] * steps, last, RATE, mode)
         assert not held
         return peak[0]
 

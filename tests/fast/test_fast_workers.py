@@ -1,12 +1,12 @@
-"""Tasks on threads: results in order, errors raised, the same bits with any number of threads."""
+"""Jobs on threads: results in order, errors raised, the same bits with any number of threads."""
 
 from threading import Event, current_thread
 
 import pytest
 import torch
 
-from helpers.engines import Case, encoder_of, outer
-from metasearch.fast import Fast
+from helpers.gradients import Case, encoder_of, outer
+from metasearch.fast import FastEncoder, FastGradients
 from metasearch.fast.workers import Workers
 
 SOON = 60
@@ -147,9 +147,9 @@ def test_training_is_turned_on_and_off_in_all_networks(workers):
 
 def test_threads_of_operations_are_shared_out_and_the_caller_keeps_its_own(two_threads):
     encoder = encoder_of("bert")
-    fast = Fast(encoder)
+    fast = FastEncoder(encoder)
     assert fast.workers == 2
-    assert Fast(encoder, workers=3).workers == 3
+    assert FastEncoder(encoder, workers=3).workers == 3
     assert list(fast.each([0, 1, 2], lambda network, task: torch.get_num_threads())) == [1, 1, 1]
     assert torch.get_num_threads() == 2
     # One task has them all.
@@ -176,9 +176,9 @@ def test_gradients_are_the_same_bits_with_any_number_of_workers(case, options):
     learner = case.learn(encoder, inner_steps=2, **options)
     found = {}
     for workers in (1, 2, 3):
-        learner.use(Fast(encoder, workers=workers))
-        found[workers] = outer(learner, episodes)
-        again = outer(learner, episodes)
+        gradients = FastGradients(encoder, workers=workers)
+        found[workers] = outer(learner, episodes, gradients)
+        again = outer(learner, episodes, gradients)
         assert all(torch.equal(again.dense[name], value) for name, value in found[workers].dense.items())
     if case.learner != "distill":
         for workers in (2, 3):
@@ -189,23 +189,23 @@ def test_gradients_are_the_same_bits_with_any_number_of_workers(case, options):
 
 def test_with_dropout_there_is_one_worker_and_a_seed_decides():
     encoder, case = encoder_of("bert", torch.float32), Case("maml")
-    learner = case.learn(encoder, inner_steps=2).use(Fast(encoder, workers=2))
+    learner, gradients = case.learn(encoder, inner_steps=2), FastGradients(encoder, workers=2)
     episodes = case.episodes(3)
-    calm = outer(learner, episodes).loss
+    calm = outer(learner, episodes, gradients).loss
 
     def with_dropout(seed):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return outer(learner, episodes)
+            return outer(learner, episodes, gradients)
 
     learner.train(True)
     try:
-        assert learner.fast.workers == 1
+        assert gradients.encoder.workers == 1
         one, again, other = with_dropout(1), with_dropout(1), with_dropout(2)
     finally:
         learner.train(False)
     assert all(torch.equal(again.dense[name], value) for name, value in one.dense.items())
     assert not torch.equal(one.loss, other.loss)
-    assert learner.fast.workers == 2
-    assert torch.equal(outer(learner, episodes).loss, calm)
+    assert gradients.encoder.workers == 2
+    assert torch.equal(outer(learner, episodes, gradients).loss, calm)
     assert not torch.equal(one.loss, calm)

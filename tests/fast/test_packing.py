@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.backbones import CONFIGS, TEXTS
-from helpers.engines import Case, encoder_of, outer
-from metasearch.fast import Fast
-from metasearch.fast.form import form_of
+from helpers.gradients import Case, encoder_of, outer
+from metasearch.fast import FastGradients
 from metasearch.fast.layout import groups_of, lay_out
 from metasearch.fast.network import Network
 from metasearch.fast.packing import FAMILIES, attend, packed
+from metasearch.fast.plan import packing_plan
 
 OUTPUTS = ["sentence", "pooled", "embedding", "tokens"]
 PADDED = ["mpnet"]
@@ -33,13 +33,13 @@ def own(encoder, texts, output="sentence", role="text"):
 
 
 def laid_out(encoder, groups, output="sentence"):
-    """Return an output of each group of texts as the fast engine has it."""
-    form = form_of(encoder)
-    texts, rows = lay_out(encoder, form, groups, ordered=output == "tokens")
+    """Return an output of each group of texts as the fast form has it."""
+    plan = packing_plan(encoder)
+    texts, rows = lay_out(encoder, plan, groups, ordered=output == "tokens")
     weights = weights_of(encoder)
-    weights[form.table] = weights[form.table][rows]
+    weights[plan.table] = weights[plan.table][rows]
     with torch.no_grad():
-        return [Network(encoder, form).run(weights, each, output) for each in texts]
+        return [Network(encoder, plan).run(weights, each, output) for each in texts]
 
 
 def of_role(texts, role="text"):
@@ -57,7 +57,7 @@ def test_vectors_are_the_encoders_own(kind, output):
 @pytest.mark.parametrize("kind", PACKED)
 def test_packed_texts_are_one_row_without_padding(kind):
     encoder = encoder_of(kind)
-    (texts,), _ = lay_out(encoder, form_of(encoder), [of_role(TEXTS)])
+    (texts,), _ = lay_out(encoder, packing_plan(encoder), [of_role(TEXTS)])
     (part,) = texts.parts
     assert part["input_ids"].shape == (1, sum(encoder.lengths(TEXTS, "text")))
     assert texts.tokens == sum(encoder.lengths(TEXTS, "text"))
@@ -68,7 +68,7 @@ def test_packed_texts_are_one_row_without_padding(kind):
 def test_a_family_that_cannot_be_packed_is_padded_in_groups_of_similar_length():
     encoder = encoder_of("mpnet")
     lengths = sorted(encoder.lengths(TEXTS * 30, "text"))
-    (texts,), _ = lay_out(encoder, form_of(encoder), [of_role(TEXTS * 30)])
+    (texts,), _ = lay_out(encoder, packing_plan(encoder), [of_role(TEXTS * 30)])
     assert len(texts.parts) > 1
     assert sum(lengths) < texts.tokens < len(lengths) * max(lengths)
 
@@ -138,11 +138,11 @@ def test_attention_is_within_each_text(at_once):
 def test_all_texts_at_once_have_the_vectors_of_texts_in_runs():
     """The layout of a device on which each call costs much."""
     encoder = encoder_of("bert")
-    form, rows = form_of(encoder), encoder.tokens(TEXTS, "text")
-    network, found = Network(encoder, form), []
+    plan, rows = packing_plan(encoder), encoder.tokens(TEXTS, "text")
+    network, found = Network(encoder, plan), []
     for at_once in (False, True):
-        (texts,), _ = lay_out(encoder, form, [of_role(TEXTS)], ordered=True)
-        part = packed(rows, encoder.columns, form.kind, form.padding, at_once)
+        (texts,), _ = lay_out(encoder, plan, [of_role(TEXTS)], ordered=True)
+        part = packed(rows, encoder.columns, plan.kind, plan.padding, at_once)
         with torch.no_grad():
             found.append(network.run(weights_of(encoder), replace(texts, parts=(part,))))
     torch.testing.assert_close(found[1], found[0], **EXACT)
@@ -151,16 +151,16 @@ def test_all_texts_at_once_have_the_vectors_of_texts_in_runs():
 
 def test_token_types_are_packed_with_their_tokens():
     encoder = encoder_of("bert")
-    backbone, form = encoder.model[0].auto_model, form_of(encoder)
+    backbone, plan = encoder.model[0].auto_model, packing_plan(encoder)
     rows = [
         np.array([[2, 300, 3, 400, 500, 3], [1] * 6, [0, 0, 0, 1, 1, 1]], np.int32),
         np.array([[2, 300, 3], [1] * 3, [0, 0, 1]], np.int32),
     ]
     columns = ("input_ids", "attention_mask", "token_type_ids")
-    (texts,), _ = lay_out(encoder, form, [of_role(["a", "b"])], ordered=True)
-    part = packed(rows, columns, form.kind, form.padding)
+    (texts,), _ = lay_out(encoder, plan, [of_role(["a", "b"])], ordered=True)
+    part = packed(rows, columns, plan.kind, plan.padding)
     with torch.no_grad():
-        found = Network(encoder, form).run(weights_of(encoder), replace(texts, parts=(part,)), "pooled")
+        found = Network(encoder, plan).run(weights_of(encoder), replace(texts, parts=(part,)), "pooled")
         for vector, row in zip(found, rows, strict=True):
             features = {name: torch.tensor(row[None, i], dtype=torch.long) for i, name in enumerate(columns)}
             torch.testing.assert_close(vector, backbone(**features).last_hidden_state[0].mean(0), **EXACT)
@@ -171,10 +171,10 @@ def test_token_types_are_packed_with_their_tokens():
 @pytest.mark.parametrize("kind", ["bert", "mpnet", "xlm-roberta"])
 def test_a_slice_is_the_words_of_all_groups_and_those_up_to_the_one_for_padding(kind):
     encoder = encoder_of(kind)
-    form = form_of(encoder)
-    _, rows = lay_out(encoder, form, [of_role(TEXTS[:3]), of_role(TEXTS[2:], "question")])
+    plan = packing_plan(encoder)
+    _, rows = lay_out(encoder, plan, [of_role(TEXTS[:3]), of_role(TEXTS[2:], "question")])
     known = [*encoder.tokens(TEXTS[:3], "text"), *encoder.tokens(TEXTS[2:], "question")]
-    words = {int(word) for row in known for word in row[0]} | set(range(form.padding + 1))
+    words = {int(word) for row in known for word in row[0]} | set(range(plan.padding + 1))
     if kind == "mpnet":
         words.add(encoder.model.tokenizer.pad_token_id)
     assert rows.tolist() == sorted(words)
@@ -183,7 +183,7 @@ def test_a_slice_is_the_words_of_all_groups_and_those_up_to_the_one_for_padding(
 def test_the_gradient_of_the_word_table_has_no_other_rows():
     encoder, case = encoder_of("bert"), Case("fine-tune")
     (episode,) = case.episodes(1)
-    found = outer(case.learn(encoder).use(Fast(encoder)), [episode])
+    found = outer(case.learn(encoder), [episode], FastGradients(encoder))
     table = found.given["model.0.model.embeddings.word_embeddings.weight"]
     sides = [
         (role, getattr(example, side).text)
@@ -238,6 +238,6 @@ def test_the_encoder_stays_as_it_is(kind, tmp_path):
 
     own(encoder, TEXTS)  # a tokenizer keeps the length at which it last cut a text
     before = seen("before")
-    outer(case.learn(encoder, inner_steps=2).use(Fast(encoder)), case.episodes())
+    outer(case.learn(encoder, inner_steps=2), case.episodes(), FastGradients(encoder))
     assert seen("after") == before
     assert own(encoder, TEXTS).isfinite().all()

@@ -13,7 +13,8 @@ from torch.func import functional_call
 
 from helpers.small import SmallEncoder
 from metasearch.episodes.episode import LabelledSet, Triplet
-from metasearch.fast import Fast
+from metasearch.fast import FastGradients
+from metasearch.learners.gradients import ReferenceGradients
 
 Weights = dict[str, Tensor]
 
@@ -79,20 +80,19 @@ def gradients(loss: Tensor, weights: Weights, create_graph: bool = False) -> Wei
 
 
 def learned(learner: object, episodes: list) -> tuple[float, Weights]:
-    """Return a learner's outer loss and outer gradient, zeros where it gives none; both engines must agree on them."""
-    plain = _learned(learner, episodes)
-    fast = _learned(learner.use(Fast(learner.encoder)), episodes)
-    learner.fast = None
+    """Return a learner's outer loss and outer gradient, zeros where it gives none; both ways must agree on them."""
+    plain = _learned(learner, episodes, ReferenceGradients())
+    fast = _learned(learner, episodes, FastGradients(learner.encoder))
     assert fast[0] == pytest.approx(plain[0], rel=1e-10)
     assert distance(fast[1], plain[1]) < 1e-10
     return fast
 
 
-def _learned(learner: object, episodes: list) -> tuple[float, Weights]:
+def _learned(learner: object, episodes: list, gradients: object) -> tuple[float, Weights]:
     parameters = dict(learner.named_parameters())
     for parameter in parameters.values():
         parameter.grad = None
-    total = learner.outer_gradient(episodes).total
+    total = gradients(learner, episodes).total
     return total.item(), {
         n: torch.zeros_like(p) if p.grad is None else p.grad.to_dense() for n, p in parameters.items()
     }

@@ -11,7 +11,6 @@ from helpers.dev import PAIRS, SCORED, dev, distilled, fresh
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
 from metasearch.jobs.distill.dev import Dev
-from metasearch.jobs.distill.sources import texts_of
 from metasearch.learners.ema import EMA
 from metasearch.learners.fine_tune import FineTune
 from metasearch.spec.recipe import Loss
@@ -141,4 +140,4 @@ def test_the_score_and_the_collapse_monitor_encode_each_side_once(encoder, monke
     monkeypatch.setattr(encoder, "encode", lambda texts, *more: encoded.update(set(texts)) or encode(texts, *more))
     dev(made(encoder), pairs, monitor, "sentence" if monitor == "spearman" else "pooled")()
     sides = 1 if monitor == "loss" else 2
-    assert encoded == Counter(text for side in range(sides) for text in {texts_of(pair)[1 - side] for pair in pairs})
+    assert encoded == Counter(text for side in range(sides) for text in {pair.texts[1 - side] for pair in pairs})

@@ -10,7 +10,6 @@ from metasearch.data.records import ScoredPair
 from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import DataError
-from metasearch.jobs.distill.sources import texts_of
 from metasearch.learners.entailment import Entailment
 from metasearch.learners.fine_tune import FineTune
 from metasearch.spec.recipe import Loss
@@ -70,7 +69,7 @@ def test_cosine_is_the_mean_over_both_sides_of_that_to_their_targets(encoder, ou
 def test_the_loss_is_the_mean_over_the_pairs_however_they_are_batched_and_counts_downwards(encoder, size):
     """(1/N) Σ (‖S(s) − T(s)‖² + ‖S(t) − T(s)‖²)/D; the last batch of 8 pairs may hold fewer."""
     learner = distilled(encoder)
-    source, target = (encoder.encode([texts_of(p)[side] for p in PAIRS], "text", "pooled") for side in (0, 1))
+    source, target = (encoder.encode([p.texts[side] for p in PAIRS], "text", "pooled") for side in (0, 1))
     wanted = learner.targets.vectors([p.source for p in PAIRS])
     errors = [
         sum((float(a) - float(w)) ** 2 + (float(b) - float(w)) ** 2 for a, b, w in zip(*rows, strict=True))

@@ -1,4 +1,7 @@
-"""`--engine`: what is chosen reaches the learner and is written down, and what was begun on one engine stays on it."""
+"""`--gradients`: what is chosen is taken and written down, and what was begun with some gradients keeps them.
+
+Configurations, studies and facts call them `engine`, and so does a flag of earlier versions, `--engine`.
+"""
 
 import json
 
@@ -9,11 +12,12 @@ from helpers.parallel import flags, save_assistant, write_corpus
 from metasearch.cli import main
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
-from metasearch.fast import Fast
+from metasearch.fast import FastGradients
 from metasearch.jobs import compose, train
 from metasearch.jobs.crossval import measure
 from metasearch.jobs.crossval.folder import Stored, StudyFolder
 from metasearch.jobs.crossval.plan import plan
+from metasearch.learners.gradients import ReferenceGradients
 from metasearch.runs.folder import RunFolder
 from metasearch.spec import yaml
 from metasearch.spec.distill_run import DistillConfig
@@ -67,30 +71,43 @@ def without_engine(path):
 
 @pytest.fixture
 def no_fast(monkeypatch):
-    """Let nothing run on the fast engine."""
+    """Let nothing take fast gradients."""
 
     def refuse(encoder):
         raise AssertionError("the fast engine")
 
-    monkeypatch.setattr(compose, "Fast", refuse)
+    monkeypatch.setattr(compose, "FastGradients", refuse)
 
 
-def test_a_learner_runs_on_the_fast_engine_unless_the_reference_is_asked_for():
-    encoder, recipe = compose.load_encoder("tiny", device="cpu"), load_recipe("maml-tiny")
-    found = compose.make_learner(recipe, encoder).fast
-    assert isinstance(found, Fast)
-    assert found.encoder is encoder
-    assert compose.make_learner(recipe, encoder, "reference").fast is None
+def test_gradients_are_fast_unless_the_reference_is_asked_for():
+    encoder = compose.load_encoder("tiny", device="cpu")
+    fast = compose.make_gradients(encoder)
+    assert isinstance(fast, FastGradients)
+    assert fast.encoder.encoder is encoder
+    assert type(compose.make_gradients(encoder, "reference")) is ReferenceGradients
 
 
-def test_an_unknown_engine_is_answered_with_the_nearest_one():
-    with pytest.raises(ConfigError, match=r"unknown engine 'refrence'\. Did you mean 'reference'\?"):
-        compose.make_learner(load_recipe("maml-tiny"), compose.load_encoder("tiny", device="cpu"), "refrence")
+def test_unknown_gradients_are_answered_with_the_nearest_ones():
+    with pytest.raises(ConfigError, match=r"unknown gradients 'refrence'\. Did you mean 'reference'\?"):
+        compose.make_gradients(compose.load_encoder("tiny", device="cpu"), "refrence")
 
 
-@pytest.mark.parametrize(("said", "engine"), [([], "fast"), (["--engine=fast"], "fast"), (["--engine=reference"],) * 2])
-def test_train_asks_for_the_engine_that_is_said_and_by_default_for_the_fast_one(monkeypatch, said, engine):
-    engine = engine if isinstance(engine, str) else "reference"
+def test_help_lists_the_flag_by_its_present_name_alone():
+    shown = metasearch("train", "--help").output
+    assert "--gradients [fast|reference]" in shown
+    assert "--engine" not in shown
+
+
+@pytest.mark.parametrize(
+    ("said", "engine"),
+    [
+        ([], "fast"),
+        (["--gradients=fast"], "fast"),
+        (["--gradients=reference"], "reference"),
+        (["--engine=reference"], "reference"),
+    ],
+)
+def test_train_asks_for_the_gradients_that_are_said_and_by_default_for_fast_ones(monkeypatch, said, engine):
     asked = []
     monkeypatch.setattr(train, "begin", stop_with(asked))
     metasearch("train", "--mode", "trans", *said, code=1)
@@ -100,7 +117,7 @@ def test_train_asks_for_the_engine_that_is_said_and_by_default_for_the_fast_one(
 def test_the_demo_asks_for_it_too(monkeypatch, tmp_path):
     asked = []
     monkeypatch.setattr(train, "begin", stop_with(asked))
-    metasearch("demo", "--engine=reference", "-o", tmp_path / "demo", code=1)
+    metasearch("demo", "--gradients=reference", "-o", tmp_path / "demo", code=1)
     assert asked[0][0][0].engine == "reference"
 
 
@@ -116,10 +133,10 @@ def test_a_study_that_says_no_engine_is_planned_on_the_fast_one(tmp_path):
 
 def test_a_step_is_measured_on_the_engine_of_the_run(monkeypatch):
     asked = []
-    monkeypatch.setattr(compose, "make_learner", stop_with(asked))
+    monkeypatch.setattr(compose, "make_gradients", stop_with(asked))
     with pytest.raises(Stop):
         measure.measure(RUN.model_copy(update={"engine": "reference"}))
-    assert asked[0][0][2] == "reference"
+    assert asked[0][0][1] == "reference"
 
 
 @pytest.mark.parametrize("config", [RUN, STAGES])
@@ -170,7 +187,7 @@ def test_an_old_run_goes_on_to_the_bits_of_the_reference(tmp_path, no_fast):
 @pytest.mark.parametrize("command", ["train", "distill", "crossval"])
 def test_what_is_resumed_keeps_its_engine(tmp_path, command):
     error = metasearch(command, "--resume", tmp_path, "--engine=fast", code=2).output
-    assert "leave out --engine" in error
+    assert "leave out --gradients" in error
 
 
 @pytest.fixture(scope="module")
@@ -182,29 +199,29 @@ def distilled(tmp_path_factory):
     said = {}
 
     def noted(encoder):
-        found = Fast(encoder)
-        found.notes = ("a note",)
-        return found
+        fast = FastGradients(encoder)
+        fast.notes = ("a note",)
+        return fast
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compose, "Fast", noted)
+        patch.setattr(compose, "FastGradients", noted)
         for engine in ("fast", "reference"):
-            chosen = flags(place, "--stages=3", "--device=cpu", f"--engine={engine}", steps=2)
+            chosen = flags(place, "--stages=3", "--device=cpu", f"--gradients={engine}", steps=2)
             said[engine] = metasearch("distill", *chosen, "-o", place / engine).stderr
     return place, said
 
 
-def test_a_stage_runs_on_the_engine_that_is_said_and_it_is_written_down(distilled):
+def test_a_stage_takes_the_gradients_that_are_said_and_they_are_written_down(distilled):
     place, _ = distilled
     for engine in ("fast", "reference"):
         assert json.loads((place / engine / "facts.json").read_text())["engine"] == engine
         assert yaml.tree(place / engine / "config.yaml")["config"]["engine"] == engine
 
 
-def test_a_stage_says_what_the_fast_engine_does_in_a_slower_way_and_the_reference_nothing(distilled):
+def test_a_stage_says_what_is_done_in_a_slower_way_and_with_the_reference_nothing(distilled):
     _, said = distilled
-    assert said["fast"].count("fast engine: a note\n") == 1
-    assert "fast engine" not in said["reference"]
+    assert said["fast"].count("fast gradients: a note\n") == 1
+    assert "fast gradients" not in said["reference"]
 
 
 def test_a_run_says_so_too_when_it_begins(monkeypatch):
@@ -213,7 +230,7 @@ def test_a_run_says_so_too_when_it_begins(monkeypatch):
     monkeypatch.setattr(compose, "Trainer", stop_with([]))
     benchmark, recipe = load_benchmark("demo", "trans"), load_recipe("maml-tiny")
     learner = compose.make_learner(recipe, compose.load_encoder("tiny", benchmark.task.max_length, device="cpu"))
-    learner.fast.notes = ("one", "two")
+    monkeypatch.setattr(FastGradients, "__init__", lambda self, encoder: setattr(self, "notes", ("one", "two")))
     with pytest.raises(Stop):
         compose.fit(learner, benchmark, recipe)
-    assert [text for text in said if text.startswith("fast engine")] == ["fast engine: one", "fast engine: two"]
+    assert [text for text in said if "gradients" in text] == ["fast gradients: one", "fast gradients: two"]

@@ -4,30 +4,44 @@ from contextlib import nullcontext
 
 import pytest
 import torch
+from torch.func import functional_call
 from torch.nn import functional as F
 
+from helpers.reference import gradients, weights_of
 from metasearch.data.benchmark import load_benchmark
 from metasearch.episodes.of_benchmark import samplers
+from metasearch.fast import FastGradients
 from metasearch.jobs.compose import load_encoder, make_learner
+from metasearch.learners import gradients as taking
+from metasearch.learners.base import Learner, OuterLoss
+from metasearch.learners.gradients import ReferenceGradients
 from metasearch.spec.library import load_recipe
+from metasearch.spec.recipe import Declared, Loss
 
 SMALL = ["episodes.k=2", "episodes.q=2", "episodes.n_neg=1", "options.inner_steps=2", "options.inner_lr=0.1"]
 TASK, MODE = "demo", "mono-bi-multi"
 SECOND_ORDER = ["maml", "meta-sgd", "maml-align"]
+FIRST = ["options.first_order=true"]
+RATE = 0.1
 
 
-def make(learner, first_order, attention="sdpa"):
-    """Make a learner on the built-in encoder in float64, and one episode of three sets."""
+def make_encoder(attention="sdpa"):
+    """Return the built-in encoder in float64, and one episode of three sets."""
     benchmark = load_benchmark(TASK, MODE)
-    recipe = load_recipe(learner, [*SMALL, f"options.first_order={str(first_order).lower()}"])
     encoder = load_encoder("tiny", benchmark.task.max_length, device="cpu")
     encoder.embedder.double()
     encoder.model[0].auto_model.set_attn_implementation(attention)
-    return make_learner(recipe, encoder), [samplers(benchmark, recipe, seed=0)["meta-train"].episode(0)]
+    return encoder, [samplers(benchmark, load_recipe("maml", SMALL), seed=0)["meta-train"].episode(0)]
+
+
+def make(learner, first_order, attention="sdpa"):
+    encoder, episodes = make_encoder(attention)
+    recipe = load_recipe(learner, [*SMALL, f"options.first_order={str(first_order).lower()}"])
+    return make_learner(recipe, encoder), episodes
 
 
 def outer_gradient(learner, episodes):
-    learner.outer_loss(episodes).total.backward()
+    ReferenceGradients()(learner, episodes)
     return {name: parameter.grad for name, parameter in learner.named_parameters() if parameter.grad is not None}
 
 
@@ -48,6 +62,9 @@ def fused_kernel_stops_at_the_first_derivative():
     return False
 
 
+STOPS = pytest.mark.skipif(not fused_kernel_stops_at_the_first_derivative(), reason="this torch can derive it twice")
+
+
 @pytest.mark.parametrize("learner", SECOND_ORDER)
 def test_second_order_gradient_equals_that_of_plain_attention(learner):
     fused = outer_gradient(*make(learner, first_order=False))
@@ -59,28 +76,101 @@ def test_second_order_gradient_equals_that_of_plain_attention(learner):
     assert difference(first_order, plain) > 1e-3
 
 
+class Written(Learner):
+    """A second-order learner of a user, with nothing but `base`: one inner step, and the loss of the second set."""
+
+    class Options(Declared):
+        """It has none, so it cannot say of which order it is."""
+
+    def outer_loss(self, episodes):
+        losses = []
+        for episode in episodes:
+            adapted = self.adapted(self.prepare(episode.sets[0]), 1, RATE)
+            losses.append(self.loss(adapted, self.prepare(episode.sets[1])))
+        return OuterLoss(sum(losses) / len(losses))
+
+
+def by_hand(encoder, episodes):
+    """Return the gradient of that loss, with dictionaries of weights, on plain attention."""
+    weights = weights_of(encoder.embedder)
+
+    def loss(values, examples):
+        def embed(role, texts):
+            return functional_call(encoder.embedder, values, (encoder.features(texts, role),))
+
+        question = embed("question", [t.question.text for t in examples.examples])
+        near, far = (
+            embed("candidate", [getattr(t, s).text for t in examples.examples]) for s in ("positive", "negative")
+        )
+        gaps = [(question - side + 1e-6).square().sum(dim=1).sqrt() for side in (near, far)]
+        return torch.clamp(gaps[0] - gaps[1] + 1.0, min=0).mean()
+
+    total = 0.0
+    for episode in episodes:
+        steps = gradients(loss(weights, episode.sets[0]), weights, create_graph=True)
+        moved = {name: weight - RATE * steps[name] for name, weight in weights.items()}
+        total = total + loss(moved, episode.sets[1]) / len(episodes)
+    return gradients(total, weights)
+
+
+@pytest.mark.parametrize("taken", [ReferenceGradients, FastGradients])
+def test_a_learner_written_from_the_base_alone_has_the_gradient_written_out_by_hand(taken):
+    encoder, episodes = make_encoder()
+    plain, _ = make_encoder("eager")
+    expected = by_hand(plain, episodes)
+
+    learner = Written(encoder, Loss(), Written.Options())
+    (taken() if taken is ReferenceGradients else taken(encoder))(learner, episodes)
+
+    found = {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in learner.named_parameters()}
+    whole = torch.cat([value.flatten() for value in expected.values()]).norm()
+    assert max((found[name] - value).norm() / whole for name, value in expected.items()) < 1e-10
+    assert whole > 1e-3
+
+
+@pytest.mark.parametrize("learner", SECOND_ORDER)
+def test_the_loss_alone_needs_no_context(learner):
+    """As where a task is validated: the loss is that of plain attention, and nothing is differentiated."""
+    (fused, episodes), (plain, _) = (make(learner, first_order=False, attention=a) for a in ("sdpa", "eager"))
+    assert fused.outer_loss(episodes).total.item() == pytest.approx(plain.outer_loss(episodes).total.item(), rel=1e-12)
+
+
+class Asked:
+    """Stands for a learner, and remembers whether fused kernels were on when its loss was taken."""
+
+    def __init__(self, learner):
+        self.encoder, self.second_order = learner.encoder, learner.second_order
+
+    def outer_loss(self, episodes):
+        self.fused = torch.backends.cuda.flash_sdp_enabled()
+        return OuterLoss(torch.ones((), requires_grad=True) * 1)
+
+
 @pytest.mark.parametrize(
     ("learner", "settings", "fused"),
     [
         ("fine-tune", [], True),
         ("reptile", [], True),
-        *((name, ["options.first_order=true"], True) for name in SECOND_ORDER),
+        *((name, FIRST, True) for name in SECOND_ORDER),
         *((name, ["options.first_order=false"], False) for name in SECOND_ORDER),
     ],
 )
-def test_the_fused_kernel_is_off_in_second_order_only(learner, settings, fused):
+@pytest.mark.parametrize("taken", [ReferenceGradients, FastGradients])
+def test_the_fused_kernel_is_off_in_second_order_only(learner, settings, fused, taken):
     made = make_learner(load_recipe(learner, settings), load_encoder("tiny", device="cpu"))
+    asked = Asked(made)
 
-    with made.attention():
-        assert torch.backends.cuda.flash_sdp_enabled() == fused
+    (taken() if taken is ReferenceGradients else taken(made.encoder))(asked, [])
+
+    assert asked.fused == fused
     assert torch.backends.cuda.flash_sdp_enabled()
 
 
-@pytest.mark.skipif(not fused_kernel_stops_at_the_first_derivative(), reason="this torch can derive it twice")
+@STOPS
 @pytest.mark.parametrize("learner", SECOND_ORDER)
-def test_without_its_attention_context_second_order_fails(learner, monkeypatch):
+def test_without_the_attention_context_second_order_fails(learner, monkeypatch):
     made, episodes = make(learner, first_order=False)
-    monkeypatch.setattr(made, "attention", nullcontext)
+    monkeypatch.setattr(taking, "_attention", lambda learner: nullcontext())
 
     with pytest.raises(RuntimeError, match=r"derivative for .*attention.* is not implemented"):
         outer_gradient(made, episodes)

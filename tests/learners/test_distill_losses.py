@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from helpers.reference import gradients
-from metasearch.learners.losses.distillation import contrast, match
+from metasearch.learners.losses.base import Embedded
+from metasearch.learners.losses.match import match
+from metasearch.spec import registry
 
 EXACT = 1e-12
 KINDS = ("soft", "bool", "ce")
@@ -25,8 +27,13 @@ def cosine(a: Tensor, b: Tensor) -> Tensor:
     return (a * b).sum() / ((a * a).sum().sqrt() * (b * b).sum().sqrt())
 
 
-def same_texts(texts: list) -> Tensor:
-    return torch.tensor([[a == b for b in texts] for a in texts])
+def contrast(kind: str, teacher: Tensor, source: Tensor, target: Tensor, texts: list, temperature: float) -> Tensor:
+    """Return the loss of N translations; equal `texts` are the same source."""
+    loss = registry.load("losses", f"contrast-{kind}").LOSS
+    options = {"temperature": temperature} if kind == "ce" else {}
+    numbers = torch.tensor([texts.index(text) for text in texts])
+    columns = {"teacher": teacher, "source": source, "target": target}
+    return loss(loss.Options(**options))(Embedded(columns, {"source": numbers}))
 
 
 def by_hand(kind: str, teacher: Tensor, source: Tensor, target: Tensor, texts: list, temperature: float) -> Tensor:
@@ -70,7 +77,7 @@ def test_the_contrastive_loss_and_its_gradient_are_those_of_the_sums(shape, kind
     source, target = drawn(seed + 1, n, d), drawn(seed + 2, n, d)
     texts = [i // 2 for i in range(n)]  # two in a row are the same text
     expected = by_hand(kind, teacher, source, target, texts, temperature)
-    found = contrast(kind, teacher, source, target, same_texts(texts), temperature)
+    found = contrast(kind, teacher, source, target, texts, temperature)
     assert found.item() == pytest.approx(expected.item(), rel=1e-10, abs=1e-14)
     weights = {"source": source, "target": target}
     wanted = gradients(expected, weights)
@@ -87,7 +94,7 @@ def small(kind: str, temperature: float = 1.0, lengths: tuple = (1.0, 1.0)) -> f
         name: torch.tensor([[r * math.cos(a), r * math.sin(a)] for a, r in zip(angles, lengths, strict=True)]).double()
         for name, angles in ANGLES.items()
     }
-    return contrast(kind, **vectors, same=torch.eye(2).bool(), temperature=temperature).item()
+    return contrast(kind, **vectors, texts=[0, 1], temperature=temperature).item()
 
 
 def test_soft_holds_each_source_and_translation_to_the_teachers_likeness_of_the_sources():
@@ -123,20 +130,20 @@ def test_the_length_of_a_vector_changes_nothing(kind):
 def test_a_source_that_stands_twice_makes_both_its_translations_right():
     """Without that, bool would push a text from its own translation."""
     vectors = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).double()
-    assert contrast("bool", vectors, vectors, vectors, same_texts(["a", "a"]), 1.0).item() == 0
-    assert contrast("bool", vectors, vectors, vectors, same_texts(["a", "b"]), 1.0).item() == 2 / 4
+    assert contrast("bool", vectors, vectors, vectors, ["a", "a"], 1.0).item() == 0
+    assert contrast("bool", vectors, vectors, vectors, ["a", "b"], 1.0).item() == 2 / 4
 
 
 @pytest.mark.parametrize("kind", ["soft", "bool"])
 def test_a_student_that_does_as_wanted_has_no_loss(kind):
     vectors = torch.eye(3).double()
-    assert contrast(kind, vectors, 2 * vectors, 3 * vectors, torch.eye(3).bool(), 1.0).item() == 0
+    assert contrast(kind, vectors, 2 * vectors, 3 * vectors, range(3), 1.0).item() == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_teacher_gets_no_gradient_that_training_could_use_and_both_languages_do(kind):
     source, target = drawn(1, 4, 3), drawn(2, 4, 3)
-    contrast(kind, drawn(0, 4, 3).detach(), source, target, torch.eye(4).bool(), 0.05).backward()
+    contrast(kind, drawn(0, 4, 3).detach(), source, target, range(4), 0.05).backward()
     assert source.grad.norm() > 1e-3
     assert target.grad.norm() > 1e-3
 
@@ -145,8 +152,8 @@ def test_the_teacher_gets_no_gradient_that_training_could_use_and_both_languages
 def test_cosines_are_not_rounded_to_bfloat16_where_forward_passes_run_in_it(kind):
     """Differences of cosines are what is learned from; bfloat16 has 8 bits of them."""
     vectors = [drawn(seed, 16, 32).detach().float() for seed in range(3)]
-    exact = contrast(kind, *vectors, torch.eye(16).bool(), 0.05)
+    exact = contrast(kind, *vectors, range(16), 0.05)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = contrast(kind, *vectors, torch.eye(16).bool(), 0.05)
+        found = contrast(kind, *vectors, range(16), 0.05)
     assert found.dtype == torch.float32
     assert found.item() == pytest.approx(exact.item(), rel=1e-6)

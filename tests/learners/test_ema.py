@@ -15,6 +15,7 @@ from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import ConfigError
 from metasearch.jobs.compose import load_encoder
 from metasearch.learners.ema import EMA, Average, share
+from metasearch.learners.gradients import ReferenceGradients
 from metasearch.runs.listener import Silent
 from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Loss, Outer, Pace
@@ -109,7 +110,7 @@ def test_dropout_of_the_student_leaves_the_teacher_in_eval(encoder):
 
 
 def test_an_episode_without_translations_is_refused(encoder):
-    with pytest.raises(ConfigError, match="'ema' learns from translations"):
+    with pytest.raises(ConfigError, match="'ema' needs translations; the data holds a ScoredPair"):
         made(encoder).outer_loss([episode("a", "pairs", sizes=(2,))])
 
 
@@ -271,6 +272,7 @@ def trainer(store=None, killed_at=None, every=1):
     plan = Schedule((Phase("train", Lines(), 4),), total=9, batch=2)
     return Trainer(
         learner,
+        ReferenceGradients(),
         plan,
         Outer(optimizer="lars", lr=5.0, warmup=0.3, decay="cosine"),
         Pace(eval_every=2, patience=0),

@@ -13,6 +13,7 @@ from metasearch.encoders.builtin import tiny
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import ConfigError
 from metasearch.learners.entailment import LEARNER, Entailment
+from metasearch.learners.gradients import ReferenceGradients
 from metasearch.learners.losses.entailment import entailment_logits, entailment_loss
 from metasearch.runs.listener import Silent
 from metasearch.spec.arrangement import Arrangement, Variant
@@ -165,6 +166,7 @@ def trained(folder, steps, resume=False):
     budget = Budget(meta_batch=1, meta_train=6, meta_valid=0, epochs=1, eval_every=3, patience=0)
     trainer = Trainer(
         made,
+        ReferenceGradients(),
         schedule(budget, [("train", steps, Same())], None),
         Outer(lr=1e-3),
         budget,

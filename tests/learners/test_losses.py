@@ -10,14 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from metasearch.learners.losses.similarity import cosine_mse
-from metasearch.learners.losses.triplet import triplet_loss
-from metasearch.spec.recipe import Loss
+from metasearch.learners.losses.base import Embedded
+from metasearch.learners.losses.cosine_mse import CosineMSE
+from metasearch.learners.losses.triplet import Triplet
 
 EPS = 1e-6
 DISTANCES = ["euclidean", "cosine"]
 QUERY, POSITIVE, NEGATIVE = [1.0, 0.0], [0.6, 0.8], [0.0, 1.0]
 """‖q − p‖ = √0.8, cos(q, p) = 0.6; ‖q − n‖ = √2, cos(q, n) = 0."""
+
+
+def triplet_loss(question, positive, negative, options):
+    columns = {"question": question, "positive": positive, "negative": negative}
+    return Triplet(Triplet.Options(**options))(Embedded(columns))
+
+
+def cosine_mse(first, second, gold):
+    return CosineMSE(CosineMSE.Options())(Embedded({"text1": first, "text2": second}, gold=gold))
 
 
 def vectors(*rows):
@@ -39,7 +48,7 @@ def test_euclidean_triplet_loss_is_near_minus_far_plus_margin(margin):
     near = math.sqrt((1 - 0.6 + EPS) ** 2 + (0 - 0.8 + EPS) ** 2)
     far = math.sqrt((1 - 0 + EPS) ** 2 + (0 - 1 + EPS) ** 2)
 
-    loss = triplet_loss(vectors(QUERY), vectors(POSITIVE), vectors(NEGATIVE), Loss(margin=margin))
+    loss = triplet_loss(vectors(QUERY), vectors(POSITIVE), vectors(NEGATIVE), dict(margin=margin))
 
     assert loss.item() == pytest.approx(near - far + margin, rel=1e-12)
     assert loss.item() == pytest.approx(math.sqrt(0.8) - math.sqrt(2) + margin, abs=4 * EPS)
@@ -48,9 +57,9 @@ def test_euclidean_triplet_loss_is_near_minus_far_plus_margin(margin):
 @pytest.mark.parametrize("margin", [0.7, 1.0, 2.5])
 def test_cosine_triplet_loss_is_negative_minus_positive_similarity_plus_margin(margin):
     """max(cos(q, n) − cos(q, p) + m, 0)."""
-    settings = Loss(margin=margin, distance="cosine")
+    options = dict(margin=margin, distance="cosine")
 
-    loss = triplet_loss(vectors(QUERY), vectors(POSITIVE), vectors(NEGATIVE), settings)
+    loss = triplet_loss(vectors(QUERY), vectors(POSITIVE), vectors(NEGATIVE), options)
 
     assert loss.item() == pytest.approx(0 - 0.6 + margin, rel=1e-12)
 
@@ -58,8 +67,8 @@ def test_cosine_triplet_loss_is_negative_minus_positive_similarity_plus_margin(m
 @pytest.mark.parametrize(("distance", "gap"), [("euclidean", math.sqrt(2) - math.sqrt(0.8)), ("cosine", 0.6)])
 def test_a_triplet_is_satisfied_once_the_gap_reaches_the_margin(distance, gap):
     def loss(margin):
-        settings = Loss(margin=margin, distance=distance)
-        return triplet_loss(vectors(QUERY), vectors(POSITIVE), vectors(NEGATIVE), settings).item()
+        options = dict(margin=margin, distance=distance)
+        return triplet_loss(vectors(QUERY), vectors(POSITIVE), vectors(NEGATIVE), options).item()
 
     assert loss(gap - 0.01) == 0
     assert loss(gap + 0.01) == pytest.approx(0.01, abs=4 * EPS)
@@ -69,9 +78,9 @@ def test_a_triplet_is_satisfied_once_the_gap_reaches_the_margin(distance, gap):
 def test_triplet_loss_is_the_mean_over_triplets_with_satisfied_ones_as_zero(distance):
     """Swapping positive and negative turns a gap of g into −g, so the losses are max(m − g, 0) = 0 and m + g."""
     gap = {"euclidean": math.sqrt(2) - math.sqrt(0.8), "cosine": 0.6}[distance]
-    settings = Loss(margin=0.5, distance=distance)
+    options = dict(margin=0.5, distance=distance)
 
-    loss = triplet_loss(vectors(QUERY, QUERY), vectors(POSITIVE, NEGATIVE), vectors(NEGATIVE, POSITIVE), settings)
+    loss = triplet_loss(vectors(QUERY, QUERY), vectors(POSITIVE, NEGATIVE), vectors(NEGATIVE, POSITIVE), options)
 
     assert loss.item() == pytest.approx((0 + 0.5 + gap) / 2, abs=4 * EPS)
 
@@ -80,20 +89,20 @@ def test_triplet_loss_is_the_mean_over_triplets_with_satisfied_ones_as_zero(dist
 @pytest.mark.parametrize("distance", DISTANCES)
 def test_moving_the_positive_closer_lowers_the_loss(distance, to_positive, closer, to_negative):
     """On the circle, with a margin that no triplet satisfies: so the loss has the sign of a distance for both."""
-    settings = Loss(margin=3, distance=distance)
+    options = dict(margin=3, distance=distance)
     query, negative = on_circle(0), on_circle(to_negative)
 
-    before = triplet_loss(query, on_circle(to_positive), negative, settings)
-    after = triplet_loss(query, on_circle(closer * to_positive), negative, settings)
+    before = triplet_loss(query, on_circle(to_positive), negative, options)
+    after = triplet_loss(query, on_circle(closer * to_positive), negative, options)
 
     assert after < before
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
 def test_moving_the_negative_away_lowers_the_loss(distance):
-    settings = Loss(margin=3, distance=distance)
+    options = dict(margin=3, distance=distance)
     losses = [
-        triplet_loss(on_circle(0), on_circle(0.5), on_circle(angle), settings).item()
+        triplet_loss(on_circle(0), on_circle(0.5), on_circle(angle), options).item()
         for angle in np.linspace(0.1, math.pi, 8)
     ]
 
@@ -111,19 +120,19 @@ def test_triplet_loss_against_numpy_on_random_unit_vectors(distance):
     hinges = np.maximum(gaps + 0.3, 0)
     assert 0 < (hinges > 0).sum() < len(hinges)
 
-    assert triplet_loss(query, positive, negative, Loss(margin=0.3, distance=distance)).item() == pytest.approx(
+    assert triplet_loss(query, positive, negative, dict(margin=0.3, distance=distance)).item() == pytest.approx(
         hinges.mean(), rel=1e-12
     )
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
 def test_triplet_loss_has_the_right_gradient(distance):
-    settings = Loss(margin=0.3, distance=distance)
+    options = dict(margin=0.3, distance=distance)
     sides = [random_unit_vectors(seed).requires_grad_() for seed in (1, 2, 3)]
-    assert triplet_loss(*sides, settings) > 0
+    assert triplet_loss(*sides, options) > 0
 
-    assert torch.autograd.gradcheck(lambda q, p, n: triplet_loss(q, p, n, settings), sides)
-    assert torch.autograd.gradgradcheck(lambda q, p, n: triplet_loss(q, p, n, settings), sides)
+    assert torch.autograd.gradcheck(lambda q, p, n: triplet_loss(q, p, n, options), sides)
+    assert torch.autograd.gradgradcheck(lambda q, p, n: triplet_loss(q, p, n, options), sides)
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
@@ -131,7 +140,7 @@ def test_gradient_is_finite_when_question_and_answer_coincide(distance):
     """The norm has no derivative at 0; the ε inside keeps away from there."""
     query, positive = (vectors(QUERY).requires_grad_() for _ in range(2))
 
-    triplet_loss(query, positive, vectors(NEGATIVE), Loss(margin=2, distance=distance)).backward()
+    triplet_loss(query, positive, vectors(NEGATIVE), dict(margin=2, distance=distance)).backward()
 
     assert query.grad.isfinite().all()
     assert positive.grad.isfinite().all()

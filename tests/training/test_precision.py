@@ -7,31 +7,32 @@ import torch
 
 from helpers.training import small
 from metasearch.episodes.of_benchmark import samplers
-from metasearch.jobs.compose import fit, load_encoder, make_learner
+from metasearch.jobs.compose import fit, load_encoder, make_gradients, make_learner
 from metasearch.spec.library import choose_recipe
 from metasearch.training.precision import bf16_error
 
 
 @pytest.fixture(params=["fast", "reference"])
 def made(request):
-    """Return a benchmark, a recipe and its learner on an engine."""
+    """Return a benchmark, a recipe, its learner and the name of gradients."""
     settings = ["episodes.k=2", "episodes.q=2", "options.inner_steps=1", "budget.meta_valid=0", "budget.eval_every=0"]
     benchmark, recipe = small("mono-bi"), choose_recipe("mono-bi", "tiny", "maml", None, settings)
-    return benchmark, recipe, make_learner(recipe, load_encoder("tiny", device="cpu"), request.param)
+    return benchmark, recipe, make_learner(recipe, load_encoder("tiny", device="cpu")), request.param
 
 
 def test_it_is_the_relative_distance_of_the_two_gradients_and_leaves_none_behind(made):
-    benchmark, recipe, learner = made
+    benchmark, recipe, learner, name = made
+    gradients_of = make_gradients(learner.encoder, name)
     episodes = samplers(benchmark, recipe, seed=0)["meta-train"].batch(0, 2)
     parameters = [parameter for _, parameter in learner.named_parameters()]
 
-    error = bf16_error(learner, episodes)
+    error = bf16_error(learner, episodes, gradients_of)
 
     assert all(parameter.grad is None for parameter in parameters)
     gradients = []
     for bf16 in (False, True):
         with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            learner.outer_gradient(episodes)
+            gradients_of(learner, episodes)
         gradients.append(torch.cat([p.grad.to_dense().flatten() for p in parameters if p.grad is not None]))
         learner.encoder.embedder.zero_grad()
     assert error == pytest.approx(((gradients[0] - gradients[1]).norm() / gradients[0].norm()).item(), rel=1e-3)
@@ -39,11 +40,11 @@ def test_it_is_the_relative_distance_of_the_two_gradients_and_leaves_none_behind
 
 
 def test_a_run_in_bf16_says_it_once_and_one_in_fp32_does_not(made, caplog):
-    benchmark, recipe, learner = made
+    benchmark, recipe, learner, name = made
     caplog.set_level(logging.INFO)
 
-    fit(learner, benchmark, recipe, max_steps=2, precision="fp32")
+    fit(learner, benchmark, recipe, max_steps=2, precision="fp32", gradients=name)
     assert "bf16" not in caplog.text
-    fit(learner, benchmark, recipe, max_steps=2, precision="bf16")
+    fit(learner, benchmark, recipe, max_steps=2, precision="bf16", gradients=name)
 
     assert caplog.text.count("bf16: the first outer gradient is off by") == 1

@@ -9,6 +9,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, NonFiniteError
 from metasearch.jobs import compose
 from metasearch.learners.base import Learner, OuterLoss
+from metasearch.learners.gradients import ReferenceGradients
 from metasearch.spec.recipe import Loss, Outer, Pace
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
@@ -36,7 +37,7 @@ class Plain:
 
 
 class Slope(Learner):
-    """Has a gradient of a given length; hears what the engine tells it."""
+    """Has a gradient of a given length; records what the training loop tells it."""
 
     def __init__(self, length):
         super().__init__(SmallEncoder(), Loss(), None)
@@ -64,7 +65,7 @@ def trained(learner, outer, steps=4, size=3):
     recorder.on_step = lambda step, total, phase, terms: told.append(terms)
     plan = Schedule((Phase("train", source, 2),), steps, size)
     pace = Pace(eval_every=0, patience=0)
-    outcome = Trainer(learner, plan, outer, pace, dev=lambda: 0.5, listener=recorder).fit()
+    outcome = Trainer(learner, ReferenceGradients(), plan, outer, pace, dev=lambda: 0.5, listener=recorder).fit()
     assert (outcome.steps, outcome.reason) == (steps, "finished")
     return told, source.asked
 
@@ -127,13 +128,12 @@ def test_training_stops_when_patience_runs_out():
 def test_a_loss_that_is_not_finite_stops_before_the_update(monkeypatch):
     learner, benchmark, recipe = start()
     before = weights(learner)
-    honest = learner.outer_gradient
 
-    def spoiled(episodes):
-        loss = honest(episodes)
+    def spoiled(learner, episodes):
+        loss = ReferenceGradients()(learner, episodes)
         return OuterLoss(loss.total * torch.nan, loss.terms)
 
-    monkeypatch.setattr(learner, "outer_gradient", spoiled)
+    monkeypatch.setattr(compose, "make_gradients", lambda *_: spoiled)
     with pytest.raises(NonFiniteError, match=r"meta-train loss at outer step 1 is nan .*task.*outer\.lr"):
         compose.fit(learner, benchmark, recipe)
     assert same(weights(learner), before)
@@ -144,12 +144,12 @@ def test_a_gradient_that_is_not_finite_stops_before_the_update(monkeypatch):
     before = weights(learner)
     some = next(p for _, p in learner.named_parameters())
 
-    def steep(episodes):
+    def steep(learner, episodes):
         loss = (some * 0).abs().sum().sqrt() + some.sum()  # sqrt has an infinite slope at 0, and the value is finite
         loss.backward()
         return OuterLoss(loss.detach())
 
-    monkeypatch.setattr(learner, "outer_gradient", steep)
+    monkeypatch.setattr(compose, "make_gradients", lambda *_: steep)
     with pytest.raises(NonFiniteError, match="gradient norm at outer step 1"):
         compose.fit(learner, benchmark, recipe)
     assert same(weights(learner), before)
@@ -178,13 +178,12 @@ def test_held_out_dev_groups_are_never_in_a_meta_valid_episode(monkeypatch):
     learner, _, recipe = start("maml-tiny", "trans", "budget.dev_holdout=0.4")
     benchmark = load_benchmark("demo", "trans")  # with all five articles in dev
     seen = set()
-    honest = learner.outer_gradient
 
-    def watched(episodes):
+    def watched(learner, episodes):
         seen.update(t.question.group for e in episodes for s in e.sets for t in s.examples)
-        return honest(episodes)
+        return ReferenceGradients()(learner, episodes)
 
-    monkeypatch.setattr(learner, "outer_gradient", watched)
+    monkeypatch.setattr(compose, "make_gradients", lambda *_: watched)
     compose.fit(learner, benchmark, recipe)
     dev = benchmark.split.dev.groups
     held = set(dev[-round(0.4 * len(dev)) :])

@@ -9,6 +9,7 @@ from helpers.small import TOKENS, VOCABULARY, SmallEncoder
 from helpers.training import Killed, Recorder, kill, same, weights
 from metasearch.errors import NonFiniteError
 from metasearch.learners.base import Learner, OuterLoss
+from metasearch.learners.gradients import ReferenceGradients
 from metasearch.spec.recipe import Loss, Outer, Pace
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import Phase, Schedule
@@ -32,13 +33,15 @@ class Words(Learner):
     def scale(self, episodes):
         return 1.0
 
-    def outer_gradient(self, episodes):
-        loss = super().outer_gradient(episodes)
-        if self.by_rows:
-            gradient = self.table.grad.to_sparse(1)
-            twice = gradient.indices().repeat(1, 2), gradient.values().repeat(2, 1) / 2  # as where two were added
-            self.table.grad = torch.sparse_coo_tensor(*twice, gradient.shape, check_invariants=True)
-        return loss
+
+def gradients(learner, episodes):
+    """Take the outer gradient, that of the word table as rows where the learner says so."""
+    loss = ReferenceGradients()(learner, episodes)
+    if learner.by_rows:
+        gradient = learner.table.grad.to_sparse(1)
+        twice = gradient.indices().repeat(1, 2), gradient.values().repeat(2, 1) / 2  # as where two were added
+        learner.table.grad = torch.sparse_coo_tensor(*twice, gradient.shape, check_invariants=True)
+    return loss
 
 
 class Numbered:
@@ -51,13 +54,14 @@ class Numbered:
 SCORES = itertools.count()  # ever better, so that the last weights stay
 
 
-def fit_words(learner, outer, steps=12, store=None, resume=False, **recorder):
+def fit_words(learner, outer, steps=12, store=None, resume=False, gradients=gradients, **recorder):
     """Train on words; return the terms of each step."""
     told, hear = [], Recorder(**recorder)
     act = hear.on_step
     hear.on_step = lambda step, total, phase, terms: (told.append(terms), act(step, total, phase, terms))
     plan = Schedule((Phase("train", Numbered(), steps),), steps, 1)
-    Trainer(learner, plan, outer, Pace(eval_every=2, patience=0), lambda: next(SCORES), hear, store).fit(resume)
+    pace = Pace(eval_every=2, patience=0)
+    Trainer(learner, gradients, plan, outer, pace, lambda: next(SCORES), hear, store).fit(resume)
     return told
 
 
@@ -96,15 +100,14 @@ def test_training_by_rows_resumes_to_the_same_bits(tmp_path, settings, killed_at
 def test_a_row_that_is_not_finite_stops_before_the_update():
     learner = Words(by_rows=True)
     learner.scale = lambda episodes: 1.0 if episodes[0] < 2 else float("inf")
-    honest, snapshots = learner.outer_gradient, []
+    snapshots = []
 
-    def spoiled(episodes):
+    def spoiled(learner, episodes):
         snapshots.append(weights(learner))
-        loss = honest(episodes)
+        loss = gradients(learner, episodes)
         return OuterLoss(torch.zeros(()), loss.terms)
 
-    learner.outer_gradient = spoiled
     with pytest.raises(NonFiniteError, match="train gradient norm at outer step 3 is"):
-        fit_words(learner, Outer(lr=0.05))
+        fit_words(learner, Outer(lr=0.05), gradients=spoiled)
     assert same(weights(learner), snapshots[-1])
     assert not same(weights(learner), snapshots[0])

@@ -81,12 +81,13 @@ def _one_step(config: RunConfig, benchmark: Benchmark, encoder: Encoder) -> int:
     first = _First()
     with suppress(_Enough):
         compose.fit(
-            compose.make_learner(config.recipe, encoder, config.engine),
+            compose.make_learner(config.recipe, encoder),
             benchmark,
             config.recipe,
             seed=config.seed,
             max_steps=config.max_steps,
             precision=config.precision,
+            gradients=config.engine,
             listener=first,
             baseline=0.0,
         )

@@ -16,7 +16,6 @@ from metasearch.episodes.batches import Batches
 from metasearch.evaluation.collapse import Health, diagnose, health
 from metasearch.evaluation.metrics.accuracy import accuracy
 from metasearch.evaluation.similarity import correlate
-from metasearch.jobs.distill.sources import texts_of
 from metasearch.learners.base import Learner
 from metasearch.spec.measure import Measure
 from metasearch.spec.stages import Monitor
@@ -59,7 +58,7 @@ class Dev:
         measured: dict[str, object] = {self.monitor: score}
         looked_at = np.linspace(0, len(self.pairs) - 1, min(len(self.pairs), _LOOKED_AT)).astype(int)
         if vectors is None:
-            texts = [texts_of(self.pairs[i])[1] for i in looked_at]
+            texts = [self.pairs[i].texts[1] for i in looked_at]
             now = health(encoder.encode(texts, "text", self.output))
         else:
             now = health(vectors[looked_at])
@@ -84,7 +83,7 @@ class Dev:
             return -self._loss(), None
         # The length of a vector changes neither a cosine nor what the collapse monitor sees.
         output: Output = "sentence" if self.monitor == "spearman" else self.output
-        texts = [texts_of(pair) for pair in self.pairs]
+        texts = [pair.texts for pair in self.pairs]
         source, target = (encoder.encode([text[side] for text in texts], "text", output) for side in (0, 1))
         if self.monitor == "spearman":
             data = SimilarityData(tuple(pair for pair in self.pairs if isinstance(pair, ScoredPair)))

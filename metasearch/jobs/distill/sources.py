@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from metasearch.data.entailment import read_entailment
 from metasearch.data.parallel.corpus import Corpus
 from metasearch.data.parallel.read import read_corpus
-from metasearch.data.records import ScoredPair, SimilarityData
+from metasearch.data.records import SimilarityData
 from metasearch.data.scored import read_scored, split_dev
-from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.batches import Batches
 from metasearch.errors import DataError
@@ -57,17 +56,8 @@ class Source:
         """Return the tokens of the longer text of each pair."""
         if isinstance(pairs, Corpus):
             return pairs.lengths(encoder.lengths(pairs.texts, "text"))
-        first, second = ([texts_of(pair)[side] for pair in pairs] for side in (0, 1))
+        first, second = ([pair.texts[side] for pair in pairs] for side in (0, 1))
         return np.maximum(encoder.lengths(first, "text"), encoder.lengths(second, "text"))
-
-
-def texts_of(pair: Any) -> tuple[str, str]:
-    """Return the two texts of a pair of any kind."""
-    if isinstance(pair, Translation):
-        return pair.source, pair.target
-    if isinstance(pair, ScoredPair):
-        return pair.text1, pair.text2
-    return pair.premise, pair.hypothesis
 
 
 def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:

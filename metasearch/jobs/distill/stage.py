@@ -8,7 +8,7 @@ from typing import Any
 
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.errors import ConfigError, DataError
-from metasearch.jobs.compose import say_notes, with_engine
+from metasearch.jobs.compose import make_gradients, resolved_loss
 from metasearch.jobs.distill.dev import Dev
 from metasearch.jobs.distill.roles import Roles
 from metasearch.jobs.distill.sources import Source, read_source
@@ -56,6 +56,7 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
             f"{where}: learner '{stage.learner}' learns from {' or '.join(learner.data)} data, not {stage.data}"
         )
     options = yaml.check(stage.options, learner.Options, f"{where}: options")
+    resolved_loss(stage.loss, f"{where}: loss")
     wanted = learner.wanted(options)
     if wanted and stage.against is None:
         raise ConfigError(f"{where}: learner '{stage.learner}' needs a frozen role to learn from, under `against`")
@@ -98,9 +99,9 @@ def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, 
         learner = kind(encoder, stage.loss, options, targets_of(frozen, encoder, wanted, pairs, folder))
     else:
         learner = kind(encoder, stage.loss, options)
-    say_notes(with_engine(learner, config.engine))
     trainer = Trainer(
         learner,
+        make_gradients(encoder, config.engine),
         Schedule((Phase(name, batches, total),), total, stage.budget.batch),
         stage.outer,
         stage.budget,

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
-from metasearch.jobs.distill.sources import texts_of
 from metasearch.jobs.distill.target_store import TargetStore
 from metasearch.learners.targets import Targets, Wanted
 
@@ -49,7 +48,7 @@ def targets_of(frozen: Encoder, trained: Encoder, wanted: Wanted, pairs: Iterabl
     comparable(frozen, trained, wanted)
     if wanted.output == "tokens":
         return LiveTokens(frozen)
-    texts = dict.fromkeys(text for pair in map(texts_of, pairs) for text in (pair if wanted.translations else pair[:1]))
+    texts = dict.fromkeys(text for pair in pairs for text in pair.texts[: 2 if wanted.translations else 1])
     log.info(f"{len(texts):,} texts for {frozen.name}; what is kept already is not computed again")
     return TargetStore(folder).targets(frozen, list(texts), "text", wanted.output, _Told(frozen.name))
 

@@ -1,1 +1,1 @@
-"""Objectives: pure functions from embeddings (and gold) to a scalar. They see tensors only."""
+"""Objectives: functions from embeddings (and gold) to a scalar, each a file here. They see tensors only."""

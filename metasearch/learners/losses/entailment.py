@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 
 def entailment_logits(first: Tensor, second: Tensor, head: Tensor) -> Tensor:
-    """Return W (u, v, |u − v|), what the softmax is taken of.
+    """Return W (u, v, |u − v|), of which the softmax is taken.
 
     Args:
         first: sentence vectors u, `(B, D)`, not normalised.

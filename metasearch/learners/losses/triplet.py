@@ -4,28 +4,44 @@ The paper calls d a dot product, which would push the answer away; its classes o
 distance. So the default is the Euclidean distance, and the cosine similarity is offered with the sign it needs.
 """
 
+from typing import Literal
+
 from torch import Tensor
 from torch.nn import functional as F
 
-from metasearch.spec.recipe import Loss
+from metasearch.learners.losses.base import Embedded, Loss
+from metasearch.spec.recipe import Declared, NonNegative
 
 
-def triplet_loss(query: Tensor, positive: Tensor, negative: Tensor, settings: Loss) -> Tensor:
-    """Return the mean over triplets of how far each is from being satisfied by the margin m.
+class Triplet(Loss):
+    """The mean over triplets of how far each is from being satisfied by the margin m; see `triplet_loss`."""
+
+    class Options(Declared):
+        """Margin m, and what it is taken over."""
+
+        margin: NonNegative = 1.0
+        distance: Literal["euclidean", "cosine"] = "euclidean"
+
+    columns = ("question", "positive", "negative")
+
+    def __call__(self, batch: Embedded) -> Tensor:
+        """Return the loss of the columns `question`, `positive` and `negative`, unit vectors `(B, D)`."""
+        question, positive, negative = (batch.vectors[name] for name in self.columns)
+        return triplet_loss(question, positive, negative, self.options.margin, self.options.distance)
+
+
+def triplet_loss(
+    question: Tensor, positive: Tensor, negative: Tensor, margin: float, distance: str = "euclidean"
+) -> Tensor:
+    """Return the mean over triplets.
 
     - `euclidean`: max(‖q − p + ε‖₂ − ‖q − n + ε‖₂ + m, 0), ε = 1e-6, as `torch.nn.TripletMarginLoss`
     - `cosine`: max(cos(q, n) − cos(q, p) + m, 0)
-
-    Args:
-        query: unit vectors `(B, D)`.
-        positive: unit vectors `(B, D)`.
-        negative: unit vectors `(B, D)`.
-        settings: margin and distance.
-
-    Returns:
-        A scalar.
     """
-    if settings.distance == "euclidean":
-        return F.triplet_margin_loss(query, positive, negative, margin=settings.margin)
-    gap = F.cosine_similarity(query, negative) - F.cosine_similarity(query, positive)
-    return F.relu(gap + settings.margin).mean()
+    if distance == "euclidean":
+        return F.triplet_margin_loss(question, positive, negative, margin=margin)
+    gap = F.cosine_similarity(question, negative) - F.cosine_similarity(question, positive)
+    return F.relu(gap + margin).mean()
+
+
+LOSS = Triplet

@@ -1,4 +1,4 @@
-"""How the texts of an encoder can be laid out, by what its network is made of."""
+"""How the texts of an encoder can be laid out, by the parts of its network."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,12 +17,12 @@ _HIGHEST_PADDING = 1024
 
 
 @dataclass(frozen=True)
-class Form:
+class PackingPlan:
     """How an encoder's texts can be laid out.
 
     Attributes:
-        packs: whether they can stand in one row without padding.
-        table: place of the word table among the trainable weights, where it can be sliced; None where it stays whole.
+        packs: whether texts can stand in one row without padding.
+        table: index of the word table among the trainable weights, where it can be sliced; None where it stays whole.
         kind: `model_type` of the backbone.
         padding: number of the padding token.
         notes: what cannot be done and why, one line each.
@@ -35,10 +35,12 @@ class Form:
     notes: tuple[str, ...] = ()
 
 
-def form_of(encoder: Encoder) -> Form:
+def packing_plan(encoder: Encoder) -> PackingPlan:
     """Return how an encoder's texts can be laid out."""
     if not isinstance(encoder.embedder, Embedder):
-        return Form(False, None, notes=("its network is not known: texts are padded, gradients are of all weights",))
+        return PackingPlan(
+            False, None, notes=("its network is not known: texts are padded, gradients are of all weights",)
+        )
     backbone, words = backbone_of(encoder.embedder), _words(encoder)
     kind, padding = backbone.config.model_type, getattr(words, "padding_idx", None)
     if padding is None:
@@ -51,7 +53,7 @@ def form_of(encoder: Encoder) -> Form:
         notes.append(f"{whole}: gradients are of all its rows")
     trained = [weight for weight in encoder.embedder.parameters() if weight.requires_grad]
     table = next((i for i, weight in enumerate(trained) if weight is getattr(words, "weight", None)), None)
-    return Form(not unpacked, None if whole else table, kind, padding, tuple(notes))
+    return PackingPlan(not unpacked, None if whole else table, kind, padding, tuple(notes))
 
 
 def backbone_of(embedder: Embedder) -> Any:

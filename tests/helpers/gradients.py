@@ -1,4 +1,4 @@
-"""Both engines on real architectures: small encoders, meta-batches of awkward texts, and whole outer gradients."""
+"""Fast gradients and their reference: small encoders, meta-batches of awkward texts, and whole outer gradients."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,9 @@ from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode, LabelledSet, Triplet
-from metasearch.fast import Fast
+from metasearch.fast import FastGradients
 from metasearch.learners.base import Learner
+from metasearch.learners.gradients import Gradients, ReferenceGradients
 from metasearch.learners.targets import Wanted
 from metasearch.spec import registry
 from metasearch.spec.arrangement import Arrangement
@@ -27,6 +28,7 @@ from metasearch.spec.seeding import stream
 
 FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "student", "tiny")
 INNER_LR = 0.05
+TRIPLET = Loss()
 SUPPORT, QUERY = 3, 2
 
 LONG = "the old key under the mat by the door of the old house " * 4  # more tokens than the limit
@@ -116,8 +118,8 @@ class Case:
         """Return a meta-batch."""
         return [episode(i, self.kind, self.sizes) for i in range(count)]
 
-    def learn(self, encoder: Encoder, **options: object) -> Learner:
-        """Return the learner on the reference engine; it has inner steps of its own where it takes any."""
+    def learn(self, encoder: Encoder, loss: Loss = TRIPLET, **options: object) -> Learner:
+        """Return the learner; it has inner steps of its own where it takes any."""
         cls = registry.load("learners", self.learner).LEARNER
         fields = cls.Options.model_fields
         given = dict(self.options) | {name: value for name, value in options.items() if name in fields}
@@ -125,8 +127,8 @@ class Case:
             given.setdefault("inner_lr", INNER_LR)
         chosen = cls.Options(**given)
         if wanted := cls.wanted(chosen):
-            return cls(encoder, Loss(), chosen, Given(encoder, wanted))
-        return cls(encoder, Loss(), chosen)
+            return cls(encoder, loss, chosen, Given(encoder, wanted))
+        return cls(encoder, loss, chosen)
 
 
 class Given:
@@ -160,20 +162,21 @@ class Outer:
         }
 
 
-def outer(learner: Learner, episodes: Sequence[Episode]) -> Outer:
-    """Return the outer gradient on the engine that the learner has."""
+REFERENCE = ReferenceGradients()
+
+
+def outer(learner: Learner, episodes: Sequence[Episode], gradients: Gradients = REFERENCE) -> Outer:
+    """Return the outer gradient."""
     parameters = dict(learner.named_parameters())
     for parameter in parameters.values():
         parameter.grad = None
-    found = learner.outer_gradient(episodes)
-    return Outer(found.total, found.terms, {name: parameter.grad for name, parameter in parameters.items()})
+    loss = gradients(learner, episodes)
+    return Outer(loss.total, loss.terms, {name: parameter.grad for name, parameter in parameters.items()})
 
 
 def on_both(learner: Learner, episodes: Sequence[Episode], **fast: object) -> tuple[Outer, Outer]:
-    """Return the outer gradient on the reference, and on the fast engine."""
-    learner.fast = None
-    plain = outer(learner, episodes)
-    return plain, outer(learner.use(Fast(learner.encoder, **fast)), episodes)
+    """Return the outer gradient by the reference, and the fast one."""
+    return outer(learner, episodes), outer(learner, episodes, FastGradients(learner.encoder, **fast))
 
 
 def error(found: Outer, expected: Outer) -> float:

@@ -1,0 +1,171 @@
+"""An encoder prepared for fast gradients: texts laid out once, weights sliced to their words, jobs on threads."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from metasearch.encoders.encoder import Encoder
+from metasearch.fast.layout import Group, Texts, lay_out
+from metasearch.fast.memory import capacity, graph_size
+from metasearch.fast.network import Network
+from metasearch.fast.plan import packing_plan
+from metasearch.fast.transfer import Gradient, GradientMode, Objective, SecondOrder, Weights
+from metasearch.fast.workers import Workers
+
+log = logging.getLogger(__name__)
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+_GRAPH_SHARE = 0.5
+"""Share of all memory that the graphs of second-order steps may take."""
+_DEFAULT_WORKERS = 4
+"""Most jobs at the same time by default; more would cost memory, and idle threads share the work of each operation."""
+
+
+class FastEncoder:
+    """What is kept of an encoder from one meta-batch to the next.
+
+    Args:
+        encoder: the encoder to train.
+        second_order: how second-order gradients are taken; `auto` keeps the graph where it fits the memory.
+        workers: most jobs at the same time; by default as many as torch has threads, up to four, and one on a GPU.
+
+    Attributes:
+        plan: how its texts are laid out.
+        weights: trainable weights of the encoder.
+    """
+
+    def __init__(self, encoder: Encoder, second_order: SecondOrder = "auto", workers: int | None = None) -> None:
+        self.encoder = encoder
+        self.plan = packing_plan(encoder)
+        self.weights = [weight for weight in encoder.embedder.parameters() if weight.requires_grad]
+        self._second_order = second_order
+        self._most = workers
+        self._workers = Workers(partial(Network, encoder, self.plan))
+
+    def batch(self, groups: Sequence[Group], ordered: bool = False) -> "Batch":
+        """Lay out groups of texts, each of which is encoded together.
+
+        Args:
+            groups: texts of each group, with their roles.
+            ordered: keep the order of tokens, as output `tokens` needs it.
+        """
+        texts, rows = lay_out(self.encoder, self.plan, groups, ordered)
+        return Batch(self, texts, rows)
+
+    def each(self, jobs: Sequence[Job], work: Callable[[Network, Job], Result]) -> Iterator[Result]:
+        """Yield the result of each job, in their order; several run at the same time."""
+        self._workers.train(self.encoder.embedder.training)
+        return self._workers.each(jobs, work, self.workers)
+
+    @property
+    def workers(self) -> int:
+        """Most jobs at the same time; one where dropout is on, whose random numbers come in a row."""
+        if self.encoder.embedder.training or self.encoder.device.type != "cpu":
+            return 1
+        return self._most or min(_DEFAULT_WORKERS, torch.get_num_threads())
+
+    def gradient_mode(
+        self, objective: Callable[[Network], Objective], start: Weights, steps: int, jobs: int
+    ) -> GradientMode:
+        """Return how to take second-order gradients; with `auto`, decided on the first meta-batch and logged once.
+
+        With dropout it is always by graph: a step that is computed again would draw other random numbers.
+
+        Args:
+            objective: loss of an inner step.
+            start: weights.
+            steps: number of inner steps.
+            jobs: number of transfers in a meta-batch.
+        """
+        if self.encoder.embedder.training:
+            return "graph"
+        if self._second_order == "auto":
+            (one,) = self.each([None], lambda network, _: graph_size(objective(network), start))
+            # The last loss keeps about half of what a step does, and texts of other jobs are longer or shorter.
+            needed = (steps + 1) * one * min(jobs, self.workers)
+            there = capacity(self.encoder.device)
+            self._second_order = "graph" if needed <= _GRAPH_SHARE * there else "recompute"
+            log.info(
+                "second order: graphs of %d steps take about %.0f MiB of %.0f MiB of memory: %s",
+                steps,
+                needed / 2**20,
+                there / 2**20,
+                {"graph": "kept", "recompute": "inner steps are computed again on the way back"}[self._second_order],
+            )
+        return self._second_order
+
+
+class Batch:
+    """Texts laid out on one slice of the word table.
+
+    Attributes:
+        texts: the texts of each group.
+        rows: rows of the word table in the slice, ascending; None for the whole table.
+    """
+
+    def __init__(self, fast: FastEncoder, texts: Sequence[Texts], rows: Tensor | None) -> None:
+        self.fast = fast
+        self.texts = texts
+        self.rows = rows
+
+    def weights(self, values: Sequence[Tensor]) -> Weights:
+        """Return values of the encoder's trainable weights, detached, the word table's cut to the slice.
+
+        Args:
+            values: tensors in the order of the weights and of their shapes, such as their rates.
+        """
+        weights, table = [value.detach() for value in values], self.fast.plan.table
+        if self.rows is not None and table is not None:
+            weights[table] = weights[table][self.rows]
+        return weights
+
+    def put(self, gradient: Sequence[Tensor | None], parameters: Sequence[nn.Parameter]) -> None:
+        """Add a gradient to the `.grad` of parameters, that of the sliced table as a sparse tensor of rows.
+
+        Args:
+            gradient: tensors in the shapes that `weights` gives.
+            parameters: the encoder's trainable weights, or anything of the same shapes.
+        """
+        for i, (parameter, one) in enumerate(zip(parameters, gradient, strict=True)):
+            if one is None:
+                continue
+            if self.rows is not None and i == self.fast.plan.table:
+                one = self._in_table(one, parameter, self.rows)
+            parameter.grad = one if parameter.grad is None else parameter.grad + one
+
+    @staticmethod
+    def _in_table(of_rows: Tensor, table: Tensor, rows: Tensor) -> Tensor:
+        """Return the gradient of rows as one of the table; sparse where devices can."""
+        if table.device.type not in ("cpu", "cuda"):
+            return torch.zeros_like(table).index_copy_(0, rows, of_rows)
+        return torch.sparse_coo_tensor(rows[None], of_rows, table.shape, is_coalesced=True, check_invariants=False)
+
+
+class Sum:
+    """A sum of gradients.
+
+    Args:
+        count: number of tensors in each; one that no gradient has is None in the sum.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.gradient: Gradient = [None] * count
+
+    def add(self, gradient: Sequence[Tensor | None], share: float = 1.0) -> None:
+        """Add a share of a gradient, in place from the second on."""
+        for i, one in enumerate(gradient):
+            if one is not None:
+                total = self.gradient[i]
+                self.gradient[i] = one * share if total is None else total.add_(one, alpha=share)
+
+    def scale(self, factor: float) -> None:
+        """Multiply the sum in place."""
+        for total in self.gradient:
+            if total is not None:
+                total.mul_(factor)

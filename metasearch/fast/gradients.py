@@ -1,0 +1,58 @@
+"""Outer gradients by the fast form of a learner, or by the reference where it has none."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from metasearch.encoders.encoder import Encoder
+from metasearch.episodes.episode import Episode
+from metasearch.fast import fine_tune, maml, maml_align, reptile, texts
+from metasearch.fast.encoder import FastEncoder
+from metasearch.fast.transfer import SecondOrder
+from metasearch.learners.base import Learner, OuterLoss
+from metasearch.learners.distill import Distill
+from metasearch.learners.ema import EMA
+from metasearch.learners.entailment import Entailment
+from metasearch.learners.fine_tune import FineTune
+from metasearch.learners.gradients import ReferenceGradients
+from metasearch.learners.maml import MAML
+from metasearch.learners.maml_align import MAMLAlign
+from metasearch.learners.meta_sgd import MetaSGD
+from metasearch.learners.reptile import Reptile
+
+FORMS: Mapping[type[Learner], Callable[[Any, Sequence[Episode], FastEncoder, bool], OuterLoss]] = {
+    MAML: maml.gradient,
+    MetaSGD: maml.gradient,
+    MAMLAlign: maml_align.gradient,
+    FineTune: fine_tune.gradient,
+    Reptile: reptile.gradient,
+    Distill: texts.gradient,
+    Entailment: texts.gradient,
+    EMA: texts.ema_gradient,
+}
+"""Learner → function of learner, episodes, encoder and whether forward passes run in bfloat16."""
+
+
+class FastGradients(ReferenceGradients):
+    """Takes outer gradients by the fast form of exactly this class of learners; a subclass may be another formula.
+
+    Args:
+        encoder: the encoder to train.
+        second_order: how second-order gradients are taken; `auto` keeps the graph where it fits the memory.
+        workers: most jobs at the same time; by default as many as torch has threads, up to four, and one on a GPU.
+    """
+
+    def __init__(self, encoder: Encoder, second_order: SecondOrder = "auto", workers: int | None = None) -> None:
+        self.encoder = FastEncoder(encoder, second_order, workers)
+        self.notes = self.encoder.plan.notes
+
+    def take(self, learner: Learner, episodes: Sequence[Episode]) -> OuterLoss:
+        """Put the gradient of the outer loss into the `.grad` of the learner's parameters, and return the loss."""
+        form = FORMS.get(type(learner))
+        if form is None:
+            return super().take(learner, episodes)
+        device = learner.encoder.device.type
+        bf16 = torch.is_autocast_enabled(device)
+        with torch.autocast(device, enabled=False):  # the network alone runs in bfloat16, see `Network.run`
+            return form(learner, episodes, self.encoder, bf16)

@@ -1,0 +1,69 @@
+"""The fast form of MAML-Align: its gradient in closed form, from three sums that need no graph of another episode.
+
+With g the gradients of Σ_j L_Y(θ_T,j), Σ_j L_Y(θ) and Σ_j L_Z(θ_S,j), and Δ the first sum less the second,
+
+    ∇L = (g_QY + g_QZ) / 2B + 2 λ Δ (g_QY − g_SY)
+
+The student's first inner step descends along g_SY itself, so L_Y(θ) is computed once.
+"""
+
+from collections.abc import Sequence
+
+from metasearch.episodes.episode import Episode
+from metasearch.fast.encoder import FastEncoder, Sum
+from metasearch.fast.meta_batch import MetaBatch, longest_first
+from metasearch.fast.network import Network
+from metasearch.fast.transfer import Transfer, transfer
+from metasearch.learners.base import OuterLoss
+from metasearch.learners.maml_align import Losses, MAMLAlign
+from metasearch.learners.sets import Prepared
+
+
+def gradient(learner: MAMLAlign, episodes: Sequence[Episode], fast: FastEncoder, bf16: bool) -> OuterLoss:
+    """Put the three sums together, each share known once all losses are (or those of its episode, for `per-task`)."""
+    batch = MetaBatch(fast, episodes, learner.loss, bf16)
+    options, lr = learner.options, learner.options.inner_lr
+    taught_weights = [weight for weight in learner.teacher.parameters() if weight.requires_grad]
+    teacher, student = batch.weights(taught_weights), batch.weights(fast.weights)
+    most = max(options.inner_steps, options.student_inner_steps)
+    mode = batch.gradient_mode(learner.second_order, student, most, len(episodes))
+
+    def work(network: Network, sets: tuple[Prepared, ...]) -> tuple[Transfer, Transfer, Transfer]:
+        x, y, z = (batch.objective(network, examples) for examples in sets)
+        taught = transfer(teacher, [x] * options.inner_steps, y, lr, mode)
+        final = transfer(student, [y] * options.student_inner_steps, z, lr, mode, keep_inner=True)
+        return taught, final.inner or transfer(student, [], y), final
+
+    by_episode = options.kd_reduction == "per-task"
+    sums = [Sum(len(student)) for _ in range(3)]
+    losses: list[Losses] = []
+    for results in fast.each(longest_first(batch.episodes, options.inner_steps), work):
+        losses.append((results[0].loss, results[1].loss, results[2].loss))
+        shares = _shares(options, losses[-1:], len(episodes)) if by_episode else (1.0, 1.0, 1.0)
+        for total, result, share in zip(sums, results, shares, strict=True):
+            total.add(result.gradient, share)
+    if not by_episode:
+        for total, share in zip(sums, _shares(options, losses, len(episodes)), strict=True):
+            total.scale(share)
+    taught, own, final = sums
+    own.add(final.gradient)
+    if options.shared:
+        own.add(taught.gradient)
+    else:
+        batch.put(taught.gradient, taught_weights)
+    batch.put(own.gradient, fast.weights)
+    return learner.combine(losses)
+
+
+def _shares(options: MAMLAlign.Options, losses: Sequence[Losses], count: int) -> tuple[float, float, float]:
+    """Return what the gradients of L_Y(θ_T), L_Y(θ) and L_Z(θ_S) are multiplied with.
+
+    Args:
+        options: hyper-parameters of the learner.
+        losses: losses of all episodes, or of one where each has an L_kd of its own.
+        count: B.
+    """
+    gap = sum((teacher - student).item() for teacher, student, _ in losses)
+    pull = 2 * options.kd_weight * gap / {"sum": 1, "mean": count**2, "per-task": count}[options.kd_reduction]
+    task = 0.5 / count if options.task_reduction == "mean" else 0.5
+    return task + (0.0 if options.detach_teacher else pull), -pull, task

@@ -1,0 +1,60 @@
+"""The fast form of learners whose loss is one of the outputs of texts: the texts are encoded in parts on threads."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from metasearch.episodes.episode import Episode
+from metasearch.fast.encoder import FastEncoder
+from metasearch.fast.parts import Parts
+from metasearch.learners.base import OuterLoss
+from metasearch.learners.ema import EMA
+from metasearch.learners.texts import TextLearner, rows
+
+
+def gradient(learner: TextLearner, episodes: Sequence[Episode], fast: FastEncoder, bf16: bool) -> OuterLoss:
+    """Take the gradient of the learner's loss of outputs."""
+    pairs = learner.pairs(episodes)
+    row_of = {text: i for i, text in enumerate(learner.texts(pairs))}
+    return _of_texts(learner, list(row_of), fast, bf16, lambda outputs: learner.loss_of(pairs, row_of, outputs))
+
+
+def ema_gradient(learner: EMA, episodes: Sequence[Episode], fast: FastEncoder, bf16: bool) -> OuterLoss:
+    """Take the gradient with the vectors of the teacher, too, computed in parts."""
+    pairs = learner.pairs(episodes)
+    row_of, row_of_source = ({t: i for i, t in enumerate(of(pairs))} for of in (learner.texts, learner.sources))
+    parts = Parts(fast, list(row_of_source), learner.options.output, bf16)
+    taught = parts.outputs(parts.batch.weights(learner.average.weights))
+    teacher = rows(row_of_source, [pair.source for pair in pairs], taught)
+    return _of_texts(learner, list(row_of), fast, bf16, lambda out: learner.align(pairs, row_of, out, teacher))
+
+
+def _of_texts(
+    learner: TextLearner, texts: Sequence[str], fast: FastEncoder, bf16: bool, outer: Callable[[Tensor], OuterLoss]
+) -> OuterLoss:
+    """Put the gradient of a loss of the outputs of texts into `.grad`, and return the loss.
+
+    Args:
+        learner: says which output, and has parameters beside the encoder's, such as a head, that the loss depends on.
+        texts: distinct texts.
+        fast: the encoder.
+        bf16: run the forward pass in bfloat16.
+        outer: outputs, a row for each text → the loss.
+    """
+    parts = Parts(fast, texts, learner.options.output, bf16)
+    encoders = set(map(id, fast.weights))
+    beside = [parameter for _, parameter in learner.named_parameters() if id(parameter) not in encoders]
+    losses: list[OuterLoss] = []
+
+    def total(outputs: Tensor) -> Tensor:
+        losses.append(outer(outputs))
+        return losses[0].total
+
+    of_weights, of_beside = parts.gradient(parts.batch.weights(fast.weights), total, beside)
+    parts.batch.put(of_weights, fast.weights)
+    for parameter, one in zip(beside, of_beside, strict=True):
+        if one is not None:
+            parameter.grad = one if parameter.grad is None else torch.add(parameter.grad, one)
+    (loss,) = losses
+    return OuterLoss(loss.total.detach(), loss.terms)

@@ -1,0 +1,50 @@
+"""Outer gradients by the formula as it is written: the reference for everything faster."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from metasearch.episodes.episode import Episode
+from metasearch.learners.base import Learner, OuterLoss
+
+Gradients = Callable[[Learner, Sequence[Episode]], OuterLoss]
+"""Puts the gradient of a learner's outer loss into `.grad`, and returns the loss; see `ReferenceGradients`."""
+
+
+class ReferenceGradients:
+    """Takes the outer gradient of any learner, by its outer loss and `backward`.
+
+    Attributes:
+        notes: what is done in a slower way for this encoder and why, one line each.
+    """
+
+    notes: tuple[str, ...] = ()
+
+    def __call__(self, learner: Learner, episodes: Sequence[Episode]) -> OuterLoss:
+        """Put the gradient of the outer loss into the `.grad` of the learner's parameters, and return the loss.
+
+        A gradient that is zero but in some rows may be a coalesced sparse tensor of those rows. A parameter that the
+        loss does not depend on keeps its `.grad` as it is.
+
+        Args:
+            learner: whose loss.
+            episodes: the meta-batch.
+        """
+        with _attention(learner):
+            return self.take(learner, episodes)
+
+    def take(self, learner: Learner, episodes: Sequence[Episode]) -> OuterLoss:
+        """Do so, where forward passes may be differentiated as often as the learner needs it."""
+        loss = learner.outer_loss(episodes)
+        # A backward pass runs in the types of its forward pass.
+        with torch.autocast(learner.encoder.device.type, enabled=False):
+            torch.autograd.backward(loss.total)
+        return OuterLoss(loss.total.detach(), loss.terms)
+
+
+def _attention(learner: Learner) -> AbstractContextManager[Any]:
+    """Return the context of forward passes; fused attention kernels have no second derivative, the plain one has."""
+    return sdpa_kernel(SDPBackend.MATH) if learner.second_order else nullcontext()

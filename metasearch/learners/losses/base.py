@@ -1,0 +1,83 @@
+"""What a loss is: a function of the embedded columns of a set of examples. Its module names the class `LOSS`.
+
+Notation used for tensor shapes: B examples in a set, D dimensions of an embedding.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from metasearch.errors import ConfigError
+from metasearch.spec import registry, yaml
+from metasearch.spec.recipe import Declared
+from metasearch.spec.recipe import Loss as Settings
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A set of examples as tensors, a column for each text of an example.
+
+    Attributes:
+        vectors: embeddings of each column `(B, D)`, by its name, such as `positive`.
+        texts: numbers of the texts of each column `(B,)`; equal texts of a role have equal numbers.
+        gold: similarity from 0 to 1 of each example `(B,)`, where there is one.
+    """
+
+    vectors: Mapping[str, Tensor]
+    texts: Mapping[str, Tensor] = field(default_factory=dict)
+    gold: Tensor | None = None
+
+
+class Loss(ABC):
+    """Base of all losses.
+
+    Args:
+        options: hyper-parameters of the loss, an instance of its `Options`.
+    """
+
+    Options: ClassVar[type[Declared]] = Declared
+    columns: ClassVar[tuple[str, ...]]
+    """Columns that it needs; a loss fits every kind of examples that has them."""
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
+    @abstractmethod
+    def __call__(self, batch: Embedded) -> Tensor:
+        """Return the loss of a set, a scalar."""
+
+
+def losses_of(settings: Settings, where: str = "loss") -> tuple[Loss, ...]:
+    """Return the loss that a recipe names; where it names none, the default of each kind of examples.
+
+    Raises:
+        ConfigError: there is no such loss, or an option is unknown or has a wrong value.
+    """
+    names = ("triplet", "cosine-mse") if settings.name is None else (settings.name,)
+    kinds: list[type[Loss]] = [registry.load("losses", name).LOSS for name in names]
+    return tuple(kind(yaml.check(settings.options(kind.Options.model_fields), kind.Options, where)) for kind in kinds)
+
+
+def fitting(losses: tuple[Loss, ...], columns: Mapping[str, Any]) -> Loss:
+    """Return the loss that fits examples with these columns; `ConfigError` where none does."""
+    for loss in losses:
+        if set(loss.columns) <= set(columns):
+            return loss
+    needed = " or ".join(", ".join(loss.columns) for loss in losses)
+    raise ConfigError(f"the loss is taken of {needed}; the examples have {', '.join(columns)}")
+
+
+def cosines(first: Tensor, second: Tensor) -> Tensor:
+    """Return the cosine of each vector `(N, D)` with each other one `(M, D)`, of shape `(N, M)`."""
+    with torch.autocast(first.device.type, enabled=False):  # a product in bfloat16 has 8 bits of each cosine
+        return F.normalize(first, dim=-1) @ F.normalize(second, dim=-1).T
+
+
+def equal_texts(texts: Tensor) -> Tensor:
+    """Return which of N numbered texts are the same, `(N, N)`."""
+    return texts.unsqueeze(1) == texts.unsqueeze(0)

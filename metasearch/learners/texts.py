@@ -1,0 +1,64 @@
+"""Learners without inner steps, whose loss is one of the outputs of texts: stages of a distillation."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from metasearch.data.example import Example
+from metasearch.episodes.episode import Episode
+from metasearch.errors import ConfigError
+from metasearch.learners.base import Learner, OuterLoss
+
+RowOf = Mapping[str, int]
+"""Text → its row among the outputs."""
+
+
+class TextLearner(Learner):
+    """A learner that encodes all texts of a meta-batch together, each distinct one once.
+
+    Its options have `output`, the output of the encoder that is compared.
+    """
+
+    links = (1,)
+    second_order = False
+    learns_from: ClassVar[tuple[type[Example], str]]
+    """Kind of the examples, and what messages call them."""
+
+    def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the loss of all pairs of a meta-batch."""
+        pairs = self.pairs(episodes)
+        row_of = {text: i for i, text in enumerate(self.texts(pairs))}
+        outputs = self.encoder.embedder(self.encoder.features(list(row_of), "text"), self.options.output)
+        return self.loss_of(pairs, row_of, outputs)
+
+    @abstractmethod
+    def texts(self, pairs: Sequence[Any]) -> list[str]:
+        """Return the distinct texts of pairs that the trained encoder reads."""
+
+    @abstractmethod
+    def loss_of(self, pairs: Sequence[Any], row_of: RowOf, outputs: Tensor) -> OuterLoss:
+        """Return the loss of pairs.
+
+        Args:
+            pairs: examples of the meta-batch.
+            row_of: row of each text that was read.
+            outputs: output of the trained encoder for each of them, `(texts, D)`; with `tokens` a row for each token.
+        """
+
+    def pairs(self, episodes: Sequence[Episode]) -> list[Any]:
+        """Return the examples of a meta-batch; `ConfigError` where one is of another kind than the learner's."""
+        kind, called = self.learns_from
+        pairs = [example for episode in episodes for examples in episode.sets for example in examples.examples]
+        for example in pairs:
+            if not isinstance(example, kind):
+                name = type(self).__module__.rpartition(".")[2].replace("_", "-")
+                raise ConfigError(f"learner '{name}' needs {called}; the data holds a {type(example).__name__}")
+        return pairs
+
+
+def rows(row_of: RowOf, texts: Sequence[str], outputs: Tensor) -> Tensor:
+    """Return the output of each text, `(len(texts), D)`."""
+    return outputs[torch.tensor([row_of[text] for text in texts], dtype=torch.long, device=outputs.device)]

@@ -1,0 +1,117 @@
+"""Losses by name: what a recipe says, what is checked and when, and what files hold."""
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from helpers.corpus import episodes_of, retrieval
+from helpers.small import SmallEncoder, episode
+from metasearch.episodes.triplets import TripletSampler
+from metasearch.errors import ConfigError
+from metasearch.jobs import compose
+from metasearch.learners.fine_tune import FineTune
+from metasearch.learners.losses.base import Loss as SetLoss
+from metasearch.learners.losses.base import losses_of
+from metasearch.spec import registry, yaml
+from metasearch.spec.library import load_recipe
+from metasearch.spec.recipe import Episodes, Loss, Recipe
+
+
+def read(tmp_path, written):
+    """Read a recipe whose loss is written so."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"recipe: mine\ndescription: mine\nlearner: maml\nouter: {{lr: 1e-3}}\nloss: {written}\n", "utf-8")
+    return yaml.read(path, Recipe)
+
+
+@pytest.mark.parametrize(
+    ("written", "held"),
+    [
+        ("{}", {"margin": 1.0, "distance": "euclidean"}),
+        ("{margin: 0.2}", {"margin": 0.2, "distance": "euclidean"}),
+        ("{margin: 0.2, distance: cosine}", {"margin": 0.2, "distance": "cosine"}),
+        ("{name: triplet, margin: 0.2}", {"name": "triplet", "margin": 0.2, "distance": "euclidean"}),
+        ("{name: infonce}", {"name": "infonce", "margin": 1.0, "distance": "euclidean", "temperature": 0.05}),
+        (
+            "{name: infonce, temperature: 0.1, margin: 0.2}",
+            {"name": "infonce", "margin": 0.2, "distance": "euclidean", "temperature": 0.1},
+        ),
+        ("{name: cosine-mse}", {"name": "cosine-mse", "margin": 1.0, "distance": "euclidean"}),
+    ],
+)
+def test_a_run_holds_the_name_where_there_is_one_and_all_options_and_is_read_back_as_it_was(tmp_path, written, held):
+    resolved = compose.resolved(read(tmp_path, written))
+    assert resolved.model_dump(mode="json")["loss"] == held
+    tree = yaml.dump(resolved.model_dump(mode="json"))
+    (tmp_path / "written.yaml").write_text(tree, encoding="utf-8")
+    again = compose.resolved(yaml.read(tmp_path / "written.yaml", Recipe))
+    assert again == resolved
+
+
+def test_without_a_name_triplets_have_the_triplet_loss_and_scored_pairs_the_cosine_against_gold():
+    triplet, pairs = losses_of(Loss(margin=0.3))
+    assert (triplet.columns, triplet.options.margin) == (("question", "positive", "negative"), 0.3)
+    assert pairs.columns == ("text1", "text2")
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("{magrin: 1}", r"mine\.yaml:5: loss\.magrin: unknown key\. Did you mean 'margin'\?"),
+        ("{margin: -1}", r"mine\.yaml:5: loss\.margin: .* \(got '-1'\)"),
+        ("{name: infonec}", r"unknown loss 'infonec'\. Did you mean 'infonce'\?"),
+        (
+            "{name: infonce, temprature: 1}",
+            r"recipe 'mine': loss: temprature: unknown key\. Did you mean 'temperature'",
+        ),
+        ("{name: infonce, temperature: 0}", r"recipe 'mine': loss: temperature: .* \(got '0'\)"),
+        ("{name: cosine-mse, temperature: 1}", r"recipe 'mine': loss: temperature: unknown key"),
+    ],
+)
+def test_what_is_wrong_with_a_loss_is_named_with_the_nearest_right_choice(tmp_path, written, says):
+    with pytest.raises(ConfigError, match=says):
+        compose.resolved(read(tmp_path, written))
+
+
+def test_a_loss_that_is_named_on_the_command_line_is_that_of_the_learner():
+    recipe = load_recipe("maml-tiny", ["loss.name=infonce", "loss.temperature=0.2"])
+    (loss,) = compose.make_learner(recipe, compose.load_encoder("tiny", device="cpu")).losses
+    assert type(loss) is registry.load("losses", "infonce").LOSS
+    assert loss.options.temperature == 0.2
+
+
+def test_graded_negatives_are_separated_by_the_margin_whatever_the_loss():
+    settings = Loss(name="infonce", margin=0.4)
+    assert TripletSampler(retrieval(), Episodes(negatives="semi-hard"), settings).margin == 0.4
+
+
+def test_a_loss_of_a_package_is_one_file(monkeypatch):
+    """It pulls the second text of scored pairs towards the first, whatever the gold."""
+
+    class Together(SetLoss):
+        columns = ("text1", "text2")
+
+        def __call__(self, batch):
+            return (batch.vectors["text1"] - batch.vectors["text2"]).square().sum(1).mean()
+
+    module = ModuleType("together")
+    module.LOSS = Together
+    monkeypatch.setitem(sys.modules, "together", module)
+    monkeypatch.setattr(registry, "load", lambda kind, name: {("losses", "together"): module}[kind, name])
+    encoder, (examples,) = SmallEncoder(), episode("a", "pairs", sizes=(3,)).sets
+    learner = FineTune(encoder, Loss(name="together"), FineTune.Options())
+
+    found = learner.outer_loss([episode("a", "pairs", sizes=(3,))]).total.item()
+
+    first, second = (encoder.encode([pair.texts[side] for pair in examples.examples], "text") for side in (0, 1))
+    assert found == pytest.approx(((first - second) ** 2).sum(1).mean(), rel=1e-6)
+
+
+def test_the_sampler_of_a_named_loss_draws_the_same_episodes():
+    """Nothing of the loss is in the random streams."""
+    plain = episodes_of(retrieval(), "el_el -> el_ar").episode(0)
+    named = TripletSampler(retrieval(), Episodes(), Loss(name="infonce"))
+    sampler = episodes_of(retrieval(), "el_el -> el_ar")
+    sampler.sets = named
+    assert sampler.episode(0) == plain
