@@ -87,7 +87,7 @@ def test_a_damaged_file_is_named_with_its_line(tmp_path, damage, says):
     [
         ("episodes.k=9999", "meta-train, episodes.k=9999: 9999 triplets of el_el need 9999 questions"),
         ("episodes.q=40", "meta-valid, episodes.q=40"),
-        ("episodes.n_neg=500", "500 negatives in el need as many answers"),
+        ("episodes.n_neg=500", "500 negatives in el need as many different answers"),
     ],
 )
 def test_more_examples_than_the_data_has_are_refused_before_anything_is_written(tmp_path, setting, says):
