@@ -18,7 +18,6 @@ from benchmarks.speed.targets import row
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.encoders.encoder import Encoder
 from metasearch.jobs.compose import load_encoder
-from metasearch.jobs.distill.sources import texts_of as texts_of_pair
 from metasearch.spec.library import load_distillation
 from metasearch.spec.recipe import MaxLength
 from metasearch.spec.seeding import stream
@@ -142,7 +141,7 @@ def distillation(session: Session) -> list[Row]:
     corpus = distilling.read_pairs(Path(session.data) if session.data and session.scale == "full" else None)
     pairs = [corpus[i] for i in stream(0, "pairs").choice(len(corpus), size.pairs, replace=False).tolist()]
     teacher = load_encoder(size.encoder, MaxLength(text=stage.max_length), "cpu")
-    texts = [text for pair in corpus for text in texts_of_pair(pair)]
+    texts = [text for pair in corpus for text in pair.texts]
     assistant = with_vocabulary(teacher, train_tokenizer(texts, size.vocabulary, "bpe"))
     student = distilling.student_of("large-table", assistant, size)
     frozen = Encoder(assistant.model, assistant.name, assistant.max_length)

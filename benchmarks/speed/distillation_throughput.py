@@ -45,8 +45,8 @@ from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.batches import Batches
-from metasearch.jobs.compose import load_encoder, with_engine
-from metasearch.jobs.distill.sources import Source, texts_of
+from metasearch.jobs.compose import load_encoder, make_gradients
+from metasearch.jobs.distill.sources import Source
 from metasearch.jobs.distill.stage import learner_of
 from metasearch.jobs.distill.target_store import TargetStore
 from metasearch.runs.markdown import markdown
@@ -81,16 +81,18 @@ def measure(
     used = [pair for pairs_of_round in drawn for pair in pairs_of_round]
     peers, labelling = peers_of([way for way in ways if way in OF_PEER], stage, student, frozen, drawn)
     with tempfile.TemporaryDirectory() as folder:
-        texts = [text for pair in used for text in (texts_of(pair) if wanted.translations else [pair.source])]
+        texts = [text for pair in used for text in pair.texts[: 2 if wanted.translations else 1]]
         began = clock()
         targets = TargetStore(Path(folder)).targets(frozen, texts, "text", "pooled")
         filling = clock() - began
 
         def ours_on(engine: Engine) -> Callable[[int], Seconds]:
             own = Encoder(copy.deepcopy(student.model), student.name, student.max_length)
-            learner = with_engine(kind(own, stage.loss, options, targets), engine)
+            learner = kind(own, stage.loss, options, targets)
             learner.begin(ends[-1])
-            return in_rounds(OuterStep(learner, stage.outer, stage.dropout), batches, batch, ends)
+            return in_rounds(
+                OuterStep(learner, make_gradients(own, engine), stage.outer, stage.dropout), batches, batch, ends
+            )
 
         reference = {REFERENCE: ours_on("reference")} if REFERENCE in ways else {}
         runs = {"metasearch": ours_on("fast"), **reference, **peers}
@@ -177,7 +179,7 @@ def main(
     corpus = read_pairs(data)
     pairs = [corpus[i] for i in stream(0, "pairs").choice(len(corpus), size.pairs, replace=False).tolist()]
     teacher = load_encoder(size.encoder, MaxLength(text=recipe.stages["student"].max_length), "cpu")
-    tokenizer = train_tokenizer([text for pair in corpus for text in texts_of(pair)], size.vocabulary, "bpe")
+    tokenizer = train_tokenizer([text for pair in corpus for text in pair.texts], size.vocabulary, "bpe")
     assistant = with_vocabulary(teacher, tokenizer)
     ends = [1 + steps * i for i in range(rounds + 1)]
     shown = []

@@ -19,8 +19,8 @@ from benchmarks.speed.outer_step import OuterStep
 from benchmarks.speed.shapes import Setting
 from metasearch.encoders.encoder import Encoder, Features
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.fast import Fast
-from metasearch.jobs.compose import make_learner
+from metasearch.fast import FastGradients
+from metasearch.jobs.compose import make_gradients, make_learner
 from metasearch.learners.losses.triplet import triplet_loss
 from metasearch.learners.sets import Prepared
 from metasearch.spec.recipe import Role
@@ -52,15 +52,16 @@ class Ours:
     """
 
     def __init__(self, setting: Setting, encoder: Encoder, batches: Sequence[list[Episode]], engine: str) -> None:
-        learner = make_learner(setting.recipe, encoder, "fast" if engine == "fast" else "reference")
+        learner = make_learner(setting.recipe, encoder)
+        gradients = make_gradients(encoder, "fast" if engine == "fast" else "reference")
         if engine == "recompute":
-            learner.use(Fast(encoder, second_order="recompute"))
+            gradients = FastGradients(encoder, second_order="recompute")
         if engine == "plain":
             sets = {id(s): s for batch in batches for episode in batch for s in episode.sets}
             prepared = {key: in_three_towers(encoder, examples) for key, examples in sets.items()}
             learner.prepare = lambda examples: prepared[id(examples)]  # type: ignore[method-assign]
         learner.begin(len(batches))
-        self._outer_step = OuterStep(learner, setting.recipe.outer, setting.recipe.dropout)
+        self._outer_step = OuterStep(learner, gradients, setting.recipe.outer, setting.recipe.dropout)
         self._batches = batches
         self.optimizer = self._outer_step.optimizer
         self.parameters = self._outer_step.parameters
@@ -123,7 +124,7 @@ class Peer:
         vectors = [fast(features) for features in examples]
         if self.watch:
             self.watch(vectors)
-        return triplet_loss(vectors[0], vectors[1], vectors[2], self.settings)
+        return triplet_loss(vectors[0], vectors[1], vectors[2], self.settings.margin, self.settings.distance)
 
 
 def as_the_authors(vectors: Sequence[Tensor]) -> float:
@@ -146,17 +147,17 @@ def as_the_authors(vectors: Sequence[Tensor]) -> float:
 def in_three_towers(encoder: Encoder, examples: LabelledSet) -> Prepared:
     """Return a set for our reference, laid out as the peers have it."""
     rows = torch.arange(len(examples.examples))
-    return Prepared(towers(encoder, examples), tuple((tower, rows) for tower in range(3)))
+    columns = {name: (tower, rows) for tower, name in enumerate(examples.examples[0].roles)}
+    return Prepared(towers(encoder, examples), columns)
 
 
 def towers(encoder: Encoder, examples: LabelledSet) -> Towers:
     """Return the three towers of a set of triplets."""
-    triplets = examples.examples
-    return (
-        padded(encoder, [t.question.text for t in triplets], "question"),
-        padded(encoder, [t.positive.text for t in triplets], "candidate"),
-        padded(encoder, [t.negative.text for t in triplets], "candidate"),
+    roles: tuple[Role, ...] = ("question", "candidate", "candidate")
+    first, second, third = (
+        padded(encoder, [triplet.texts[i] for triplet in examples.examples], role) for i, role in enumerate(roles)
     )
+    return first, second, third
 
 
 def padded(encoder: Encoder, texts: Sequence[str], role: Role) -> Features:

@@ -7,6 +7,7 @@ import torch
 from metasearch.episodes.episode import Episode
 from metasearch.errors import NonFiniteError
 from metasearch.learners.base import Learner
+from metasearch.learners.gradients import Gradients
 from metasearch.spec.recipe import Outer
 from metasearch.training import optimizer
 from metasearch.training.gradients import clip, norm_of, rows_or_all
@@ -19,12 +20,13 @@ class OuterStep:
 
     Args:
         learner: what is trained; `begin` was called.
+        gradients: takes the gradient of its loss.
         outer: settings of the optimiser.
         dropout: whether the encoder's dropout is on.
     """
 
-    def __init__(self, learner: Learner, outer: Outer, dropout: bool) -> None:
-        self.learner, self.dropout, self.clip = learner, dropout, outer.clip
+    def __init__(self, learner: Learner, gradients: Gradients, outer: Outer, dropout: bool) -> None:
+        self.learner, self.gradients, self.dropout, self.clip = learner, gradients, dropout, outer.clip
         self.parameters = dict(learner.named_parameters())
         self.optimizer = optimizer.build(self.parameters, outer)
 
@@ -32,7 +34,7 @@ class OuterStep:
         """Take the step of a meta-batch."""
         self.learner.train(self.dropout)
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self.learner.outer_gradient(list(episodes))
+        loss = self.gradients(self.learner, list(episodes))
         gradients = [rows_or_all(p) for p in self.parameters.values() if p.grad is not None]
         norm = norm_of(gradients)
         if not torch.isfinite(loss.total) or not torch.isfinite(norm):
