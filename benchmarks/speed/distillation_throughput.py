@@ -81,7 +81,7 @@ def measure(
     used = [pair for pairs_of_round in drawn for pair in pairs_of_round]
     peers, labelling = peers_of([way for way in ways if way in OF_PEER], stage, student, frozen, drawn)
     with tempfile.TemporaryDirectory() as folder:
-        texts = [text for pair in used for text in pair.texts[: 2 if wanted.translations else 1]]
+        texts = [text for pair in used for text in (pair.texts if wanted.translations else [pair.source])]
         began = clock()
         targets = TargetStore(Path(folder)).targets(frozen, texts, "text", "pooled")
         filling = clock() - began

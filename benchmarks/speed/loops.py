@@ -89,7 +89,7 @@ class Peer:
         self, setting: Setting, encoder: Encoder, batches: Sequence[list[Episode]], watch: Watch | None = None
     ) -> None:
         recipe = setting.recipe
-        self.steps, self.settings = recipe.options["inner_steps"], recipe.loss
+        self.steps, self.loss = recipe.options["inner_steps"], recipe.loss
         self.first_order = recipe.options["first_order"]
         self.watch = watch
         if not self.first_order:
@@ -124,7 +124,7 @@ class Peer:
         vectors = [fast(features) for features in examples]
         if self.watch:
             self.watch(vectors)
-        return triplet_loss(vectors[0], vectors[1], vectors[2], self.settings.margin, self.settings.distance)
+        return triplet_loss(vectors[0], vectors[1], vectors[2], self.loss.margin, self.loss.distance)
 
 
 def as_the_authors(vectors: Sequence[Tensor]) -> float:
@@ -147,17 +147,18 @@ def as_the_authors(vectors: Sequence[Tensor]) -> float:
 def in_three_towers(encoder: Encoder, examples: LabelledSet) -> Prepared:
     """Return a set for our reference, laid out as the peers have it."""
     rows = torch.arange(len(examples.examples))
-    columns = {name: (tower, rows) for tower, name in enumerate(examples.examples[0].roles)}
-    return Prepared(towers(encoder, examples), columns)
+    names = ("question", "positive", "negative")
+    return Prepared(towers(encoder, examples), {name: (tower, rows) for tower, name in enumerate(names)})
 
 
 def towers(encoder: Encoder, examples: LabelledSet) -> Towers:
     """Return the three towers of a set of triplets."""
-    roles: tuple[Role, ...] = ("question", "candidate", "candidate")
-    first, second, third = (
-        padded(encoder, [triplet.texts[i] for triplet in examples.examples], role) for i, role in enumerate(roles)
+    triplets = examples.examples
+    return (
+        padded(encoder, [t.question.text for t in triplets], "question"),
+        padded(encoder, [t.positive.text for t in triplets], "candidate"),
+        padded(encoder, [t.negative.text for t in triplets], "candidate"),
     )
-    return first, second, third
 
 
 def padded(encoder: Encoder, texts: Sequence[str], role: Role) -> Features:

@@ -20,7 +20,7 @@ class OuterStep:
 
     Args:
         learner: what is trained; `begin` was called.
-        gradients: takes the gradient of its loss.
+        gradients: takes its outer gradients.
         outer: settings of the optimiser.
         dropout: whether the encoder's dropout is on.
     """

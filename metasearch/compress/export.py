@@ -32,25 +32,28 @@ def plain(encoder: Encoder) -> Encoder:
     has none, it gets one of zeros. Nothing here uses it; but one that is missing would be drawn, with a warning, by
     each program that loads the model.
     """
-    if not is_compressed(encoder):
-        pooler = _missing_pooler(encoder.model[0].auto_model)
-        if pooler is None:
-            return encoder
-        whole = copy.deepcopy(encoder.model[0].auto_model)
-        whole.pooler = pooler
-        return Encoder(with_transformer(encoder.model, whole), encoder.name, encoder.max_length)
-    backbone = copy.deepcopy(encoder.model[0].auto_model.backbone)
-    table = backbone.get_input_embeddings()
+    source = encoder.model[0].auto_model
+    if not is_compressed(encoder) and _missing_pooler(source) is None:
+        return encoder
+    stock = _written_out(source.backbone) if is_compressed(encoder) else copy.deepcopy(source)
+    pooler = _missing_pooler(stock)
+    if pooler is not None:
+        stock.pooler = pooler
+    return Encoder(with_transformer(encoder.model, stock), encoder.name, encoder.max_length)
+
+
+def _written_out(backbone: Any) -> Any:
+    """Return a copy of a backbone with its table multiplied out and each layer as often as it runs."""
+    stock = copy.deepcopy(backbone)
+    table = stock.get_input_embeddings()
     if isinstance(table, FactorisedEmbedding):
         rows = table.multiplied_out()
         words, width = rows.shape
-        backbone.set_input_embeddings(nn.Embedding(words, width, padding_idx=table.padding_idx, _weight=rows))
-    owner = layers_of(backbone)
+        stock.set_input_embeddings(nn.Embedding(words, width, padding_idx=table.padding_idx, _weight=rows))
+    # Copies: a layer that runs twice would be one module twice, and its weights be saved once.
+    owner = layers_of(stock)
     owner.layer = nn.ModuleList([copy.deepcopy(layer) for layer in owner.layer])
-    pooler = _missing_pooler(backbone)
-    if pooler is not None:
-        backbone.pooler = pooler
-    return Encoder(with_transformer(encoder.model, backbone), encoder.name, encoder.max_length)
+    return stock
 
 
 def _missing_pooler(model: Any) -> nn.Module | None:

@@ -18,7 +18,7 @@ from metasearch.reports.page import Report, page
 from metasearch.reports.section import Inputs
 from metasearch.reports.sections import all_sections
 from metasearch.reports.verdict import verdict
-from metasearch.runs.files import NEW, write_together
+from metasearch.runs.files import NEW, write_all
 from metasearch.study.arms import Arm
 from metasearch.study.compare import Comparison, compare
 from metasearch.study.statistics import bootstrap
@@ -152,7 +152,7 @@ def write(report: Report, folder: Path) -> list[Path]:
     former = _former(folder)
     # Half a surrogate pair, which a text of a data file may hold, is written as JSON does.
     made = {folder / name: text.encode("utf-8", "backslashreplace") for name, text in files(report).items()}
-    write_together(made)
+    write_all(made)
     try:
         for path in (*(former - set(made)), *(folder / TABLES).glob(f"*{NEW}")):
             path.unlink(missing_ok=True)

@@ -19,10 +19,10 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Raises:
         RunFolderError: it cannot be written; a file that was there stays as it was.
     """
-    write_together({path: content})
+    write_all({path: content})
 
 
-def write_together(contents: Mapping[Path, str | bytes]) -> None:
+def write_all(contents: Mapping[Path, str | bytes]) -> None:
     """Write files that belong together: first all beside their places, then each in its place; folders are made.
 
     Raises:
