@@ -194,7 +194,7 @@ def test_the_report_names_the_encoders_that_were_used_and_no_others(place, whole
         (["--set=stages.student.learner=fine-tune"], "learner 'fine-tune' learns from scored data, not parallel"),
         (
             ["--set=stages.contrast.options.contrast=sfot"],
-            "Did you mean 'soft'? Known: bool, ce, infonce, none, soft. (got 'sfot')",
+            "options: contrast: no such contrastive loss. Did you mean 'soft'?",
         ),
         (["--set=stages.contrast.options.temperature=0"], "temperature: input should be greater than 0"),
         (["--set=stages.student.monitor=spearman"], "parallel data has no 'spearman'; known: accuracy, cosine, loss"),
