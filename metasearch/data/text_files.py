@@ -56,11 +56,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def text_of(path: Path) -> str:
-    """Return a file's text with its line ends as they are and without a byte-order mark.
-
-    Raises:
-        DataError: the file cannot be read, is damaged, or is not UTF-8.
-    """
+    """Return a file's text, line ends as they are; `DataError` where it cannot be read or is not UTF-8."""
     return "".join(line for _, line in text_lines(path))
 
 
@@ -73,13 +69,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 def json_of(text: str, path: Path, line: int = 1) -> Any:
-    """Return the value of a JSON text; `DataError` names file and line where it is not JSON.
-
-    Args:
-        text: the JSON.
-        path: file that it comes from.
-        line: line of the file on which the text begins.
-    """
+    """Return the value of a JSON text that begins on a line of a file; `DataError` where it is not JSON."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -89,11 +79,7 @@ def json_of(text: str, path: Path, line: int = 1) -> Any:
 
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of each row of a CSV; a blank line has none.
-
-    Raises:
-        DataError: the file cannot be read, or is not CSV.
-    """
+    """Yield line number and cells of each row of a CSV, none of a blank line; `DataError` where it is not CSV."""
     reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
     try:
         yield from ((reader.line_num, row) for row in reader)
@@ -114,12 +100,12 @@ def nonempty(value: str, what: str, path: Path, line: int) -> str:
     return value.strip()
 
 
-def score_of(text: str, path: Path, line: int, highest: float = SCORE_MAX) -> float:
-    """Return a score written as a number from 0 to `highest`, scaled to 0 to 1."""
+def score_of(text: str, path: Path, line: int) -> float:
+    """Return a score written as a number from 0 to 5, scaled to 0 to 1."""
     try:
         score = float(text)
     except ValueError:
         score = math.nan
-    if not 0.0 <= score <= highest:
-        raise DataError(f"{path}:{line}: expected a score from 0 to {highest:g}, got '{text}'")
-    return score / highest
+    if not 0.0 <= score <= SCORE_MAX:
+        raise DataError(f"{path}:{line}: expected a score from 0 to {SCORE_MAX:g}, got '{text}'")
+    return score / SCORE_MAX
