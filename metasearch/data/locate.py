@@ -14,14 +14,8 @@ _DEPTH = 3
 def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | None = None) -> Path:
     """Return the folder that holds all of the expected files, or most of them where the task is `partial`.
 
-    Looks in `data` where it is given, else beside the task's declaration, else in `METASEARCH_DATA`; each time in
-    the folder itself and up to three levels below it.
-
-    Args:
-        task: the task that needs them.
-        declared_in: the task's YAML file.
-        expected: file names that the reader will open.
-        data: the folder that the user named.
+    Looks in `data` where the user named a folder, else beside the task's declaration, else in `METASEARCH_DATA`; each
+    time in the folder itself and up to three levels below it.
 
     Raises:
         DataError: no folder holds them; the message says which files are missing, where to get them, their licence

@@ -97,7 +97,7 @@ class RetrievalData:
     @cached_property
     def groups(self) -> tuple[str, ...]:
         """Articles in file order."""
-        return _distinct(candidate.group for candidate in self.candidates)
+        return tuple(dict.fromkeys(candidate.group for candidate in self.candidates))
 
     @cached_property
     def languages(self) -> frozenset[str]:
@@ -122,11 +122,9 @@ class RetrievalData:
     def select(self, groups: Collection[str]) -> "RetrievalData":
         """Return the part of the data that belongs to these articles."""
         wanted = set(groups)
-        return replace(
-            self,
-            questions=tuple(q for q in self.questions if q.group in wanted),
-            candidates=tuple(c for c in self.candidates if c.group in wanted),
-        )
+        questions = tuple(question for question in self.questions if question.group in wanted)
+        candidates = tuple(candidate for candidate in self.candidates if candidate.group in wanted)
+        return replace(self, questions=questions, candidates=candidates)
 
     def sentences(self) -> "RetrievalData":
         """Return the same data with each candidate's sentence alone, without its paragraph."""
@@ -155,7 +153,7 @@ class SimilarityData:
     @cached_property
     def groups(self) -> tuple[str, ...]:
         """Rows in file order."""
-        return _distinct(pair.group for pair in self.pairs)
+        return tuple(dict.fromkeys(pair.group for pair in self.pairs))
 
     @cached_property
     def languages(self) -> frozenset[str]:
@@ -187,8 +185,7 @@ Data = RetrievalData | SimilarityData | TranslationData
 
 def kind_of(data: Data) -> str:
     """Return the kind of task that data is for, as `kind:` of a declaration names it."""
-    kinds = {RetrievalData: "retrieval", SimilarityData: "similarity", TranslationData: "translation"}
-    return kinds[type(data)]
+    return {RetrievalData: "retrieval", SimilarityData: "similarity", TranslationData: "translation"}[type(data)]
 
 
 def require_languages(data: Data, languages: Iterable[str], where: str) -> None:
@@ -197,7 +194,3 @@ def require_languages(data: Data, languages: Iterable[str], where: str) -> None:
     if missing:
         have = ", ".join(sorted(data.languages)) or "none"
         raise DataError(f"{where}: no data for language {', '.join(missing)}; there is: {have}")
-
-
-def _distinct(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(values))

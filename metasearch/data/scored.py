@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from metasearch.data.records import ScoredPair
-from metasearch.data.text_files import SCORE_MAX, csv_rows, nonempty, score_of, suffix_of, tsv_rows
+from metasearch.data.text_files import SCORE_MAX, csv_rows, score_of, sentence_of, suffix_of, tsv_rows
 from metasearch.errors import DataError
 from metasearch.spec.seeding import stream
 
@@ -49,7 +49,7 @@ def scored_rows(path: Path) -> Iterator[Row]:
             continue
         if len(row) != 3:
             raise DataError(f"{path}:{line}: expected sentence, sentence, score; got {len(row)} columns")
-        first, second = (nonempty(cell, "a sentence", path, line) for cell in row[:2])
+        first, second = (sentence_of(cell, path, line) for cell in row[:2])
         yield first, second, score_of(row[2], path, line)
         empty = False
     if empty:

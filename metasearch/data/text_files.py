@@ -93,11 +93,11 @@ def tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         yield number, line.split("\t") if line else []
 
 
-def nonempty(value: str, what: str, path: Path, line: int) -> str:
+def sentence_of(cell: str, path: Path, line: int) -> str:
     """Return a text stripped of white space at both ends; `DataError` where nothing is left."""
-    if not value.strip():
-        raise DataError(f"{path}:{line}: expected {what}, got nothing")
-    return value.strip()
+    if not cell.strip():
+        raise DataError(f"{path}:{line}: expected a sentence, got nothing")
+    return cell.strip()
 
 
 def score_of(text: str, path: Path, line: int) -> float:
