@@ -86,12 +86,12 @@ class Pattern(_Parsed):
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read `mono -> bi`; `ValueError` names the wrong link."""
-        words = _links(text, "pattern", "mono -> bi")
-        by_name: dict[str, Kind] = {kind: kind for kind in _KINDS}
-        for word in words:
-            if word not in by_name:
+        kinds: list[Kind] = []
+        for word in _links(text, "pattern", "mono -> bi"):
+            if word not in _KINDS:
                 raise ValueError(f"'{word}' in '{text}' is none of {', '.join(_KINDS)}")
-        return cls(tuple(by_name[word] for word in words))
+            kinds.append(word)
+        return cls(tuple(kinds))
 
     def __str__(self) -> str:
         return " -> ".join(self.kinds)
