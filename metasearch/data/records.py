@@ -15,6 +15,7 @@ from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.translation import TranslationData, grouped
 from metasearch.errors import DataError
 from metasearch.spec.recipe import Role
+from metasearch.spec.task import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,8 @@ class RetrievalData:
     candidates: tuple[Candidate, ...]
     given: Mapping[str, str] = field(default_factory=dict)
 
+    kind: ClassVar[Kind] = "retrieval"
+
     @cached_property
     def groups(self) -> tuple[str, ...]:
         """Articles in file order."""
@@ -150,6 +153,8 @@ class SimilarityData:
     pairs: tuple[ScoredPair, ...]
     given: Mapping[str, str] = field(default_factory=dict)
 
+    kind: ClassVar[Kind] = "similarity"
+
     @cached_property
     def groups(self) -> tuple[str, ...]:
         """Rows in file order."""
@@ -181,11 +186,6 @@ class SimilarityData:
 
 
 Data = RetrievalData | SimilarityData | TranslationData
-
-
-def kind_of(data: Data) -> str:
-    """Return the kind of task that data is for, as `kind:` of a declaration names it."""
-    return {RetrievalData: "retrieval", SimilarityData: "similarity", TranslationData: "translation"}[type(data)]
 
 
 def require_languages(data: Data, languages: Iterable[str], where: str) -> None:

@@ -130,11 +130,7 @@ def _links(text: str, what: str, example: str) -> list[str]:
 
 
 def language_of(code: str) -> str:
-    """Return a language code in one spelling: `zh_cn` and `zh-CN` are `zh-CN`.
-
-    Raises:
-        ValueError: it is no language code.
-    """
+    """Return a language code in one spelling, `zh-CN` for `zh_cn`; `ValueError` where it is no language code."""
     base, _, more = code.strip().replace("_", "-").partition("-")
     if not re.fullmatch(r"[a-z]{2,3}", base) or not re.fullmatch(r"([A-Za-z]{2,4})?", more):
         raise ValueError(f"'{code}' is not a language code such as de, fil or zh-CN")

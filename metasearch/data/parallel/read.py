@@ -38,10 +38,10 @@ def read_corpus(paths: Sequence[Path], settings: CorpusSettings, lengths: Length
             is asked for; or no pair is short enough.
     """
     parts, ignored = find(paths, settings)
-    reader = _Reader(settings)
+    reader = _Reader(settings, Report(ignored=ignored))
     for part in parts:
         reader.read(part)
-    corpus = reader.corpus(ignored)
+    corpus = reader.corpus()
     if settings.max_tokens and lengths is not None:
         return corpus.drop_long(lengths(corpus.texts), settings.max_tokens)
     return corpus
@@ -50,12 +50,11 @@ def read_corpus(paths: Sequence[Path], settings: CorpusSettings, lengths: Length
 class _Reader:
     """Collects pairs file by file; a text that occurs often is held once."""
 
-    def __init__(self, settings: CorpusSettings) -> None:
-        self.settings = settings
+    def __init__(self, settings: CorpusSettings, report: Report) -> None:
+        self.settings, self.report = settings, report
         self.row: dict[str, int] = {}
         self.source, self.target = array("i"), array("i")
         self.parts: list[Part] = []
-        self.report = Report()
 
     def read(self, part: Part) -> None:
         """Read a file, or the two files of a Moses pair."""
@@ -74,12 +73,11 @@ class _Reader:
         self.report.include(report)
         self.parts.append(replace(part, pairs=len(seen)))
 
-    def corpus(self, ignored: tuple[str, ...]) -> Corpus:
+    def corpus(self) -> Corpus:
         """Return what was collected."""
         source, target = np.array(self.source, np.int32), np.array(self.target, np.int32)
         part = np.repeat(np.arange(len(self.parts), dtype=np.int16), [part.pairs for part in self.parts])
-        report = replace(self.report, ignored=ignored)
-        return Corpus(list(self.row), source, target, part, tuple(self.parts), report)
+        return Corpus(list(self.row), source, target, part, tuple(self.parts), self.report)
 
     def _add(self, line: _Sides | None, seen: set[int]) -> str:
         """Add a pair, or return why not."""
