@@ -41,14 +41,14 @@ def test_snli_lines_are_pairs_and_those_without_consensus_are_left_out_and_count
         EntailmentPair("A man rides.", "Somebody rides.", "entailment"),
     )
     assert (found.report.read, found.report.kept, found.report.dropped) == (3, 2, {"no consensus": 1})
-    assert found.report.examples == ()
+    assert found.report.examples == []
 
 
 def test_of_allnli_the_train_rows_alone_are_read_and_quotes_are_text(file):
     found = read_entailment([file("AllNLI.tsv.gz", ALL_NLI)])
     assert found.pairs == (EntailmentPair('He said "so.', "He spoke.", "entailment", ("en", "en")),)
     assert found.report.dropped == {"of another split": 1}
-    assert found.report.examples == ()
+    assert found.report.examples == []
 
 
 def test_a_csv_is_read_by_the_names_of_its_columns_in_any_order(file):
@@ -82,10 +82,10 @@ def test_of_each_kind_of_damage_the_first_three_places_are_kept(file):
     path = file("x.tsv", ALL_NLI + "train\tshort\n" * 5 + "train\tx\ty\ta\t \tneutral\n")
     found = read_entailment([path])
     assert found.report.dropped["wrong number of columns"] == 5
-    assert found.report.examples == (
+    assert found.report.examples == [
         *(f"{path}:{line}: wrong number of columns" for line in (4, 5, 6)),
         f"{path}:9: a sentence is missing",
-    )
+    ]
 
 
 @pytest.mark.parametrize(

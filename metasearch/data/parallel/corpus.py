@@ -111,20 +111,20 @@ class Corpus(Sequence[Translation]):
 
         Args:
             lengths_by_text: tokens of each of `texts` `(N,)`, not cut at any limit.
-            max_tokens: 0 drops nothing.
+            max_tokens: greatest length of a side.
 
         Raises:
             DataError: no pair is short enough.
         """
         lengths = self.lengths(lengths_by_text)
-        keep = lengths <= max_tokens
-        if not max_tokens or keep.all():
+        short = lengths <= max_tokens
+        if short.all():
             return self
-        if not keep.any():
+        if not short.any():
             shortest = int(lengths.min())
             raise DataError(f"max_tokens={max_tokens}: no pair is that short; the shortest one has {shortest} tokens")
-        report = self.report.with_dropped(f"over {max_tokens} tokens", int((~keep).sum()))
-        return replace(self.subset(keep), report=report)
+        dropped = self.report.dropped + Counter({f"over {max_tokens} tokens": int((~short).sum())})
+        return replace(self.subset(short), report=replace(self.report, dropped=dropped))
 
     def hold_out(self, dev: int, seed: int) -> tuple["Corpus", "Corpus"]:
         """Split off pairs for the dev score; returns (train, dev).

@@ -39,9 +39,10 @@ def read_corpus(paths: Sequence[Path], settings: CorpusSettings, lengths: Length
     """
     parts, ignored = find(paths, settings)
     reader = _Reader(settings, Report(ignored=ignored))
-    for part in parts:
-        reader.read(part)
-    corpus = reader.corpus()
+    read = [reader.read(part) for part in parts]
+    source, target = np.array(reader.source, np.int32), np.array(reader.target, np.int32)
+    part = np.repeat(np.arange(len(read), dtype=np.int16), [part.pairs for part in read])
+    corpus = Corpus(list(reader.row), source, target, part, tuple(read), reader.report)
     if settings.max_tokens and lengths is not None:
         return corpus.drop_long(lengths(corpus.texts), settings.max_tokens)
     return corpus
@@ -54,10 +55,9 @@ class _Reader:
         self.settings, self.report = settings, report
         self.row: dict[str, int] = {}
         self.source, self.target = array("i"), array("i")
-        self.parts: list[Part] = []
 
-    def read(self, part: Part) -> None:
-        """Read a file, or the two files of a Moses pair."""
+    def read(self, part: Part) -> Part:
+        """Read a file, or the two files of a Moses pair, and return it with the number of its pairs."""
         report = Report()
         seen: set[int] = set()
         for report.read, line in enumerate(_sides(part), 1):
@@ -71,13 +71,7 @@ class _Reader:
             problem = f"no line of {report.read} is a pair: {why}" if report.read else "the file is empty"
             raise DataError(f"{part.path}: {problem}")
         self.report.include(report)
-        self.parts.append(replace(part, pairs=len(seen)))
-
-    def corpus(self) -> Corpus:
-        """Return what was collected."""
-        source, target = np.array(self.source, np.int32), np.array(self.target, np.int32)
-        part = np.repeat(np.arange(len(self.parts), dtype=np.int16), [part.pairs for part in self.parts])
-        return Corpus(list(self.row), source, target, part, tuple(self.parts), self.report)
+        return replace(part, pairs=len(seen))
 
     def _add(self, line: _Sides | None, seen: set[int]) -> str:
         """Add a pair, or return why not."""

@@ -31,10 +31,6 @@ def read(folder: Path, task: Task) -> TranslationData:
             absent.append(language)
         else:
             pairs += _pairs(folder, language)
-    if not pairs:
-        raise DataError(
-            f"{folder}: none of the files of task '{task.task}' is there, such as {', '.join(files(task)[:2])}"
-        )
     if absent:
         present = [language for language in task.languages if language not in absent]
         few = f": {_some(present)}" if len(present) < len(absent) else f"; without files: {_some(absent)}"
