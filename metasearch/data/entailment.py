@@ -76,14 +76,10 @@ class Entailments:
         return fingerprint_of((p.premise, p.hypothesis, p.label, *p.languages) for p in self.pairs)
 
     def hold_out(self, dev: int, seed: int = 0) -> tuple["Entailments", "Entailments"]:
-        """Return train and dev, with all pairs of a premise on one side.
-
-        Args:
-            dev: number of pairs at least; 0 keeps all for training.
-            seed: seed of the choice of premises.
+        """Return train and dev, which has at least so many pairs; all pairs of a premise are on one side.
 
         Raises:
-            DataError: there are too few pairs.
+            DataError: no premise would be left to train on.
         """
         counts = Counter(pair.premise for pair in self.pairs)
         premises = list(counts)

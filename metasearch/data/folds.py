@@ -5,6 +5,7 @@ run out as test, take the last groups of what remains as dev, as many as the tes
 also come split, or be all test.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,7 +59,8 @@ def hold_out(dev: Data, share: float) -> tuple[Data, Data]:
     return dev.select(dev.groups[:-count]), dev.select(dev.groups[-count:])
 
 
-Groups = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+Groups = Sequence[tuple[str, ...]]
+"""Groups of train, of dev and of test."""
 
 
 def _kfold(groups: tuple[str, ...], folds: Folds, fold: int) -> Groups:
@@ -82,10 +84,9 @@ def _kfold(groups: tuple[str, ...], folds: Folds, fold: int) -> Groups:
 
 
 def _given(data: Data) -> Groups:
-    train, dev, test = (
-        tuple(group for group in data.groups if data.given.get(group) == name) for name in ("train", "dev", "test")
-    )
-    for name, groups in (("train", train), ("dev", dev), ("test", test)):
-        if not groups:
+    parts: list[tuple[str, ...]] = []
+    for name in ("train", "dev", "test"):
+        parts.append(tuple(group for group in data.groups if data.given.get(group) == name))
+        if not parts[-1]:
             raise DataError(f"the data has no '{name}' part, which its task says it comes with")
-    return train, dev, test
+    return parts

@@ -35,11 +35,7 @@ def read_scored(paths: Sequence[Path]) -> tuple[ScoredPair, ...]:
 
 
 def scored_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file; its name need not tell the languages.
-
-    Raises:
-        DataError: it is missing, empty, damaged, or neither CSV nor TSV.
-    """
+    """Yield the rows of a file, whatever its name; `DataError` where it is damaged, empty, or neither CSV nor TSV."""
     rows_of = {".csv": csv_rows, ".tsv": tsv_rows}.get(suffix_of(path))
     if rows_of is None:
         raise DataError(f"{path}: expected a file of scored pairs in .csv, .csv.gz, .tsv or .tsv.gz")
@@ -72,15 +68,10 @@ def scored_csv(rows: Iterable[Row]) -> str:
 def split_dev(
     pairs: Sequence[ScoredPair], count: int, seed: int = 0
 ) -> tuple[tuple[ScoredPair, ...], tuple[ScoredPair, ...]]:
-    """Return train and dev, each in the order of the pairs; all translations of a row go the same way.
-
-    Args:
-        pairs: pairs in any order.
-        count: number of rows in dev; 0 keeps all for training.
-        seed: seed of the choice of rows.
+    """Return train and dev of so many rows, each in the order of the pairs; all translations of a row go the same way.
 
     Raises:
-        DataError: there are too few rows.
+        DataError: no row would be left to train on.
     """
     groups = list(dict.fromkeys(pair.group for pair in pairs))
     if count >= len(groups):

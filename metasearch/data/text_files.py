@@ -25,8 +25,7 @@ def suffix_of(path: Path) -> str:
 def byte_lines(path: Path) -> Iterator[bytes]:
     """Yield a file's lines with their ends and without a byte-order mark, unpacked where its name ends in `.gz`.
 
-    Raises:
-        DataError: the file cannot be read, or is a damaged gzip file; the message names the last whole line.
+    Of a damaged gzip file, the error names the last whole line.
     """
     number = 0
     try:

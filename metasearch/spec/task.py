@@ -156,8 +156,8 @@ def resolve(task: Task, mode: Mode, modes: list[Mode]) -> dict[Phase, list[Arran
     """Return the arrangements of each phase for a mode on a task.
 
     Raises:
-        ConfigError: the task has no arrangement for one of the mode's patterns, and the message names those of all
-            `modes` that it has some for; or the task is for evaluation only.
+        ConfigError: the task is for evaluation only, or has no arrangement for one of the mode's patterns; the message
+            names those of all `modes` that it can be used with.
     """
     require_training(task)
     if not applies(task, mode):

@@ -111,10 +111,7 @@ class Corpus(Sequence[Translation]):
 
         Args:
             lengths_by_text: tokens of each of `texts` `(N,)`, not cut at any limit.
-            max_tokens: greatest length of a side.
-
-        Raises:
-            DataError: no pair is short enough.
+            max_tokens: greatest length of a side; `DataError` where no pair is that short.
         """
         lengths = self.lengths(lengths_by_text)
         short = lengths <= max_tokens
@@ -133,11 +130,8 @@ class Corpus(Sequence[Translation]):
         source in dev takes all of its translations out of train, the ones that dev does not need, too.
 
         Args:
-            dev: pairs of each language in dev.
+            dev: number of pairs of each language in dev; `DataError` where a language is left none to train on.
             seed: seed of the run.
-
-        Raises:
-            DataError: a language has too few pairs to leave one to train on.
         """
         # A rank of the text alone: what one stage holds out, another one that reads other files does too.
         used, place = np.unique(self.source, return_inverse=True)

@@ -120,8 +120,7 @@ class _Corpus:
         answered: list[list[str]] = [[] for _ in row.sentences]
         for i, asked in enumerate(row.questions):
             if asked.answer >= len(row.sentences):
-                last = len(row.sentences) - 1
-                says = f"expected a sentence number 0 to {last}, got {asked.answer}"
+                says = f"expected a sentence number 0 to {len(row.sentences) - 1}, got {asked.answer}"
                 raise DataError(f"{where}: questions.{i}.answer: {says}")
             uid = asked.id or f"{paragraph}-{i + 1}"
             answered[asked.answer].append(uid)
