@@ -60,8 +60,8 @@ def read(*paths, **settings):
     ],
 )
 def test_a_name_says_corpus_languages_and_split(tmp_path, name, corpus, languages, split):
-    found = recognise(tmp_path / "folder" / name)
-    assert (found.corpus, found.languages, found.split) == (corpus, languages, split)
+    file = recognise(tmp_path / "folder" / name)
+    assert (file.corpus, file.languages, file.split) == (corpus, languages, split)
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,8 @@ def test_packed_files_tabs_byte_order_marks_and_empty_lines_change_nothing(file,
     ],
 )
 def test_the_name_tells_the_languages(file, name, languages, pair):
-    found = read_scored([file(name, "a\tb\t1" if name.endswith(".tsv") else "a,b,1")])[0]
-    assert (found.languages, found.pair) == (languages, pair)
+    first = read_scored([file(name, "a\tb\t1" if name.endswith(".tsv") else "a,b,1")])[0]
+    assert (first.languages, first.pair) == (languages, pair)
 
 
 @pytest.mark.parametrize("name", ["stsb-train.csv", "en-de-fr.csv"])
