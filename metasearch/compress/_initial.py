@@ -3,7 +3,6 @@
 Notation used for tensor shapes: V words of the old vocabulary, V' of the new one, K columns of the word table.
 """
 
-import re
 from typing import Literal
 
 import numpy as np
@@ -12,11 +11,11 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import PreTrainedTokenizerBase
 
+from metasearch.compress._train_pieces import BYTES
 from metasearch.spec.seeding import stream
 
 Initial = Literal["pieces", "random"]
 
-_BYTE = re.compile("<0x([0-9A-F]{2})>")
 _ROLES = ("pad", "unk", "mask", "cls", "sep", "bos", "eos")
 _LIKE = {"cls": "bos", "bos": "cls", "sep": "eos", "eos": "sep"}
 _NO_CHARACTER = "\N{REPLACEMENT CHARACTER}"
@@ -82,9 +81,8 @@ def _sources(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) -> dict
 
 def _text(tokenizer: PreTrainedTokenizerBase, number: int, name: str) -> str:
     """Return the text that a token stands for; nothing for a part of a character."""
-    if byte := _BYTE.fullmatch(name):
-        value = int(byte[1], 16)
-        return chr(value) if value < 128 else ""
+    if name in BYTES:
+        return chr(BYTES[name]) if BYTES[name] < 128 else ""
     text: str = tokenizer.decode([number]).strip()
     # WordPiece marks what continues a word; its decoder takes the mark away behind another token only.
     text = text.removeprefix("##") if name.startswith("##") else text

@@ -15,6 +15,9 @@ from tokenizers import Tokenizer, models, trainers
 
 Kind = Literal["unigram", "bpe"]
 
+BYTES = {f"<0x{byte:02X}>": byte for byte in range(256)}
+"""Names of the pieces that are single bytes, with the byte of each; they spell characters without a piece."""
+
 COVERAGE = 0.9995
 """Share of all characters that get a piece of their own, as in SentencePiece; the rarest are left to their bytes."""
 
@@ -43,7 +46,7 @@ def unigram(blank: Tokenizer, texts: Sequence[str], count: int, needed: Iterable
     Args:
         blank: has the normaliser and the pre-tokeniser.
         texts: training texts.
-        count: pieces that are wanted; fewer come back when the texts do not have so many.
+        count: number of pieces that are wanted; texts may have fewer.
         needed: characters that are pieces whether or not they occur in the texts.
     """
     blank.model = models.Unigram()

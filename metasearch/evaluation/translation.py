@@ -18,15 +18,7 @@ from metasearch.spec.measure import Measure, Pool
 
 
 def evaluate_translation(encoder: Encoder, data: TranslationData, measures: Sequence[Measure]) -> Evaluation:
-    """Return the scores of every language in both directions and their mean.
-
-    Args:
-        encoder: gives the vectors.
-        data: translations; those of a language are searched among each other.
-        measures: measures of translation, such as `accuracy`.
-
-    Returns:
-        Scores whose first pool, and so whose mean by default, is `both`.
+    """Return the scores of every language in both directions and their mean, the default pool `both`.
 
     Raises:
         ConfigError: a measure is for another kind of task.
