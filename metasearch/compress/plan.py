@@ -21,7 +21,7 @@ class Plan:
 
     Attributes:
         bottleneck: columns of the word table's narrow factor.
-        recurrent: layers to keep.
+        recurrent: number of layers to keep.
         repeats: number of times they run.
         feed_forward: neurons that the feed-forward block of each layer keeps.
         texts: text files, or folders of them, that choose these neurons.
@@ -45,11 +45,7 @@ class Plan:
         return any(value is not None for value in (self.bottleneck, self.recurrent, self.repeats))
 
     def check(self, writes: bool = True) -> None:
-        """Raise `ConfigError` where parts of the plan do not fit together.
-
-        Args:
-            writes: a student is to be made; sizes can be asked for without a plan, too.
-        """
+        """Raise `ConfigError` where parts of the plan do not fit together; sizes alone can be asked for without any."""
         if writes and not self.shrinks and not self.trim and self.feed_forward is None:
             raise ConfigError("nothing to compress: say --bottleneck, --recurrent, --feed-forward or --trim")
         if writes and self.feed_forward is not None and not self.texts:

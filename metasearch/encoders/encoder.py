@@ -77,8 +77,8 @@ class Embedder(nn.Module):
 class Encoder:
     """A sentence-transformers model with task lengths, prepared for training.
 
-    Weights are float32, vectors are L2-normalised (a `Normalize` module is added where the model has none), and the
-    model's own prompts for queries and documents are put before questions and candidates.
+    Vectors are L2-normalised (a `Normalize` module is added where the model has none), and the model's own prompts for
+    queries and documents are put before questions and candidates.
 
     Args:
         model: the model; its first module must be a transformer with a tokenizer.
@@ -151,10 +151,7 @@ class Encoder:
     def tokens(self, texts: Sequence[str], role: Role) -> list[NDArray[np.int32]]:
         """Return the tokens of each text, special tokens included, cut at the limit of the role.
 
-        Each distinct text is tokenised once in the life of the encoder.
-
-        Returns:
-            Arrays `(columns, length)`; `columns` names their rows.
+        Arrays are `(columns, length)`; each distinct text is tokenised once in the life of the encoder.
         """
         new = [text for text in dict.fromkeys(texts) if (role, text) not in self._tokens]
         prompt = self.model.prompts.get(_PROMPTS.get(role, ""), "") or ""
@@ -177,13 +174,7 @@ class Encoder:
     ) -> NDArray[np.float32]:
         """Return vectors `(len(texts), D)` of the present weights, without gradients and without dropout.
 
-        Each distinct text is encoded once, in batches of texts of similar length.
-
-        Args:
-            texts: texts in any order.
-            role: role of all texts.
-            output: `sentence`, `pooled` or `embedding`; `tokens` are no vectors of texts.
-            batch_size: texts in one forward pass.
+        Each distinct text is encoded once, in batches of texts of similar length. `tokens` are no vectors of texts.
         """
         if not texts:
             return np.zeros((0, self.dimension(output)), np.float32)
@@ -214,7 +205,7 @@ class Encoder:
 
 
 def _means(hidden: Tensor, features: Features) -> Tensor:
-    """Return the mean of each text's tokens, of packed ones `(N, H)`."""
+    """Return the mean `(B, H)` over the tokens of each text, of packed tokens `(N, H)`."""
     lengths = features["cu_seq_lens_q"].diff().unsqueeze(-1).to(hidden.dtype)
     sums = hidden.new_zeros(len(lengths), hidden.shape[1]).index_add(0, features["seq_idx"][0], hidden)
     return sums / lengths.clamp(min=1)

@@ -37,11 +37,6 @@ class FactorisedEmbedding(nn.Module):
         return self.table.num_embeddings
 
     @property
-    def embedding_dim(self) -> int:
-        """H, the width of what comes out."""
-        return self.projection.out_features
-
-    @property
     def padding_idx(self) -> int | None:
         """The word whose row gets no gradient."""
         return self.table.padding_idx
@@ -79,14 +74,10 @@ class FactorisedEmbedding(nn.Module):
 
 
 class RecurrentLayers(nn.ModuleList):
-    """M layers that a loop over them gives R times in blocks: `1 2 … M 1 2 … M …`.
+    """M layers that a loop over them gives R times (`repeats`) in blocks: `1 2 … M 1 2 … M …`.
 
     Each layer is in it once, so its weights are counted, trained and saved once. A model that loops over its layers
     runs R·M of them; `len` and indices are of the M that exist.
-
-    Args:
-        layers: the M layers.
-        repeats: R.
     """
 
     def __init__(self, layers: list[nn.Module], repeats: int) -> None:
