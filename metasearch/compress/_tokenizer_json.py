@@ -33,9 +33,7 @@ Spec = Mapping[str, Any]
 
 def numbers(spec: Spec) -> dict[str, int]:
     """Return the number of every token, added ones last."""
-    vocabulary = spec["model"]["vocab"]
-    of_model = {piece: number for number, (piece, _) in enumerate(vocabulary)} if _unigram(spec) else dict(vocabulary)
-    return {**of_model, **{added["content"]: added["id"] for added in spec["added_tokens"]}}
+    return {**_own_numbers(spec["model"]), **{added["content"]: added["id"] for added in spec["added_tokens"]}}
 
 
 def needed(spec: Spec, used: Iterable[str]) -> set[str]:
@@ -51,7 +49,7 @@ def needed(spec: Spec, used: Iterable[str]) -> set[str]:
     prefix = model.get("continuing_subword_prefix") or ""
     characters = {character for name in tokens for character in name}
     tokens |= names & {*characters, *(prefix + character for character in characters)}
-    if _unigram(spec):
+    if model["type"] == "Unigram":
         tokens.add(model["vocab"][model["unk_id"] or 0][0])
         tokens.add(min(model["vocab"], key=lambda item: item[1])[0])
     return tokens
@@ -61,13 +59,13 @@ def cut(spec: Spec, tokens: set[str]) -> tuple[dict[str, Any], dict[int, int]]:
     """Return the JSON of the tokenizer with these tokens only, and the new number of each by its old one."""
     old = numbers(spec)
     model = spec["model"]
-    pieces = {piece for piece, _ in model["vocab"]} if _unigram(spec) else set(model["vocab"])
+    pieces = _own_numbers(model)
     # Tokens that are added to the model are numbered behind its own.
     order = sorted(tokens, key=lambda name: (name not in pieces, old[name]))
     new = {name: number for number, name in enumerate(order)}
     smaller = copy.deepcopy({**spec, "model": None})
     smaller["model"] = {**model, "vocab": {name: new[name] for name in order if name in pieces}}
-    if _unigram(spec):
+    if model["type"] == "Unigram":
         smaller["model"]["vocab"] = [[name, score] for name, score in model["vocab"] if name in tokens]
         if model["unk_id"] is not None:
             smaller["model"]["unk_id"] = new[model["vocab"][model["unk_id"]][0]]
@@ -98,8 +96,10 @@ def greedy(model: Mapping[str, Any], word: str) -> list[str]:
     return pieces
 
 
-def _unigram(spec: Spec) -> bool:
-    return bool(spec["model"]["type"] == "Unigram")
+def _own_numbers(model: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of every token of the model itself, without added ones."""
+    vocabulary = model["vocab"]
+    return {name: i for i, (name, _) in enumerate(vocabulary)} if model["type"] == "Unigram" else dict(vocabulary)
 
 
 def _merges(model: Mapping[str, Any]) -> list[tuple[str, str, str]]:

@@ -17,15 +17,11 @@ Initial = Literal["svd", "random"]
 
 @dataclass(frozen=True)
 class Plan:
-    """How to compress; see `metasearch.compress.student.make_student`.
+    """How to compress; the other attributes are arguments of `metasearch.compress.student.make_student`.
 
     Attributes:
-        bottleneck: columns of the word table's narrow factor.
-        recurrent: number of layers to keep.
-        repeats: number of times they run.
         feed_forward: neurons that the feed-forward block of each layer keeps.
         texts: text files, or folders of them, that choose these neurons.
-        initial: how the bottleneck is initialised.
         trim: text files, or folders of them, whose words are the vocabulary to keep; all words where there is none.
         seed: seed of fresh weights, and of the choice among many texts.
     """

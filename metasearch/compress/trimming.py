@@ -23,11 +23,7 @@ def trim(encoder: Encoder, texts: Iterable[str]) -> Encoder:
     Special tokens, bytes and the characters of all kept tokens are kept, too. For every text whose tokens are all kept,
     whether it is among the texts or not, tokens and vectors are as before, bit for bit. This is checked on the texts.
     Other texts are cut into smaller tokens than before. (A text with words that the old vocabulary does not know at
-    all is safe with WordPiece only if it is among the texts.)
-
-    Args:
-        encoder: stays as it is; it may be a compressed one.
-        texts: texts in the languages to keep; prompts of the encoder are put before them where it has any.
+    all is safe with WordPiece only if it is among the texts.) Prompts of the encoder are put before texts, too.
 
     Raises:
         DataError: there are no texts.

@@ -16,14 +16,8 @@ _ROWS = 8192
 class FactorisedEmbedding(nn.Module):
     """A word table of rank K: `V·K + K·H` weights in place of `V·H`.
 
-    It takes the place of a model's `nn.Embedding`. Positions, token types and LayerNorm come after it, as they come
-    after a whole table, so the vector of a word is linear in both factors and has no bias.
-
-    Args:
-        words: V.
-        bottleneck: K.
-        width: H.
-        padding: word whose row of the table gets no gradient, as in `nn.Embedding`.
+    It takes the place of a model's `nn.Embedding`, `padding` included. Positions, token types and LayerNorm come after
+    it, as they come after a whole table, so the vector of a word is linear in both factors and has no bias.
     """
 
     def __init__(self, words: int, bottleneck: int, width: int, padding: int | None = None) -> None:

@@ -29,12 +29,12 @@ def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int
     fitting = " or ".join(str(m) for m in range(1, depth + 1) if depth % m == 0)
     if not 1 <= recurrent <= depth:
         raise ConfigError(f"recurrent {recurrent}: the encoder has {depth} layers; choose {fitting}")
-    if repeats is None and depth % recurrent:
-        raise ConfigError(
-            f"recurrent {recurrent}: {depth} layers are no multiple of it; choose {fitting}, "
-            "or say with repeats how often they run"
-        )
     if repeats is None:
+        if depth % recurrent:
+            raise ConfigError(
+                f"recurrent {recurrent}: {depth} layers are no multiple of it; choose {fitting}, "
+                "or say with repeats how often they run"
+            )
         return depth // recurrent
     if repeats < 1:
         raise ConfigError(f"repeats {repeats}: layers must run once at least")

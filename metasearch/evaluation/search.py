@@ -61,7 +61,7 @@ class Judgements:
 
     @property
     def owners(self) -> Indices:
-        """Index of the question of each candidate, `(M,)`."""
+        """Index of the question of each relevant candidate, `(M,)`."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
     def part(self, start: int, end: int) -> "Judgements":

@@ -32,8 +32,6 @@ VectorOutput = Literal["sentence", "pooled", "embedding"]
 SEGMENT = 4096
 """Number of texts in a segment: whole batches of `Encoder.encode`, so that segments change no batch and no bit."""
 
-_DIGEST = "S16"
-
 
 class Targets:
     """The stored vectors of one encoder, role and output, read from the disk when they are needed.
@@ -45,7 +43,7 @@ class Targets:
     def __init__(self, segments: Sequence[Segment], dimension: int) -> None:
         self.dimension = dimension
         self._vectors = [segment.vectors for segment in segments]
-        digests = np.concatenate([np.zeros(0, _DIGEST), *(_as_bytes(segment.digests) for segment in segments)])
+        digests = _as_bytes(np.concatenate([np.zeros((0, 2), np.uint64), *(segment.digests for segment in segments)]))
         sizes = [len(segment.digests) for segment in segments]
         order = np.argsort(digests)
         self._digests = digests[order]
@@ -95,14 +93,8 @@ class TargetStore:
     ) -> Targets:
         """Return the vectors of texts; missing ones are computed and stored, a segment at a time, longest texts first.
 
-        Finished segments stay when this is interrupted, also by an exception of `on_progress`.
-
-        Args:
-            encoder: the frozen encoder; its fingerprint is part of the key of the vectors.
-            texts: texts in any order; repeated ones are computed once.
-            role: role of all texts.
-            output: output of the encoder to store.
-            on_progress: called after each segment with the number of new texts done and of all new texts.
+        Finished segments stay when this is interrupted, also by an exception of `on_progress`, which is called after
+        each segment with the number of new texts done and of all new texts.
 
         Raises:
             NonFiniteError: the encoder gives a vector that is not finite.
@@ -136,7 +128,7 @@ class TargetStore:
 
 def _as_bytes(digests: NDArray[np.uint64]) -> NDArray[np.bytes_]:
     """Return digests `(N, 2)` as texts of 16 bytes `(N,)`, which numpy can sort and search."""
-    return np.ascontiguousarray(digests).view(_DIGEST).ravel()
+    return np.ascontiguousarray(digests).view("S16").ravel()
 
 
 def _encoded(encoder: Encoder, texts: Sequence[str], role: Role, output: VectorOutput) -> NDArray[np.float32]:
