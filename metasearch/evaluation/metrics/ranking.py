@@ -23,7 +23,7 @@ _GROUPS_PER_PLACE = 8
 
 
 def members(groups: Indices, size: int) -> Words:
-    """Return which candidates are in each of G (`size`) groups, a bit for each, from the group of each: `(C,)` → `(G, W)`."""
+    """Return which candidates are in each group, a bit for each: `(C,)` group numbers below G (`size`) → `(G, W)`."""
     member = _padded(size, len(groups))
     member[:, : len(groups)] = groups == np.arange(size)[:, None]
     return _packed(member)

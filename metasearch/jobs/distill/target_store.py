@@ -54,7 +54,7 @@ class Targets:
         """Return the vectors of texts, `(B, D)`, in their order.
 
         Raises:
-            KeyError: a text is none of those that `TargetStore.targets` was asked for.
+            KeyError: a text is none of those that `stored_targets` was asked for.
         """
         wanted = _as_bytes(digests_of(texts))
         places = np.searchsorted(self._digests, wanted)
@@ -69,61 +69,46 @@ class Targets:
         return vectors
 
 
-class TargetStore:
-    """A folder of stored vectors, which several processes and runs may use at once.
+def stored_targets(
+    folder: Path,
+    encoder: Encoder,
+    texts: Sequence[str],
+    role: Role,
+    output: VectorOutput = "sentence",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Targets:
+    """Return the vectors of texts; missing ones are computed and stored, a segment at a time, longest texts first.
 
-    Vectors depend in their last bits on the texts that share their batch. A stored vector is never computed again, so
-    every later run sees the same bits; a store filled in another order may differ in the last ones.
+    Several processes and runs may use a folder at once. Vectors depend in their last bits on the texts that share their
+    batch. A stored vector is never computed again, so every later run sees the same bits; a folder filled in another
+    order may differ in the last ones. Finished segments stay when this is interrupted, also by an exception of
+    `on_progress`, which is called after each segment with the number of new texts done and of all new texts.
 
-    Args:
-        folder: created when it is missing; deleting it, or a folder in it, costs only the time to compute again.
+    Raises:
+        NonFiniteError: the encoder gives a vector that is not finite.
+        RunFolderError: the folder cannot be written, for want of space say; finished segments stay.
     """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._open: dict[str, SegmentFolder] = {}
-
-    def targets(
-        self,
-        encoder: Encoder,
-        texts: Sequence[str],
-        role: Role,
-        output: VectorOutput = "sentence",
-        on_progress: Callable[[int, int], None] | None = None,
-    ) -> Targets:
-        """Return the vectors of texts; missing ones are computed and stored, a segment at a time, longest texts first.
-
-        Finished segments stay when this is interrupted, also by an exception of `on_progress`, which is called after
-        each segment with the number of new texts done and of all new texts.
-
-        Raises:
-            NonFiniteError: the encoder gives a vector that is not finite.
-            RunFolderError: the folder cannot be written, for want of space say; finished segments stay.
-        """
-        about = {
-            "fingerprint": encoder.fingerprint,
-            "role": role,
-            "max_length": encoder.limit(role),
-            "output": output,
-            "dimension": encoder.dimension(output),
-        }
-        key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
-        folder = self._open.setdefault(key, SegmentFolder(self.folder / key, {"encoder": encoder.name, **about}))
-        missing = folder.missing(texts)
-        if missing:
-            lengths = encoder.lengths(list(missing.values()), role)
-            items = list(missing.items())
-            missing = dict(items[i] for i in np.argsort(-lengths, kind="stable"))
-        total = len(missing)
-        while missing:
-            with folder.locked(missing):
-                folder.find(missing, repair=True)
-                chunk = dict(itertools.islice(missing.items(), SEGMENT))
-                if chunk:
-                    folder.add(missing, chunk, _encoded(encoder, list(chunk.values()), role, output))
-            if on_progress:
-                on_progress(total - len(missing), total)
-        return Targets(list(folder.segments.values()), encoder.dimension(output))
+    about = {
+        "fingerprint": encoder.fingerprint,
+        "role": role,
+        "max_length": encoder.limit(role),
+        "output": output,
+        "dimension": encoder.dimension(output),
+    }
+    key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+    stored = SegmentFolder(folder / key, {"encoder": encoder.name, **about}, texts)
+    items = list(stored.missing.items())
+    lengths = encoder.lengths([text for _, text in items], role)
+    stored.missing = dict(items[i] for i in np.argsort(-lengths, kind="stable"))
+    while stored.missing:
+        with stored.locked():
+            stored.find(repair=True)
+            chunk = dict(itertools.islice(stored.missing.items(), SEGMENT))
+            if chunk:
+                stored.add(chunk, _encoded(encoder, list(chunk.values()), role, output))
+        if on_progress:
+            on_progress(len(items) - len(stored.missing), len(items))
+    return Targets(list(stored.segments.values()), encoder.dimension(output))
 
 
 def _as_bytes(digests: NDArray[np.uint64]) -> NDArray[np.bytes_]:
