@@ -144,7 +144,6 @@ def augment(
     scorer: CrossEncoder,
     output: Path,
     batch_size: int = 32,
-    block: int = BLOCK,
     progress: Progress | None = None,
 ) -> Augmented:
     """Score the candidates and write them, or go on with what an interrupted call has scored.
@@ -157,7 +156,6 @@ def augment(
         scorer: the cross-encoder.
         output: file to write.
         batch_size: number of pairs in one forward pass.
-        block: number of pairs that are scored and written at a time.
         progress: called after each block.
 
     Raises:
@@ -167,19 +165,19 @@ def augment(
     """
     claim_file(output)
     pairs = candidates.pairs
-    settings = (scorer.activation_fn, scorer.max_seq_length, scorer.device, batch_size, block)
+    settings = (scorer.activation_fn, scorer.max_seq_length, scorer.device, batch_size, BLOCK)
     key = fingerprint_of(pairs, repr((fingerprint(scorer), *settings)))[:8]
     partial = output.with_name(f"{output.name}.{key}.partial")
     _mention_others(output, partial)
     try:
-        for start in range(0, len(pairs), block):
+        for start in range(0, len(pairs), BLOCK):
             path = partial / f"{start:012d}.csv"
+            part = pairs[start : start + BLOCK]
             if not path.exists():
-                part = pairs[start : start + block]
                 scores = _scores(scorer, part, batch_size)
                 write_whole(path, scored_csv((*pair, score) for pair, score in zip(part, scores, strict=True)))
             if progress:
-                progress(min(start + block, len(pairs)), len(pairs))
+                progress(start + len(part), len(pairs))
         parts = sorted(partial.glob("*.csv"))
         write_whole(output, "".join(path.read_bytes().decode() for path in parts))
     except RunFolderError as error:
@@ -194,9 +192,8 @@ def augment(
 
 def _mention_others(output: Path, partial: Path) -> None:
     """Log what calls with other settings have left beside an output."""
-    others = [path for path in sorted(output.parent.glob("*.partial")) if path.name.startswith(f"{output.name}.")]
-    for path in others:
-        if path != partial:
+    for path in sorted(output.parent.glob("*.partial")):
+        if path.name.startswith(f"{output.name}.") and path != partial:
             log.info("%s holds scores of a stopped call with other settings; delete it if they are not wanted", path)
 
 
