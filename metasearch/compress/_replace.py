@@ -84,10 +84,7 @@ def _move_positions(model: Any, pad: int) -> None:
     """Move the table of positions so that position i has the row that it had.
 
     Models of the RoBERTa family count positions from `padding_idx + 1` on, so a new number of the padding token would
-    give every position another row.
-
-    Raises:
-        EncoderError: the model has the number of its padding token built in, as MPNet has.
+    give every position another row. `EncoderError` for MPNet, which has the number built in.
     """
     for module in filter(_counts_past_padding, model.modules()):
         before = module.padding_idx

@@ -36,13 +36,10 @@ _RIDGE = 1e-4
 
 
 def narrow(encoder: Encoder, feed_forward: int, texts: Iterable[str], seed: int = 0) -> Encoder:
-    """Return a stock encoder whose layers have narrower feed-forward blocks; all else is as it was.
+    """Return a stock encoder with M (`feed_forward`) neurons in the feed-forward block of each layer, else a copy.
 
-    Args:
-        encoder: of a kind in `metasearch.encoders.compressed.BACKBONES`, not compressed; stays as it is.
-        feed_forward: number M of neurons that stay in each block.
-        texts: texts in languages that the encoder knows, by which neurons are chosen; at most `TEXTS` are used.
-        seed: seed of the choice among more texts.
+    Neurons are chosen by texts, which should be in languages that the encoder knows; of more than `TEXTS` by a part
+    that is drawn with the seed.
 
     Raises:
         EncoderError: the encoder is of another kind, compressed already, or gives values that are not finite.

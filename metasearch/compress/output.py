@@ -41,8 +41,7 @@ def claim_file(path: Path) -> None:
 def whole(folder: Path) -> Iterator[Path]:
     """Give a new folder to write to, which becomes `folder` when all went well, and is removed when it did not.
 
-    Raises:
-        RunFolderError: the folder is neither new nor empty, or it cannot be written, for want of space say.
+    `RunFolderError` where the folder is neither new nor empty, or cannot be written, for want of space say.
     """
     claim(folder)
     partial = _partial(folder)

@@ -76,8 +76,7 @@ def encoder_sizes(encoder: Encoder) -> Sizes:
 def config_sizes(config: Any) -> Sizes:
     """Return the sizes of the transformer that a configuration, stock or compressed, describes; makes no weights.
 
-    Raises:
-        EncoderError: it describes no model, such as one whose heads do not divide its width.
+    `EncoderError` where it describes none, such as one whose heads do not divide its width.
     """
     try:
         with torch.device("meta"):

@@ -33,10 +33,8 @@ def text_files(paths: Iterable[Path]) -> list[Path]:
     """Return files as they are, and for each folder the text files in it, at any depth, by name.
 
     Text files are `*.txt`, `*.tsv`, `*.txt.gz`, `*.tsv.gz` and those of parallel corpora. Other files of a folder are
-    passed over, and the log names some of them; hidden ones are not mentioned.
-
-    Raises:
-        DataError: a path is missing, or a folder has no text file.
+    passed over, and the log names some of them; hidden ones are not mentioned. `DataError` where a path is missing, or
+    a folder has no text file.
     """
     files: list[Path] = []
     for path in paths:

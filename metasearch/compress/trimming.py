@@ -34,8 +34,8 @@ def trim(encoder: Encoder, texts: Iterable[str]) -> Encoder:
     if backend is None:
         raise EncoderError(f"{encoder.name}: its tokenizer is written in Python; only those in Rust can be trimmed")
     spec = json.loads(backend.to_str())
-    if spec["model"].get("type") not in KINDS:
-        kind = spec["model"].get("type")
+    kind = spec["model"].get("type")
+    if kind not in KINDS:
         raise EncoderError(f"a tokenizer of kind {kind} cannot be trimmed; these can: {', '.join(KINDS)}")
     prompts = dict.fromkeys(["", *filter(None, encoder.model.prompts.values())])
     distinct = dict.fromkeys(texts)

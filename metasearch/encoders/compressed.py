@@ -8,7 +8,6 @@ computes the same at full size; `metasearch export --plain` makes that one.
 import copy
 from typing import Any, ClassVar
 
-from torch import nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
@@ -98,16 +97,7 @@ class CompressedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is
                 kwargs.setdefault(name, True)
         return self.backbone(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
 
-    def get_input_embeddings(self) -> nn.Module:
-        """Return the word table, factorised or whole."""
-        table: nn.Module = self.backbone.get_input_embeddings()
-        return table
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        """Put another word table in its place."""
-        self.backbone.set_input_embeddings(value)
-
-    def resize_token_embeddings(self, new_num_tokens: int | None = None, *args: Any, **kwargs: Any) -> nn.Module:
+    def resize_token_embeddings(self, new_num_tokens: int | None = None, *args: Any, **kwargs: Any) -> Any:
         """Cut or lengthen the word table; of a factorised one its narrow factor. Returns the table."""
         embedding = self.get_input_embeddings()
         if isinstance(embedding, FactorisedEmbedding):

@@ -57,8 +57,7 @@ def dequantise(integers: Tensor, steps: Tensor) -> Tensor:
 def packed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors of a stored file of weights by name: matrices as integers and steps, all else in float32.
 
-    Raises:
-        EncoderError: a weight is not finite.
+    `EncoderError` where a weight is not finite.
     """
     tensors: dict[str, Tensor] = {}
     for name, weight in weights.items():
@@ -73,11 +72,7 @@ def packed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def unpacked(path: Path) -> dict[str, Tensor]:
-    """Return the weights in a stored file, by name, in float32.
-
-    Raises:
-        EncoderError: the file is missing, damaged or no stored file.
-    """
+    """Return the weights in a stored file, by name, in float32; `EncoderError` where it is missing or damaged."""
     try:
         tensors: dict[str, Tensor] = load_file(path)
     except Exception as error:  # safetensors raises errors of its own for damaged files
@@ -96,11 +91,7 @@ def unpacked(path: Path) -> dict[str, Tensor]:
 
 
 def write_stored(encoder: Encoder, folder: Path) -> None:
-    """Write an encoder in int8 to an empty folder, with tokenizer, pooling, prompts and lengths.
-
-    Raises:
-        EncoderError: a weight is not finite.
-    """
+    """Write an encoder in int8 to an empty folder, with tokenizer, pooling, prompts and lengths; errors as `packed`."""
     transformer = encoder.model[0].auto_model
     tensors = packed(transformer.state_dict())
     encoder.model.save_pretrained(str(folder), create_model_card=False)
@@ -116,11 +107,7 @@ def write_stored(encoder: Encoder, folder: Path) -> None:
 
 
 class StoredConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers is untyped here
-    """Configuration of a stored encoder; `stored` is that of the transformer, a dictionary with its `model_type`.
-
-    Raises:
-        EncoderError: it is no configuration of a transformer.
-    """
+    """Configuration of a stored encoder; `stored` is that of the transformer, a dictionary with its `model_type`."""
 
     model_type = MODEL_TYPE
     has_no_defaults_at_init = True

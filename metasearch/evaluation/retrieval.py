@@ -27,13 +27,7 @@ POOLS: tuple[Pool, ...] = ("multilingual", "bilingual", "monolingual")
 def evaluate_retrieval(
     encoder: Encoder, data: RetrievalData, measures: Sequence[Measure], pools: Sequence[Pool] = ("multilingual",)
 ) -> Evaluation:
-    """Return the scores of every question language in every pool; candidates rank by their dot product.
-
-    Raises:
-        ConfigError: there is no such pool, or a measure is for another kind of task.
-        DataError: a question has no relevant candidate in a pool, or there are no questions.
-        NonFiniteError: the encoder gives vectors that are not finite.
-    """
+    """Return the scores of every question language in every pool; candidates rank by their dot product."""
     for pool in pools:
         require_known("pool", pool, POOLS)
     if not data.questions:

@@ -91,8 +91,7 @@ class SearchResult:
     def ranks(self, questions: slice, language: int | None = None) -> Ranks:
         """Return the ranks of the relevant candidates of some questions, among those of one language or among all.
 
-        Raises:
-            DataError: a question has no relevant candidate in the pool.
+        `DataError` where a question has no relevant candidate among them.
         """
         part = self.judgements.part(questions.start, questions.stop)
         above = self.above[self.judgements.offsets[questions.start] :][: len(part.columns)]

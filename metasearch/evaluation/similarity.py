@@ -15,7 +15,7 @@ from metasearch.spec.measure import Measure
 
 
 def evaluate_similarity(encoder: Encoder, data: SimilarityData, measures: Sequence[Measure]) -> Evaluation:
-    """Return the scores of every language pair; errors as `correlate`, and `DataError` where there are no pairs."""
+    """Return the scores of every language pair."""
     if not data.pairs:
         raise DataError("there are no pairs to evaluate on")
     first = encoder.encode([pair.text1 for pair in data.pairs], "text")

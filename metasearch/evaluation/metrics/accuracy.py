@@ -40,9 +40,7 @@ def nearest_neighbours(queries: NDArray[np.floating], candidates: NDArray[np.flo
 def accuracy(queries: NDArray[np.floating], translations: NDArray[np.floating]) -> Values:
     """Return 1 for each query whose nearest neighbour is its translation, else 0, twice `(N, D)` → `(N,)`.
 
-    Raises:
-        DataError: the two differ in number, or there are none.
-        NonFiniteError: a value is NaN or infinite.
+    Errors as `nearest_neighbours`, and `DataError` where the two differ in number.
 
     Example:
         >>> accuracy(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[2.0, 1.0], [9.0, 1.0]]))   # each finds the other

@@ -102,13 +102,9 @@ def neighbours(vectors: NDArray[np.float32], top: int, device: str | torch.devic
 def find_candidates(
     encoder: Encoder, pairs: Sequence[TextPair], excluded: Iterable[TextPair] = (), top: int = 10
 ) -> Candidates:
-    """Return each sentence of pairs with its nearest neighbours, without known and excluded pairs in either order.
+    """Return each sentence of pairs with its `top` nearest neighbours by the encoder's cosine.
 
-    Args:
-        encoder: gives the unit vectors by whose cosine sentences are neighbours.
-        pairs: pairs with known scores.
-        excluded: pairs of dev and test.
-        top: number of neighbours of each sentence.
+    The pairs themselves, whose scores are known, and excluded ones, of dev and test, are left out in either order.
 
     Raises:
         DataError: there is no pair to score.
@@ -146,17 +142,10 @@ def augment(
     batch_size: int = 32,
     progress: Progress | None = None,
 ) -> Augmented:
-    """Score the candidates and write them, or go on with what an interrupted call has scored.
+    """Score the candidates and write them to a new file, or go on with what an interrupted call has scored.
 
     Scores are cut to 0 to 1, and written as 0 to 5 with four decimals. Until the output is whole, its blocks are in the
-    folder `<output>.<key>.partial`.
-
-    Args:
-        candidates: pairs to score.
-        scorer: the cross-encoder.
-        output: file to write.
-        batch_size: number of pairs in one forward pass.
-        progress: called after each block.
+    folder `<output>.<key>.partial`; `progress` is called after each.
 
     Raises:
         RunFolderError: the output exists or cannot be written.
@@ -168,7 +157,9 @@ def augment(
     settings = (scorer.activation_fn, scorer.max_seq_length, scorer.device, batch_size, BLOCK)
     key = fingerprint_of(pairs, repr((fingerprint(scorer), *settings)))[:8]
     partial = output.with_name(f"{output.name}.{key}.partial")
-    _mention_others(output, partial)
+    for path in sorted(output.parent.glob("*.partial")):
+        if path.name.startswith(f"{output.name}.") and path != partial:
+            log.info("%s holds scores of a stopped call with other settings; delete it if they are not wanted", path)
     try:
         for start in range(0, len(pairs), BLOCK):
             path = partial / f"{start:012d}.csv"
@@ -188,13 +179,6 @@ def augment(
     shutil.rmtree(partial, ignore_errors=True)
     scores = [5 * score for _, _, score in scored_rows(output)]
     return Augmented(output, candidates, tuple(np.histogram(scores, bins=5, range=(0, 5))[0].tolist()))
-
-
-def _mention_others(output: Path, partial: Path) -> None:
-    """Log what calls with other settings have left beside an output."""
-    for path in sorted(output.parent.glob("*.partial")):
-        if path.name.startswith(f"{output.name}.") and path != partial:
-            log.info("%s holds scores of a stopped call with other settings; delete it if they are not wanted", path)
 
 
 def _scores(scorer: CrossEncoder, pairs: Sequence[TextPair], batch_size: int) -> list[float]:

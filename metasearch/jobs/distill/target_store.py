@@ -34,11 +34,7 @@ SEGMENT = 4096
 
 
 class Targets:
-    """The stored vectors of one encoder, role and output, read from the disk when they are needed.
-
-    Attributes:
-        dimension: dimensions D of every vector.
-    """
+    """The stored vectors `(N, D)` of one encoder, role and output, read from the disk when they are needed."""
 
     def __init__(self, segments: Sequence[Segment], dimension: int) -> None:
         self.dimension = dimension
@@ -51,11 +47,7 @@ class Targets:
         self._row = np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in sizes)])[order]
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of texts, `(B, D)`, in their order.
-
-        Raises:
-            KeyError: a text is none of those that `stored_targets` was asked for.
-        """
+        """Return the vectors of texts, `(B, D)`, in their order; `KeyError` for one that was not asked for before."""
         wanted = _as_bytes(digests_of(texts))
         places = np.searchsorted(self._digests, wanted)
         known = places < len(self._digests)
