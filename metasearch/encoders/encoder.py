@@ -65,13 +65,16 @@ class Embedder(nn.Module):
         hidden: Tensor = backbone.embeddings(features["input_ids"], **where)
         if hasattr(backbone, "embeddings_project"):  # ELECTRA, where tables are narrower than layers
             hidden = backbone.embeddings_project(hidden)
-        if "seq_idx" in features:  # packed texts
-            return hidden[0] if output == "tokens" else _means(hidden[0], features)
-        mask = features["attention_mask"].bool()
+        packed = "seq_idx" in features
         if output == "tokens":
-            return hidden[mask]
-        weight = mask.unsqueeze(-1).to(hidden.dtype)
-        return (hidden * weight).sum(1) / weight.sum(1).clamp(min=1)
+            return hidden[0] if packed else hidden[features["attention_mask"].bool()]
+        if packed:
+            counts = features["cu_seq_lens_q"].diff().unsqueeze(-1).to(hidden.dtype)
+            sums = hidden.new_zeros(len(counts), hidden.shape[2]).index_add(0, features["seq_idx"][0], hidden[0])
+        else:
+            weight = features["attention_mask"].bool().unsqueeze(-1).to(hidden.dtype)
+            counts, sums = weight.sum(1), (hidden * weight).sum(1)
+        return sums / counts.clamp(min=1)
 
 
 class Encoder:
@@ -202,13 +205,6 @@ class Encoder:
         longest = max(self.max_length.question, self.max_length.candidate, self.max_length.text)
         self.model.max_seq_length = min(max(own, longest), _positions(self.model))
         self.model.save_pretrained(str(folder), create_model_card=False)
-
-
-def _means(hidden: Tensor, features: Features) -> Tensor:
-    """Return the mean `(B, H)` over the tokens of each text, of packed tokens `(N, H)`."""
-    lengths = features["cu_seq_lens_q"].diff().unsqueeze(-1).to(hidden.dtype)
-    sums = hidden.new_zeros(len(lengths), hidden.shape[1]).index_add(0, features["seq_idx"][0], hidden)
-    return sums / lengths.clamp(min=1)
 
 
 def _positions(model: SentenceTransformer) -> int:

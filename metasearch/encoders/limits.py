@@ -36,13 +36,11 @@ def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int
                 "or say with repeats how often they run"
             )
         return depth // recurrent
-    if repeats < 1:
-        raise ConfigError(f"repeats {repeats}: layers must run once at least")
     most = DEEPER * depth // recurrent
-    if repeats > most:
+    if not 1 <= repeats <= most:
         raise ConfigError(
             f"repeats {repeats}: the encoder has {depth} layers, and at most {DEEPER} times as many may run; with "
-            f"{recurrent} recurrent ones repeats can be {most} at most"
+            f"{recurrent} recurrent ones choose a number from 1 to {most}"
         )
     return repeats
 
