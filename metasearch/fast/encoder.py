@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from metasearch.encoders.encoder import Encoder
-from metasearch.fast.layout import Group, Texts, lay_out
+from metasearch.fast.layout import Group, lay_out
 from metasearch.fast.memory import capacity, graph_size
 from metasearch.fast.network import Network
 from metasearch.fast.plan import packing_plan
@@ -47,16 +47,6 @@ class FastEncoder:
         self._second_order = second_order
         self._most = workers
         self._workers = Workers(partial(Network, encoder, self.plan))
-
-    def batch(self, groups: Sequence[Group], ordered: bool = False) -> "Batch":
-        """Lay out groups of texts, each of which is encoded together.
-
-        Args:
-            groups: texts of each group, with their roles.
-            ordered: keep the order of tokens, as output `tokens` needs it.
-        """
-        texts, rows = lay_out(self.encoder, self.plan, groups, ordered)
-        return Batch(self, texts, rows)
 
     def each(self, jobs: Sequence[Job], work: Callable[[Network, Job], Result]) -> Iterator[Result]:
         """Yield the result of each job, in their order; several run at the same time."""
@@ -102,17 +92,21 @@ class FastEncoder:
 
 
 class Batch:
-    """Texts laid out on one slice of the word table.
+    """Groups of texts, each of which is encoded together, laid out on one slice of the word table.
+
+    Args:
+        fast: the encoder.
+        groups: texts of each group, with their roles.
+        ordered: keep the order of tokens, as output `tokens` needs it.
 
     Attributes:
         texts: the texts of each group.
         rows: rows of the word table in the slice, ascending; None for the whole table.
     """
 
-    def __init__(self, fast: FastEncoder, texts: Sequence[Texts], rows: Tensor | None) -> None:
+    def __init__(self, fast: FastEncoder, groups: Sequence[Group], ordered: bool = False) -> None:
         self.fast = fast
-        self.texts = texts
-        self.rows = rows
+        self.texts, self.rows = lay_out(fast.encoder, fast.plan, groups, ordered)
 
     def weights(self, values: Sequence[Tensor]) -> Weights:
         """Return values of the encoder's trainable weights, detached, the word table's cut to the slice.
@@ -148,11 +142,7 @@ class Batch:
 
 
 class Sum:
-    """A sum of gradients.
-
-    Args:
-        count: number of tensors in each; one that no gradient has is None in the sum.
-    """
+    """A sum of gradients of `count` tensors each; one that no gradient has is None in the sum."""
 
     def __init__(self, count: int) -> None:
         self.gradient: Gradient = [None] * count

@@ -1,5 +1,6 @@
 """How much memory there is, and how much the graph of a second-order step takes."""
 
+import os
 from pathlib import Path
 
 import torch
@@ -7,8 +8,6 @@ import torch
 from metasearch.fast.transfer import Objective, Weights
 
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
-_UNKNOWN = 8 * 2**30
-"""Bytes of memory where the system does not say."""
 
 
 def graph_size(objective: Objective, start: Weights) -> int:
@@ -40,20 +39,6 @@ def capacity(device: torch.device) -> int:
     """
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
-    limit = _limit(_CGROUP)
-    return min(_total(), limit) if limit else _total()
-
-
-def _total() -> int:
-    path = Path("/proc/meminfo")
-    for line in path.read_text(encoding="ascii").splitlines() if path.is_file() else ():
-        if line.startswith("MemTotal:"):
-            return 1024 * int(line.split()[1])
-    return _UNKNOWN
-
-
-def _limit(path: Path) -> int | None:
-    try:
-        return int(path.read_text(encoding="ascii"))
-    except (OSError, ValueError):  # no container, or one without a limit
-        return None
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = _CGROUP.read_text(encoding="ascii").strip() if _CGROUP.is_file() else "max"
+    return total if limit == "max" else min(total, int(limit))

@@ -7,10 +7,9 @@ from torch import Tensor
 
 from metasearch.episodes.episode import Episode
 from metasearch.fast.encoder import Batch, FastEncoder
-from metasearch.fast.layout import lay_out
 from metasearch.fast.network import Network
 from metasearch.fast.transfer import GradientMode, Objective, Weights
-from metasearch.learners.sets import Forward, Prepared, combined, texts_of
+from metasearch.learners.sets import Forward, Prepared, prepare, texts_of
 
 Sets = TypeVar("Sets", bound=tuple[Prepared, ...])
 
@@ -36,8 +35,8 @@ class MetaBatch(Batch):
         bf16: bool = False,
     ) -> None:
         sets = [examples for episode in episodes for examples in episode.sets]
-        super().__init__(fast, *lay_out(fast.encoder, fast.plan, [texts_of(examples) for examples in sets]))
-        prepared = iter([combined(fast.encoder, *pair) for pair in zip(sets, self.texts, strict=True)])
+        super().__init__(fast, [texts_of(examples) for examples in sets])
+        prepared = iter([prepare(fast.encoder, *pair) for pair in zip(sets, self.texts, strict=True)])
         self.episodes = [tuple(next(prepared) for _ in episode.sets) for episode in episodes]
         self._loss, self._bf16 = loss, bf16
 

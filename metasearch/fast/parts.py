@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from metasearch.encoders.encoder import Embedder, Encoder, Output
-from metasearch.fast.encoder import FastEncoder, Sum
+from metasearch.fast.encoder import Batch, FastEncoder, Sum
 from metasearch.fast.layout import Texts
 from metasearch.fast.network import Network
 from metasearch.fast.transfer import Gradient, Weights
@@ -38,17 +38,13 @@ class Parts:
     def __init__(self, fast: FastEncoder, texts: Sequence[str], output: Output, bf16: bool = False) -> None:
         ordered = output == "tokens"
         parts = cut(fast.encoder, texts, 1 if ordered else fast.workers)
-        self.batch = fast.batch([[("text", texts[i]) for i in part] for part in parts], ordered)
+        self.batch = Batch(fast, [[("text", texts[i]) for i in part] for part in parts], ordered)
         self._output, self._bf16 = output, bf16
         row_of_text = np.argsort([i for part in parts for i in part])
         self._rows = None if ordered else torch.from_numpy(row_of_text).to(fast.encoder.device)
 
     def outputs(self, weights: Weights) -> Tensor:
-        """Return the outputs, a row for each text in their order, without gradients and without dropout.
-
-        Args:
-            weights: as `Batch.weights` gives them.
-        """
+        """Return the outputs on weights from `Batch.weights`, a row for each text, without gradients and dropout."""
 
         def run(network: Network, texts: Texts) -> Tensor:
             network.train(False)
@@ -97,7 +93,7 @@ def cut(encoder: Encoder, texts: Sequence[str], count: int, least: int = _LEAST)
     """Return the numbers of the texts of each part, in ascending length: texts of equal length stay together.
 
     Args:
-        encoder: encoder whose tokens are counted.
+        encoder: counts tokens.
         texts: any texts.
         count: most parts.
         least: tokens that a part has at least, about.

@@ -20,11 +20,7 @@ Result = TypeVar("Result")
 
 
 class Workers:
-    """Threads, each with a network of its own.
-
-    Args:
-        make: makes a network.
-    """
+    """Threads, each with a network of its own, which `make` makes."""
 
     def __init__(self, make: Callable[[], Network]) -> None:
         self._make = make
@@ -43,8 +39,10 @@ class Workers:
         if count <= 1:
             yield from (work(self._networks[0], job) for job in jobs)
             return
+        while len(self._networks) < count:
+            self._networks.append(self._make())
         free: SimpleQueue[Network] = SimpleQueue()
-        for network in self._enough(count):
+        for network in self._networks[:count]:
             free.put(network)
 
         def run(job: Job) -> Result:
@@ -73,11 +71,6 @@ class Workers:
         """Turn dropout on or off."""
         for network in self._networks:
             network.train(mode)
-
-    def _enough(self, count: int) -> list[Network]:
-        while len(self._networks) < count:
-            self._networks.append(self._make())
-        return self._networks[:count]
 
     def _pool(self, count: int, threads: int) -> ThreadPoolExecutor:
         if (count, threads) not in self._pools:

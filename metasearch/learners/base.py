@@ -1,8 +1,7 @@
 """What a learner is.
 
-A learner turns a meta-batch of episodes into one outer loss. It never reads files, prints, evaluates, or calls
-`backward()` or `optimizer.step()`: `metasearch.learners.gradients` and the training loop do that, once for all
-learners. Its module names the class `LEARNER`.
+A learner turns a meta-batch of episodes into one outer loss. Gradients, steps, files and scores are the business of
+`metasearch.learners.gradients` and of the training loop, once for all learners. Its module names the class `LEARNER`.
 """
 
 from abc import ABC, abstractmethod
@@ -92,18 +91,14 @@ class Learner(ABC):
         return {}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:  # noqa: B027
-        """Put back what `state` returned.
-
-        Raises:
-            KeyError, RuntimeError: it is not the state of this learner and encoder.
-        """
+        """Put back what `state` returned; KeyError or RuntimeError where it is another learner's or encoder's."""
 
     def train(self, mode: bool) -> None:
         """Turn dropout on or off."""
         self.encoder.embedder.train(mode)
 
     def prepare(self, examples: LabelledSet) -> Prepared:
-        """Return a set as tensors, ready for any copy of the encoder."""
+        """Return a set as tensors, for any copy of the encoder."""
         return prepare(self.encoder, examples)
 
     def loss(self, forward: Forward, examples: Prepared) -> Tensor:
@@ -113,12 +108,12 @@ class Learner(ABC):
     def adapted(
         self, support: Prepared, steps: int, lr: float | Sequence[Tensor], start: nn.Module | None = None
     ) -> FastModel:
-        """Return fast weights after some inner steps on a support set (MAML-Align paper, Algorithm 2).
+        """Return fast weights after inner steps on a support set (MAML-Align paper, Algorithm 2).
 
         Args:
-            support: the set.
+            support: the support set.
             steps: number of inner steps.
-            lr: rate of the inner steps, or one for each trainable weight.
+            lr: rate of the inner steps, or a tensor of rates for each trainable weight.
             start: module whose weights they start from; the encoder's by default.
         """
         fast = FastModel(start or self.encoder.embedder, first_order=not self.second_order)

@@ -9,7 +9,6 @@ unused parameters and unties shared ones.
 import importlib.util
 import sys
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -19,12 +18,9 @@ from torch import Tensor, nn
 def _algorithms() -> tuple[Any, Any]:
     if "learn2learn" not in sys.modules:
         spec = importlib.util.find_spec("learn2learn")
-        if spec is None or spec.submodule_search_locations is None:
+        if spec is None:
             raise ImportError("learn2learn is not installed; see README, Installation")
-        bare = ModuleType("learn2learn")
-        bare.__path__ = list(spec.submodule_search_locations)
-        bare.__spec__ = spec
-        sys.modules["learn2learn"] = bare
+        sys.modules["learn2learn"] = importlib.util.module_from_spec(spec)  # which does not run its code
     from learn2learn.algorithms.maml import MAML
     from learn2learn.utils import update_module
 

@@ -3,6 +3,7 @@
 Notation used for tensor shapes: B examples in a set, D dimensions of an embedding.
 """
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from metasearch.errors import ConfigError
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import Declared
 from metasearch.spec.recipe import Loss as Settings
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,7 @@ class Embedded:
 
 
 class Loss(ABC):
-    """Base of all losses.
-
-    Args:
-        options: hyper-parameters of the loss, an instance of its `Options`.
-    """
+    """Base of all losses; its options are an instance of its `Options`."""
 
     Options: ClassVar[type[Declared]] = Declared
     columns: ClassVar[tuple[str, ...]]
@@ -55,12 +54,28 @@ class Loss(ABC):
 def losses_of(settings: Settings, where: str = "loss") -> tuple[Loss, ...]:
     """Return the loss that a recipe names; where it names none, the default of each kind of examples.
 
-    Raises:
-        ConfigError: there is no such loss, or an option is unknown or has a wrong value.
+    `ConfigError` where there is no such loss, or an option is unknown or has a wrong value.
     """
     names = ("triplet", "cosine-mse") if settings.name is None else (settings.name,)
     kinds: list[type[Loss]] = [registry.load("losses", name).LOSS for name in names]
     return tuple(kind(yaml.check(settings.options(kind.Options.model_fields), kind.Options, where)) for kind in kinds)
+
+
+def warn_of_unused(settings: Settings, graded: bool = False) -> None:
+    """Warn of values of a recipe's loss that do nothing, as that loss has no such option.
+
+    Args:
+        settings: the recipe's loss.
+        graded: the margin separates classes of negatives, whatever the loss.
+    """
+    known = {name for loss in losses_of(settings) for name in type(loss).Options.model_fields}
+    if graded:
+        known.add("margin")
+    plain = Settings()  # every recipe holds these two; any other name that a loss does not know is refused
+    set_in_vain = [name for name in {"margin", "distance"} - known if getattr(settings, name) != getattr(plain, name)]
+    if set_in_vain:
+        values = ", ".join(f"loss.{name}={getattr(settings, name)}" for name in sorted(set_in_vain))
+        log.warning("loss '%s' has no such option, so it does nothing: %s", settings.name, values)
 
 
 def fitting(losses: tuple[Loss, ...], columns: Mapping[str, Any]) -> Loss:
