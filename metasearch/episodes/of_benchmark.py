@@ -7,7 +7,7 @@ from metasearch.data.folds import hold_out
 from metasearch.data.records import Data, RetrievalData, SimilarityData
 from metasearch.episodes.episode import Embed
 from metasearch.episodes.pairs import PairSampler
-from metasearch.episodes.sampler import EpisodeSampler, SetSampler
+from metasearch.episodes.sampler import EpisodeSampler
 from metasearch.episodes.triplets import TripletSampler
 from metasearch.errors import ConfigError, DataError
 from metasearch.spec.recipe import Recipe
@@ -77,7 +77,7 @@ def _what_fits(benchmark: Benchmark, recipe: Recipe, valid: Data) -> str:
     return f"{options} fits, and so do about {enough} articles or rows; there are {have}"
 
 
-def _sets(data: Data, recipe: Recipe, embed: Embed | None) -> SetSampler:
+def _sets(data: Data, recipe: Recipe, embed: Embed | None) -> TripletSampler | PairSampler:
     if isinstance(data, RetrievalData):
         return TripletSampler(data, recipe.episodes, recipe.loss, embed)
     if isinstance(data, SimilarityData):

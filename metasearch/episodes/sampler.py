@@ -1,25 +1,14 @@
 """Draws whole episodes."""
 
 from collections.abc import Sequence
-from typing import Protocol
-
-import numpy as np
 
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.spec.arrangement import Arrangement, Variant
+from metasearch.episodes.pairs import PairSampler
+from metasearch.episodes.triplets import TripletSampler
+from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Episodes
 from metasearch.spec.seeding import stream
 from metasearch.spec.task import Phase
-
-
-class SetSampler(Protocol):
-    """Draws one labelled set, as `TripletSampler` and `PairSampler` do."""
-
-    def check(self, variant: Variant, count: int, where: str) -> None:
-        """Raise `DataError` when a set of this variant and size cannot be drawn."""
-
-    def draw(self, variant: Variant, count: int, rng: np.random.Generator, like: LabelledSet | None) -> LabelledSet:
-        """Draw a set; a query set gets the support set as `like`."""
 
 
 class EpisodeSampler:
@@ -40,7 +29,12 @@ class EpisodeSampler:
     """
 
     def __init__(
-        self, sets: SetSampler, arrangements: Sequence[Arrangement], settings: Episodes, phase: Phase, seed: int
+        self,
+        sets: TripletSampler | PairSampler,
+        arrangements: Sequence[Arrangement],
+        settings: Episodes,
+        phase: Phase,
+        seed: int,
     ) -> None:
         self.sets = sets
         self.arrangements = tuple(arrangements)

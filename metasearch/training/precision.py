@@ -1,6 +1,5 @@
 """The error of the outer gradient in half precision."""
 
-import logging
 from collections.abc import Sequence
 
 import torch
@@ -11,22 +10,11 @@ from metasearch.learners.base import Learner
 from metasearch.learners.gradients import Gradients
 from metasearch.training.gradients import norm_of
 
-log = logging.getLogger(__name__)
-
-
-def log_bf16_error(learner: Learner, episodes: Sequence[Episode], gradients: Gradients) -> None:
-    """Log how far off the outer gradient in bfloat16 is."""
-    error = bf16_error(learner, episodes, gradients)
-    log.info("bf16: the first outer gradient is off by %.1e of its length, against float32", error)
-
 
 def bf16_error(learner: Learner, episodes: Sequence[Episode], gradients: Gradients) -> float:
-    """Return ‖difference‖₂ / ‖gradient‖₂ of the outer gradients in bfloat16 and in float32, without dropout.
+    """Return ‖difference‖₂ / ‖gradient‖₂ of the outer gradients of a meta-batch in bfloat16 and in float32.
 
-    Args:
-        learner: the learner; its parameters are left without a gradient.
-        episodes: a meta-batch.
-        gradients: how outer gradients are taken.
+    Dropout is off; the learner's parameters are left without a gradient.
     """
     learner.train(False)
     exact, rounded = (_gradient(learner, episodes, gradients, bf16) for bf16 in (False, True))

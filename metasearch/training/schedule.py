@@ -1,7 +1,9 @@
 """Which phase and which meta-batch an outer step belongs to."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Protocol
 
 from metasearch.episodes.episode import Episode
@@ -48,12 +50,10 @@ class Schedule:
 
     def at(self, step: int) -> tuple[Phase, int]:
         """Return the phase of a step, counted from 0, and the step within the phase."""
-        left = step % sum(phase.steps for phase in self.phases)
-        for phase in self.phases:
-            if left < phase.steps:
-                return phase, left
-            left -= phase.steps
-        raise AssertionError("the remainder is less than the sum of the steps")
+        ends = list(accumulate(phase.steps for phase in self.phases))
+        place = step % ends[-1]
+        number = bisect_right(ends, place)
+        return self.phases[number], place - ends[number] + self.phases[number].steps
 
 
 def schedule(budget: Budget, sources: Sequence[tuple[str, int, Episodes]], max_steps: int | None) -> Schedule:
@@ -71,7 +71,7 @@ def schedule(budget: Budget, sources: Sequence[tuple[str, int, Episodes]], max_s
     if max_steps is not None and max_steps < total:
         total = max_steps
         if max_steps < epoch:
-            ends = [round(sum(steps[: i + 1]) * max_steps / epoch) for i in range(len(steps))]
-            steps = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+            ends = [round(done * max_steps / epoch) for done in accumulate(steps, initial=0)]
+            steps = [end - start for start, end in pairwise(ends)]
     phases = [Phase(name, source, count) for (name, _, source), count in zip(sources, steps, strict=True) if count]
     return Schedule(tuple(phases), total if phases else 0, budget.meta_batch)
