@@ -73,19 +73,14 @@ class Batches:
         return -(-self._quota * len(self._members) // self.size)
 
     def batch(self, step: int, size: int = 1) -> list[Episode]:
-        """Return the one episode of a step.
-
-        Args:
-            step: counted over all epochs, from 0.
-            size: episodes that the trainer asks for; ignored, as an epoch is cut into batches of one size.
-        """
+        """Return the one episode of a step, whatever `size` the trainer asks for: all batches have one size."""
         rows = self.rows(step).tolist()
         examples = tuple(self.examples[row] for row in rows)
         variant = variant_of(examples)
         return [Episode(Arrangement((variant,)), (LabelledSet(variant, examples),))]
 
     def rows(self, step: int) -> Order:
-        """Return the numbers of the examples of a step, counted over all epochs `(size,)`."""
+        """Return the numbers of the examples of a step `(size,)`; steps are counted over all epochs, from 0."""
         epoch, place = divmod(step, self.steps_per_epoch)
         if self._epoch is None or self._epoch[0] != epoch:
             self._epoch = (epoch, self._cut(epoch))

@@ -38,9 +38,9 @@ def choose(
     Args:
         kind: the class.
         to_positive: d(q, p).
-        to_negatives: d(q, n) for each n, shape `(n,)`, n ≥ count.
+        to_negatives: d(q, n) for each candidate n `(N,)`, N ≥ count.
         margin: m.
-        count: number of negatives to choose.
+        count: number of negatives.
         rng: random stream of the draw.
     """
     lower, upper = {

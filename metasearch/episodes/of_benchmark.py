@@ -17,17 +17,10 @@ from metasearch.spec.task import PHASES, Phase
 def samplers(
     benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data | None = None, embed: Embed | None = None
 ) -> dict[Phase, EpisodeSampler]:
-    """Return the episode sampler of each phase: meta-train draws from train, meta-valid from dev.
+    """Return the episode sampler of each phase: meta-train draws from train, meta-valid from dev or its part `valid`.
 
-    Args:
-        benchmark: gives data and arrangements.
-        recipe: says how to draw.
-        seed: seed of the run.
-        valid: the part of dev that meta-valid draws from; all of it by default.
-        embed: vectors on the current encoder, for similar queries and graded negatives.
-
-    Raises:
-        DataError: the data is too small for the recipe.
+    Similar queries and graded negatives need vectors of the current encoder, `embed`. `DataError` where the data is too
+    small for the recipe.
     """
     parts = {"meta-train": benchmark.split.train, "meta-valid": valid or benchmark.split.dev}
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}

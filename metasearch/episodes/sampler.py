@@ -17,13 +17,6 @@ class EpisodeSampler:
     Arrangements take turns, so that each has the same number of episodes (MAML-Align paper, Table 4). The first set
     has k examples, each further one q; each set has a random stream of its own.
 
-    Args:
-        sets: draws the sets, from the split that belongs to the phase.
-        arrangements: arrangements that take turns.
-        settings: gives k and q.
-        phase: phase of these episodes.
-        seed: seed of the run.
-
     Raises:
         DataError: the data is too small for k, q or the number of negatives.
     """

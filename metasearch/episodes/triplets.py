@@ -63,14 +63,7 @@ class TripletSampler:
                 )
 
     def draw(self, variant: Variant, count: int, rng: np.random.Generator, like: LabelledSet | None) -> LabelledSet:
-        """Draw a set.
-
-        Args:
-            variant: languages of the set.
-            count: number of triplets.
-            rng: random stream of the draw.
-            like: support set whose questions a `similar` query set resembles; None for a support set.
-        """
+        """Draw a set of `count` triplets; `like` is the support set that a `similar` query set resembles."""
         if self.embed is None and (self.settings.queries, self.settings.negatives) != ("random", "random"):
             raise ConfigError("similar queries and graded negatives can be drawn with an encoder only")
         number = self._questions_for(variant, count)

@@ -63,15 +63,10 @@ class FastEncoder:
     def gradient_mode(
         self, objective: Callable[[Network], Objective], start: Weights, steps: int, jobs: int
     ) -> GradientMode:
-        """Return how to take second-order gradients; with `auto`, decided on the first meta-batch and logged once.
+        """Return how to take second-order gradients of `jobs` transfers, each of inner steps on such an objective.
 
-        With dropout it is always by graph: a step that is computed again would draw other random numbers.
-
-        Args:
-            objective: loss of an inner step.
-            start: weights.
-            steps: number of inner steps.
-            jobs: number of transfers in a meta-batch.
+        With `auto` it is decided on the first meta-batch and logged once. With dropout it is always by graph: a step
+        that is computed again would draw other random numbers.
         """
         if self.encoder.embedder.training:
             return "graph"
@@ -109,23 +104,14 @@ class Batch:
         self.texts, self.rows = lay_out(fast.encoder, fast.plan, groups, ordered)
 
     def weights(self, values: Sequence[Tensor]) -> Weights:
-        """Return values of the encoder's trainable weights, detached, the word table's cut to the slice.
-
-        Args:
-            values: tensors in the order of the weights and of their shapes, such as their rates.
-        """
+        """Return values of the encoder's trainable weights, or of their rates, the word table's cut to the slice."""
         weights, table = [value.detach() for value in values], self.fast.plan.table
         if self.rows is not None and table is not None:
             weights[table] = weights[table][self.rows]
         return weights
 
     def put(self, gradient: Sequence[Tensor | None], parameters: Sequence[nn.Parameter]) -> None:
-        """Add a gradient to the `.grad` of parameters, that of the sliced table as a sparse tensor of rows.
-
-        Args:
-            gradient: tensors in the shapes that `weights` gives.
-            parameters: the encoder's trainable weights, or anything of the same shapes.
-        """
+        """Add a gradient in the shapes of `weights` to `.grad`; that of the sliced table is a sparse tensor of rows."""
         for i, (parameter, one) in enumerate(zip(parameters, gradient, strict=True)):
             if one is None:
                 continue

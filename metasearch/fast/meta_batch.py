@@ -49,7 +49,7 @@ class MetaBatch(Batch):
         return loss
 
     def gradient_mode(self, second_order: bool, start: Weights, steps: int, jobs: int) -> GradientMode:
-        """Return how inner gradients are differentiated, for this number of inner steps in each of the jobs."""
+        """Return how inner gradients are differentiated; see `FastEncoder.gradient_mode`."""
         if not second_order or not steps:
             return "first"
         largest = max((examples for sets in self.episodes for examples in sets[:-1]), key=_tokens)
@@ -57,11 +57,9 @@ class MetaBatch(Batch):
 
 
 def longest_first(jobs: Iterable[Sets], steps: int = 1) -> list[Sets]:
-    """Return jobs, each some sets, by descending work, so that no thread begins the longest one when others are done.
+    """Return jobs by descending work, so that no thread begins the longest one when others are done.
 
-    Args:
-        jobs: sets of each job, of which all but the last are gone through in every inner step.
-        steps: number of inner steps.
+    A job is some sets, of which all but the last are gone through in every inner step.
     """
 
     def work(sets: Sets) -> int:

@@ -42,7 +42,7 @@ def packed(
         at_once: attend to all texts in one call, as suits a device on which each call costs much.
 
     Returns:
-        The features, each `(1, N)`, and what sentence-transformers' pooling and `attend` need to know.
+        The features, each `(1, N)`, and what pooling and `attend` need to know.
     """
     lengths = [row.shape[1] for row in rows]
     tokens = np.concatenate(rows, axis=1).astype(np.int64)

@@ -34,14 +34,9 @@ def ema_gradient(learner: EMA, episodes: Sequence[Episode], fast: FastEncoder, b
 def _of_texts(
     learner: TextLearner, texts: Sequence[str], fast: FastEncoder, bf16: bool, outer: Callable[[Tensor], OuterLoss]
 ) -> OuterLoss:
-    """Put the gradient of a loss of the outputs of texts into `.grad`, and return the loss.
+    """Put the gradient of a loss of the outputs of distinct texts into `.grad`, and return the loss.
 
-    Args:
-        learner: says which output, and has parameters beside the encoder's, such as a head, that the loss depends on.
-        texts: distinct texts.
-        fast: the encoder.
-        bf16: run forward passes in bfloat16.
-        outer: outputs, a row for each text → the loss.
+    The learner may have parameters beside the encoder's, such as a head, that the loss depends on.
     """
     parts = Parts(fast, texts, learner.options.output, bf16)
     encoders = set(map(id, fast.weights))

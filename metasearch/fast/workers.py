@@ -28,13 +28,7 @@ class Workers:
         self._pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
     def each(self, jobs: Sequence[Job], work: Callable[[Network, Job], Result], most: int) -> Iterator[Result]:
-        """Yield the result of each job, in their order.
-
-        Args:
-            jobs: arguments of `work`.
-            work: does one job on a network.
-            most: most threads; with one, the caller's own does the work.
-        """
+        """Yield the result of `work` on each job, in their order, by `most` threads; by the caller's own if it is 1."""
         count = min(len(jobs), most)
         if count <= 1:
             yield from (work(self._networks[0], job) for job in jobs)

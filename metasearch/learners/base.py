@@ -7,16 +7,17 @@ A learner turns a meta-batch of episodes into one outer loss. Gradients, steps, 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.learners.inner_loop import FastModel
 from metasearch.learners.losses.base import losses_of
 from metasearch.learners.sets import Forward, Prepared, prepare, set_loss
-from metasearch.learners.targets import Targets, Wanted
 from metasearch.spec.recipe import Declared, Loss
 
 
@@ -31,6 +32,21 @@ class OuterLoss:
 
     total: Tensor
     terms: dict[str, float] = field(default_factory=dict)
+
+
+class Targets(Protocol):
+    """Outputs of a frozen encoder by text, read from files or computed."""
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one row for each text, or for output `tokens` one for each token, text after text."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which outputs of a frozen encoder a learner takes, and whether for translations too, beside pivot texts."""
+
+    output: Output
+    translations: bool
 
 
 class Learner(ABC):

@@ -17,10 +17,9 @@ from torch.nn import functional as F
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.errors import ConfigError, nearest
-from metasearch.learners.base import OuterLoss
+from metasearch.learners.base import OuterLoss, Targets, Wanted
 from metasearch.learners.losses import base
 from metasearch.learners.sets import numbered
-from metasearch.learners.targets import Targets, Wanted
 from metasearch.learners.texts import RowOf, TextLearner, rows
 from metasearch.spec import registry
 from metasearch.spec.recipe import Declared, Loss, NonNegative, Rate

@@ -126,15 +126,11 @@ def share(step: int, total: int, options: EMA.Options) -> float:
 
 
 class Average:
-    """A moving average of a module's trainable weights that loses nothing to rounding.
+    """A moving average of a module's trainable weights, in a copy of it, that loses nothing to rounding.
 
     A share of 1e-5 of a small difference is below the last bit of a float32 weight: added in place, it would be rounded
     away at every step. So what rounding takes is kept beside each weight and added to the next move (Kahan 1965): the
     two parts together hold twice the digits.
-
-    Args:
-        source: the trained module.
-        average: a copy of that module, which is changed in place.
     """
 
     def __init__(self, source: nn.Module, average: nn.Module) -> None:

@@ -33,9 +33,7 @@ _MAML, _update_module = _algorithms()
 class FastModel:
     """A copy of a module whose weights move with each inner step, differentiable back to the module's own weights.
 
-    Args:
-        module: the module to copy.
-        first_order: treat inner gradients as constants (FOMAML).
+    In first order, inner gradients are constants (FOMAML).
     """
 
     def __init__(self, module: nn.Module, first_order: bool) -> None:
@@ -55,8 +53,8 @@ class FastModel:
         """Take one step of gradient descent on the fast weights; weights that the loss does not reach stay.
 
         Args:
-            loss: a scalar that this model computed.
-            lr: one rate, or a tensor of rates for each parameter.
+            loss: scalar that this model computed.
+            lr: rate, or a tensor of rates for each parameter.
             retain_graph: keep the loss differentiable afterwards; always so in second order.
         """
         module = self._clone.module

@@ -31,11 +31,9 @@ from metasearch.spec.seeding import seed_of
 from metasearch.training import optimizer as outer
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 from metasearch.training.early_stopping import EarlyStopping
-from metasearch.training.gradients import clip, norm_of, rows_or_all
+from metasearch.training.gradients import bf16_error, clip, norm_of, rows_or_all
 from metasearch.training.interrupt import Interrupt
-from metasearch.training.precision import bf16_error
-from metasearch.training.rates import rate
-from metasearch.training.schedule import Schedule
+from metasearch.training.schedule import Schedule, rate
 
 log = logging.getLogger(__name__)
 Reason = Literal["finished", "patience", "interrupted"]

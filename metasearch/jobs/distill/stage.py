@@ -13,9 +13,8 @@ from metasearch.jobs.distill.dev import Dev
 from metasearch.jobs.distill.roles import Roles
 from metasearch.jobs.distill.sources import Source, read_source
 from metasearch.jobs.distill.targets import targets_of
-from metasearch.learners.base import Learner
+from metasearch.learners.base import Learner, Wanted
 from metasearch.learners.losses.base import warn_of_unused
-from metasearch.learners.targets import Wanted
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import Listener, Logged
 from metasearch.spec import registry, yaml
