@@ -46,11 +46,7 @@ class Triplet:
 
 @dataclass(frozen=True)
 class LabelledSet:
-    """Examples of one kind in the languages of one variant.
-
-    They are triplets of a retrieval task, scored pairs of a similarity task, or what a stage of a distillation learns
-    from, such as translations.
-    """
+    """Examples of one kind in the languages of one variant: triplets, scored pairs, translations."""
 
     variant: Variant
     examples: tuple[Example, ...]

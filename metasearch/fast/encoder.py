@@ -75,13 +75,11 @@ class FastEncoder:
             # The last loss keeps about half of what a step does, and texts of other jobs are longer or shorter.
             needed = (steps + 1) * one * min(jobs, self.workers)
             there = capacity(self.encoder.device)
-            self._second_order = "graph" if needed <= _GRAPH_SHARE * there else "recompute"
+            fits = needed <= _GRAPH_SHARE * there
+            self._second_order = "graph" if fits else "recompute"
+            sizes = f"graphs of {steps} steps take about {needed / 2**20:.0f} MiB of {there / 2**20:.0f} MiB of memory"
             log.info(
-                "second order: graphs of %d steps take about %.0f MiB of %.0f MiB of memory: %s",
-                steps,
-                needed / 2**20,
-                there / 2**20,
-                {"graph": "kept", "recompute": "inner steps are computed again on the way back"}[self._second_order],
+                "second order: %s: %s", sizes, "kept" if fits else "inner steps are computed again on the way back"
             )
         return self._second_order
 

@@ -37,10 +37,7 @@ FORMS: Mapping[type[Learner], Callable[[Any, Sequence[Episode], FastEncoder, boo
 class FastGradients(ReferenceGradients):
     """Takes outer gradients by the fast form of exactly this class of learners; a subclass may be another formula.
 
-    Args:
-        encoder: the encoder to train.
-        second_order: how second-order gradients are taken; `auto` keeps the graph where it fits the memory.
-        workers: most jobs at the same time; by default as many as torch has threads, up to four, and one on a GPU.
+    The arguments are those of `FastEncoder`; `notes` says what is done in a slower way for this encoder and why.
     """
 
     def __init__(self, encoder: Encoder, second_order: SecondOrder = "auto", workers: int | None = None) -> None:

@@ -15,13 +15,7 @@ Sets = TypeVar("Sets", bound=tuple[Prepared, ...])
 
 
 class MetaBatch(Batch):
-    """Episodes whose sets are laid out together.
-
-    Args:
-        fast: the encoder.
-        episodes: episodes of the meta-batch.
-        loss: loss of a set.
-        bf16: run forward passes in bfloat16.
+    """Episodes whose sets are laid out together, with the loss of a set.
 
     Attributes:
         episodes: the prepared sets of each episode.

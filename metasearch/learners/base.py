@@ -16,19 +16,14 @@ from torch import Tensor, nn
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.learners.inner_loop import FastModel
-from metasearch.learners.losses.base import losses_of
-from metasearch.learners.sets import Forward, Prepared, prepare, set_loss
+from metasearch.learners.losses.base import Embedded, fitting, losses_of
+from metasearch.learners.sets import Forward, Prepared, prepare
 from metasearch.spec.recipe import Declared, Loss
 
 
 @dataclass(frozen=True)
 class OuterLoss:
-    """The outer loss of a meta-batch.
-
-    Attributes:
-        total: scalar whose gradient is the outer gradient.
-        terms: named parts of it, for logs.
-    """
+    """The outer loss of a meta-batch: a scalar whose gradient is the outer gradient, and named terms for logs."""
 
     total: Tensor
     terms: dict[str, float] = field(default_factory=dict)
@@ -118,8 +113,11 @@ class Learner(ABC):
         return prepare(self.encoder, examples)
 
     def loss(self, forward: Forward, examples: Prepared) -> Tensor:
-        """Return the scalar loss of a set."""
-        return set_loss(forward, examples, self.losses)
+        """Return the scalar loss of a set: that of the first loss that fits its examples."""
+        loss = fitting(self.losses, examples.columns)
+        vectors = [forward(tower) for tower in examples.towers]
+        embedded = {name: vectors[tower][rows] for name, (tower, rows) in examples.columns.items()}
+        return loss(Embedded(embedded, {name: rows for name, (_, rows) in examples.columns.items()}, examples.gold))
 
     def adapted(
         self, support: Prepared, steps: int, lr: float | Sequence[Tensor], start: nn.Module | None = None

@@ -14,13 +14,7 @@ Gradients = Callable[[Learner, Sequence[Episode]], OuterLoss]
 
 
 class ReferenceGradients:
-    """Takes the outer gradient of any learner, by its outer loss and `backward`.
-
-    Attributes:
-        notes: what is done in a slower way for this encoder and why, one line each.
-    """
-
-    notes: tuple[str, ...] = ()
+    """Takes the outer gradient of any learner, by its outer loss and `backward`."""
 
     def __call__(self, learner: Learner, episodes: Sequence[Episode]) -> OuterLoss:
         """Put the gradient of the outer loss of a meta-batch into the `.grad` of the learner's parameters.

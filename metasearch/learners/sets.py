@@ -12,7 +12,6 @@ from torch import Tensor
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import LabelledSet
-from metasearch.learners.losses.base import Embedded, Loss, fitting
 from metasearch.spec.recipe import Role
 
 Value = TypeVar("Value", bound=Hashable)
@@ -66,14 +65,6 @@ def texts_of(examples: LabelledSet) -> list[tuple[Role, str]]:
     roles = examples.examples[0].roles.values()
     columns = zip(*(example.texts for example in examples.examples), strict=True)
     return list(numbered((role, text) for role, column in zip(roles, columns, strict=True) for text in column))
-
-
-def set_loss(forward: Forward, examples: Prepared, losses: tuple[Loss, ...]) -> Tensor:
-    """Return the scalar loss of a set: that of the first loss that fits its examples."""
-    loss = fitting(losses, examples.columns)
-    vectors = [forward(tower) for tower in examples.towers]
-    embedded = {name: vectors[tower][rows] for name, (tower, rows) in examples.columns.items()}
-    return loss(Embedded(embedded, {name: rows for name, (_, rows) in examples.columns.items()}, examples.gold))
 
 
 def numbered(values: Iterable[Value]) -> dict[Value, int]:

@@ -32,11 +32,7 @@ class Schedule:
     """Phases in turn, epoch after epoch, up to a number of outer steps.
 
     Every epoch visits the same episodes; the paper draws a fixed number of meta-tasks (MAML-Align, appendix C.3).
-
-    Attributes:
-        phases: phases in their order within an epoch.
-        total: number of outer steps.
-        batch: episodes in one outer step.
+    `batch` is the number of episodes in one outer step.
     """
 
     phases: tuple[Phase, ...]

@@ -41,14 +41,10 @@ Reason = Literal["finished", "patience", "interrupted"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a training.
+    """The end of a training after some outer steps, and why.
 
-    Attributes:
-        steps: outer steps taken.
-        reason: why it ended.
-        baseline: dev score before the first step.
-        best_score: dev score of the final weights; None when no step was taken.
-        best_step: outer step of that score.
+    `baseline` is the dev score before the first step. `best_score` is that of the final weights, after `best_step`
+    steps; None when no step was taken.
     """
 
     steps: int

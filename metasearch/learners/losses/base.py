@@ -48,7 +48,7 @@ class Loss(ABC):
 
     @abstractmethod
     def __call__(self, batch: Embedded) -> Tensor:
-        """Return the loss of a set, a scalar."""
+        """Return the loss of a set, a scalar, from the vectors `(B, D)` of `columns`."""
 
 
 def losses_of(settings: Settings, where: str = "loss") -> tuple[Loss, ...]:
