@@ -24,13 +24,9 @@ def samplers(
     """
     parts = {"meta-train": benchmark.split.train, "meta-valid": valid or benchmark.split.dev}
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
-    return {
-        phase: EpisodeSampler(
-            _sets(parts[phase], recipe, embed), benchmark.arrangements[phase], recipe.episodes, phase, seed
-        )
-        for phase in PHASES
-        if counts[phase]
-    }
+    used, arrangements = [phase for phase in PHASES if counts[phase]], benchmark.arrangements
+    sets = {phase: _sets(parts[phase], recipe, embed) for phase in used}
+    return {phase: EpisodeSampler(sets[phase], arrangements[phase], recipe.episodes, phase, seed) for phase in used}
 
 
 def check_sizes(benchmark: Benchmark, recipe: Recipe) -> None:

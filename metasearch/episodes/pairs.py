@@ -48,5 +48,4 @@ class PairSampler:
     @staticmethod
     def _shares(variant: Variant, count: int) -> dict[str, int]:
         each, rest = divmod(count, len(variant.candidates))
-        shares = {code: each + (i < rest) for i, code in enumerate(variant.candidates)}
-        return {code: share for code, share in shares.items() if share}
+        return {code: share for i, code in enumerate(variant.candidates) if (share := each + (i < rest))}

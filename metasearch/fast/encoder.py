@@ -78,9 +78,8 @@ class FastEncoder:
             fits = needed <= _GRAPH_SHARE * there
             self._second_order = "graph" if fits else "recompute"
             sizes = f"graphs of {steps} steps take about {needed / 2**20:.0f} MiB of {there / 2**20:.0f} MiB of memory"
-            log.info(
-                "second order: %s: %s", sizes, "kept" if fits else "inner steps are computed again on the way back"
-            )
+            choice = "kept" if fits else "inner steps are computed again on the way back"
+            log.info("second order: %s: %s", sizes, choice)
         return self._second_order
 
 

@@ -83,13 +83,7 @@ def _batches(
 
 
 def groups_of(order: Sequence[int], lengths: Sequence[int], call: int = _CALL) -> list[Sequence[int]]:
-    """Cut texts into groups such that padded tokens and calls together cost least.
-
-    Args:
-        order: numbers of the texts, by ascending length.
-        lengths: length of each text in tokens.
-        call: what one more group costs, in tokens.
-    """
+    """Cut texts, in `order` of ascending length, into groups such that padded tokens and calls together cost least."""
     if not order:
         return []
     # A border between texts of equal length would save nothing.

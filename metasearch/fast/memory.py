@@ -11,12 +11,7 @@ _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
 def graph_size(objective: Objective, start: Weights) -> int:
-    """Return the bytes that the graph of an inner step takes until the way back, measured on one step.
-
-    Args:
-        objective: loss of the step.
-        start: weights, which stay as they are.
-    """
+    """Return the bytes that the graph of an inner step takes until the way back, measured on one step."""
     sizes: dict[int, int] = {}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:

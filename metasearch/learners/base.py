@@ -52,9 +52,6 @@ class Learner(ABC):
         loss: settings of the loss of a set.
         options: the learner's own hyper-parameters, an instance of its `Options`.
         targets: outputs of a frozen encoder, for a learner that takes some.
-
-    Raises:
-        ConfigError: the loss or one of its options is unknown, or an option has a wrong value.
     """
 
     Options: ClassVar[type[Declared]]
@@ -124,11 +121,7 @@ class Learner(ABC):
     ) -> FastModel:
         """Return fast weights after inner steps on a support set (MAML-Align paper, Algorithm 2).
 
-        Args:
-            support: the support set.
-            steps: number of inner steps.
-            lr: rate of the inner steps, or a tensor of rates for each trainable weight.
-            start: module whose weights they start from; the encoder's by default.
+        They start from those of `start`, by default the encoder's; `lr` may be a tensor for each trainable weight.
         """
         fast = FastModel(start or self.encoder.embedder, first_order=not self.second_order)
         for _ in range(steps):

@@ -70,10 +70,7 @@ class EMA(TextLearner):
         self.step = 0
 
     def begin(self, total_steps: int) -> None:
-        """Take the steps of the training for K, where the options name none.
-
-        `ConfigError` where the training ends before the teacher is updated for the first time.
-        """
+        """Take the steps of the training for K, where options name none; `ConfigError` if none updates the teacher."""
         if self.options.every > total_steps:
             raise ConfigError(
                 f"options.every={self.options.every}: the training ends after {total_steps} steps; choose less"
@@ -116,7 +113,7 @@ class EMA(TextLearner):
 
 
 def share(step: int, total: int, options: EMA.Options) -> float:
-    """Return 1 − τ_k, the share of the student that goes into the teacher after step k of K, 0 after K."""
+    """Return 1 − τ_k, the share of the student that goes into the teacher after step k of K; 0 after a cosine's K."""
     base = 1 - options.tau
     if options.scale_down:
         base = min(1.0, base * PAPER_STEPS / total)

@@ -52,10 +52,8 @@ class FastModel:
     def adapt(self, loss: Tensor, lr: float | Sequence[Tensor], retain_graph: bool = False) -> None:
         """Take one step of gradient descent on the fast weights; weights that the loss does not reach stay.
 
-        Args:
-            loss: scalar that this model computed.
-            lr: rate, or a tensor of rates for each parameter.
-            retain_graph: keep the loss differentiable afterwards; always so in second order.
+        The rate may be a tensor of rates for each parameter. With `retain_graph`, and always in second order, the loss
+        stays differentiable.
         """
         module = self._clone.module
         weights = [weight for weight in module.parameters() if weight.requires_grad]

@@ -41,10 +41,14 @@ Reason = Literal["finished", "patience", "interrupted"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a training after some outer steps, and why.
+    """The end of a training.
 
-    `baseline` is the dev score before the first step. `best_score` is that of the final weights, after `best_step`
-    steps; None when no step was taken.
+    Attributes:
+        steps: outer steps taken.
+        reason: why it ended.
+        baseline: dev score before the first step.
+        best_score: dev score of the final weights; None when no step was taken.
+        best_step: outer step of that score.
     """
 
     steps: int
@@ -94,10 +98,7 @@ class Trainer:
         self.step = 0
 
     def fit(self, resume: bool = False) -> Outcome:
-        """Train, and leave the weights with the best dev score in the encoder.
-
-        Args:
-            resume: go on from the store's checkpoint; without one, start from the beginning.
+        """Train, from the store's checkpoint if asked to resume, and leave the weights of the best dev score in place.
 
         Raises:
             NonFiniteError: a loss or a gradient is not finite; the weights are those before that step.

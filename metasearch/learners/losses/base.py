@@ -71,11 +71,11 @@ def warn_of_unused(settings: Settings, graded: bool = False) -> None:
     known = {name for loss in losses_of(settings) for name in type(loss).Options.model_fields}
     if graded:
         known.add("margin")
-    plain = Settings()  # every recipe holds these two; any other name that a loss does not know is refused
-    set_in_vain = [name for name in {"margin", "distance"} - known if getattr(settings, name) != getattr(plain, name)]
-    if set_in_vain:
-        values = ", ".join(f"loss.{name}={getattr(settings, name)}" for name in sorted(set_in_vain))
-        log.warning("loss '%s' has no such option, so it does nothing: %s", settings.name, values)
+    plain = Settings().model_dump()  # what every recipe holds; any other name that a loss does not know is refused
+    given = {name: getattr(settings, name) for name in plain.keys() - known}
+    values = [f"loss.{name}={value}" for name, value in sorted(given.items()) if value != plain[name]]
+    if values:
+        log.warning("loss '%s' has no such option, so it does nothing: %s", settings.name, ", ".join(values))
 
 
 def fitting(losses: tuple[Loss, ...], columns: Mapping[str, Any]) -> Loss:
