@@ -82,8 +82,7 @@ def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
         what = "does not exist" if not path.exists() else f"is no study and no run: no {STUDY_FILE}, no config.yaml"
         raise RunFolderError(f"{path} {what}")
     if not RunFolder(path).finished:
-        command = "distill" if "stages" in _recipe(_config(path)) else "train"
-        raise RunFolderError(f"{path} is not finished; go on with: metasearch {command} --resume {path}")
+        raise RunFolderError(f"{path} is not finished; go on with: metasearch resume {path}")
     return [_run(path, _study_of(path) or name)], []
 
 
@@ -105,11 +104,6 @@ def _config(path: Path) -> Mapping[str, Any]:
     if not isinstance(config, dict):
         raise ConfigError(f"{path / 'config.yaml'}: config: this key is missing; it is no run of metasearch")
     return config
-
-
-def _recipe(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    recipe = config.get("recipe")
-    return recipe if isinstance(recipe, dict) else {}
 
 
 def _facts(path: Path) -> Mapping[str, Any]:

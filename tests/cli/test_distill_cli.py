@@ -307,7 +307,7 @@ def test_a_language_that_the_corpus_has_not_and_a_file_of_another_name_are_refus
 def test_a_folder_that_exists_is_kept_and_the_way_on_is_named(place, tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
     error = distill(*flags(place), "-o", tmp_path, code=5).stderr
-    assert f"metasearch distill --resume {tmp_path}" in error
+    assert f"metasearch resume {tmp_path}" in error
     assert names(tmp_path) == {"mine.txt"}
 
 
