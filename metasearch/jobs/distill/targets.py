@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
 from metasearch.jobs.distill.target_store import stored_targets
-from metasearch.learners.targets import Targets, Wanted
+from metasearch.learners.base import Targets, Wanted
 
 log = logging.getLogger(__name__)
 
