@@ -40,7 +40,7 @@ def watching() -> Iterator[Watcher]:
         yield LiveTable(live)
 
 
-class Lines:
+class Lines(Watcher):
     """One line for each change, and one a minute with counts."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Lines:
         print(f"crossval: {text}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-class LiveTable:
+class LiveTable(Watcher):
     """A live table; what failed is also written above it, so that it stays.
 
     Args:

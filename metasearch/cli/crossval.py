@@ -86,7 +86,7 @@ def command(
 
 def _show_forecast(config: Any, folder: Path, jobs: int, as_json: bool) -> None:
     from metasearch.cli._forecast import shown, tree
-    from metasearch.jobs.crossval.dry_run import dry_run
+    from metasearch.jobs.crossval.estimate import dry_run
 
     forecast = dry_run(config, folder, jobs)
     click.echo(json.dumps(tree(forecast)) if as_json else shown(forecast))
@@ -98,19 +98,17 @@ def run(config: Any, folder: Path, jobs: int, as_json: bool, trust_remote_code: 
     from metasearch.cli._output import show
     from metasearch.jobs.crossval import runner
     from metasearch.jobs.crossval.summary import means
+    from metasearch.jobs.lifecycle import RunResult
 
     report = folder / "report.md"
     try:
         with watching() as watcher:
-            if config is None:
-                study = runner.resume(folder, jobs, watcher, trust_remote_code)
-            else:
-                study = runner.begin(config, folder, jobs, watcher, trust_remote_code)
+            study = runner.begin(config, folder, jobs, watcher, trust_remote_code)
     except CellsFailed:
         if report.is_file() and not as_json:  # of the cells that are done
             click.echo(report.read_text(encoding="utf-8"))
         raise
-    show("study", folder, report.read_text(encoding="utf-8"), means(study) if as_json else [], as_json)
+    show(RunResult(folder, means(study) if as_json else [], report.read_text(encoding="utf-8")), as_json, "study")
 
 
 def configure(

@@ -43,19 +43,20 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
       metasearch distill --recipe ema-small --student runs/small/1-assistant/model --corpus ~/data/parallel
       metasearch resume runs/small
     """
-    from metasearch.cli._output import show_run
+    from metasearch.cli._output import show
     from metasearch.cli._progress import ProgressBar
     from metasearch.jobs.distill import job
+    from metasearch.jobs.resume import resume_run
     from metasearch.training.machine import keep_memory
 
     keep_memory()
     if resume is not None:
         refuse_others()
-        result = job.resume(resume, ProgressBar, flags["trust_remote_code"])
+        result = resume_run(resume, ProgressBar, flags["trust_remote_code"])
     else:
         config = configure(**flags)
         result = job.begin(config, output or fresh_folder("distill", config.recipe.recipe), ProgressBar)
-    show_run(result, as_json)
+    show(result, as_json)
 
 
 def configure(recipe: str, stages: str | None, assignments: Sequence[str], include: Sequence[str], **rest: Any) -> Any:

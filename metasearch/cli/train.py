@@ -38,21 +38,21 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
       metasearch train --task lareqa --mode trans --encoder minilm --data ~/data --max-steps 90 -o runs/lareqa
       metasearch resume runs/lareqa
     """
-    from metasearch.cli._output import show_run
+    from metasearch.cli._output import show
     from metasearch.cli._progress import ProgressBar
     from metasearch.jobs import train
+    from metasearch.jobs.resume import resume_run
     from metasearch.training.machine import keep_memory
 
     keep_memory()
     if resume is not None:
         refuse_others()
-        with ProgressBar(resume.name) as bar:
-            result = train.resume(resume, bar, flags["trust_remote_code"])
+        result = resume_run(resume, ProgressBar, flags["trust_remote_code"])
     else:
         config = configure(**flags)
         with ProgressBar(config.recipe.learner) as bar:
             result = train.begin(config, output or fresh_folder(config.task, config.recipe.learner), bar)
-    show_run(result, as_json)
+    show(result, as_json)
 
 
 def configure(

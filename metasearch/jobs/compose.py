@@ -19,7 +19,7 @@ from metasearch.fast import FastGradients
 from metasearch.learners.base import Learner
 from metasearch.learners.gradients import Gradients, ReferenceGradients
 from metasearch.learners.losses.base import losses_of
-from metasearch.runs.listener import Listener, Silent
+from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe
 from metasearch.spec.run import EncoderRef
@@ -116,7 +116,7 @@ def fit(
     max_steps: int | None = None,
     precision: str = "fp32",
     gradients: Engine = DEFAULT_ENGINE,
-    listener: Listener | None = None,
+    listener: Listener = SILENT,
     store: CheckpointStore | None = None,
     resume: bool = False,
     baseline: float | None = None,
@@ -158,7 +158,7 @@ def fit(
         recipe.outer,
         recipe.budget,
         dev=lambda: evaluate(encoder, scored, benchmark.measures).mean(benchmark.task.monitor),
-        listener=listener or Silent(),
+        listener=listener,
         store=store,
         seed=seed,
         precision="bf16" if precision == "bf16" else "fp32",

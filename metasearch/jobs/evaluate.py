@@ -10,14 +10,14 @@ from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs import compose
 from metasearch.jobs.lifecycle import Row
 from metasearch.jobs.score import heard
-from metasearch.runs.listener import Listener, Silent
+from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.versions import processor, versions
 from metasearch.spec.measure import Pool
 from metasearch.spec.run import EncoderRef
 
 
 def evaluate_encoder(
-    ref: EncoderRef, benchmark: Benchmark, split: str, pools: Sequence[Pool], listener: Listener | None = None
+    ref: EncoderRef, benchmark: Benchmark, split: str, pools: Sequence[Pool], listener: Listener = SILENT
 ) -> list[Row]:
     """Return the scores of an encoder, as it is, on a part of a benchmark.
 
@@ -29,7 +29,7 @@ def evaluate_encoder(
         listener: hears how many texts are encoded.
     """
     encoder, data = compose.load_encoder(ref, benchmark.task.max_length), benchmark.part(split)
-    with heard(encoder, listener or Silent(), f"{ref.name} on {split} of {benchmark.task.task}", data):
+    with heard(encoder, listener, f"{ref.name} on {split} of {benchmark.task.task}", data):
         results = evaluate(encoder, data, benchmark.measures, pools)
     facts = {"task": benchmark.task.task, "encoder": ref.name, "learner": ref.name, "fold": benchmark.fold}
     stamp = {"data": benchmark.data.fingerprint, "versions": versions(), "processor": processor()}

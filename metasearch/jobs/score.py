@@ -15,9 +15,9 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.retrieval import POOLS
 from metasearch.jobs import compose
-from metasearch.jobs.lifecycle import Row, RunResult, complete, require_same_data, require_trust
+from metasearch.jobs.lifecycle import Row, RunResult, complete
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.listener import Listener, Silent
+from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.markdown import by_language
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import processor, versions
@@ -27,46 +27,31 @@ from metasearch.training.machine import used
 log = logging.getLogger(__name__)
 
 
-def begin(config: ScoreConfig, folder: Path, listener: Listener | None = None) -> RunResult:
+def begin(config: ScoreConfig, folder: Path, listener: Listener = SILENT) -> RunResult:
     """Score an encoder in a new run folder.
 
     Raises:
         MetasearchError: of every kind that `metasearch.errors` lists.
     """
     benchmark = load_benchmark(DataRef.of(config))
+    encoder = compose.load_encoder(EncoderRef.of(config), benchmark.task.max_length)
     files = RunFolder.create(folder, config, benchmark.data.fingerprint)
-    return complete(files, lambda: run_to_end(files, config, benchmark, listener or Silent()))
+    return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener))
 
 
-def resume(
-    folder: Path, listener: Listener | None = None, trust_remote_code: bool = False, patience: float = 0
-) -> RunResult:
-    """Add the scores that a run lacks; a finished one is only read. Arguments and errors are as of `train.resume`."""
-    files, config, fingerprint = RunFolder.open(folder, ScoreConfig)
-    if files.finished:
-        return RunResult.of(files)
-    require_trust(folder, config.trust_remote_code, trust_remote_code)
-    benchmark = load_benchmark(DataRef.of(config))
-    require_same_data(folder, fingerprint, benchmark.data.fingerprint)
-    return complete(files, lambda: run_to_end(files, config, benchmark, listener or Silent()), patience)
-
-
-def run_to_end(files: RunFolder, config: ScoreConfig, benchmark: Benchmark, listener: Listener) -> None:
+def run_to_end(
+    files: RunFolder, config: ScoreConfig, benchmark: Benchmark, encoder: Encoder, listener: Listener
+) -> None:
     """Score what is not scored yet, and report."""
     began = time.monotonic()
-    encoder = compose.load_encoder(EncoderRef.of(config), benchmark.task.max_length)
     shared = ("task", "encoder", "fold", "fold_seed", "seed")
     facts = {**{key: getattr(config, key) for key in shared}, "mode": None, "recipe": None, "learner": config.label}
     parts = {"dev": benchmark.split.dev, "test": benchmark.split.test}
     if benchmark.task.evaluation_only:
         del parts["dev"]
     add_scores(files, facts | {"step": 0}, benchmark, encoder, parts, listener)
-    files.finish(report(files, config), used(time.monotonic() - began, encoder.device))
-
-
-def report(files: RunFolder, config: ScoreConfig) -> str:
-    """Return the scores on test in Markdown."""
-    return f"# {config.label} on {config.task}\n\n{by_language(files.results(), 'test')}\n"
+    report = f"# {config.label} on {config.task}\n\n{by_language(files.results(), 'test')}\n"
+    files.finish(report, used(time.monotonic() - began, encoder.device))
 
 
 def add_scores(
@@ -75,7 +60,7 @@ def add_scores(
     benchmark: Benchmark,
     encoder: Encoder,
     parts: dict[str, Data],
-    listener: Listener | None = None,
+    listener: Listener = SILENT,
 ) -> None:
     """Append the scores of an encoder on parts of the data to the results, unless they stand there.
 
@@ -96,7 +81,7 @@ def add_scores(
         questions = files.queries(task, label, split)
         if (label, split) in known and (split != "test" or questions.is_file()):
             continue
-        with heard(encoder, listener or Silent(), f"{label} on {split} of {task}", data):
+        with heard(encoder, listener, f"{label} on {split} of {task}", data):
             results = evaluate(encoder, data, benchmark.measures, POOLS if split == "test" else POOLS[:1])
         if split == "test":
             # Before the rows: a row in the results says that the results by question are there.

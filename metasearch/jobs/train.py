@@ -9,10 +9,10 @@ from metasearch.data.folds import hold_out
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.of_benchmark import check_sizes
 from metasearch.jobs import compose
-from metasearch.jobs.lifecycle import Row, RunResult, complete, interrupted, require_same_data, require_trust
+from metasearch.jobs.lifecycle import Row, RunResult, complete, interrupted
 from metasearch.jobs.score import add_scores
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.listener import Listener, Logged, Silent
+from metasearch.runs.listener import SILENT, Listener, Logged
 from metasearch.runs.markdown import by_language, markdown
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import versions
@@ -23,7 +23,7 @@ from metasearch.training.machine import used
 from metasearch.training.trainer import Outcome
 
 
-def begin(config: RunConfig, folder: Path, listener: Listener | None = None) -> RunResult:
+def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunResult:
     """Train in a new run folder, and score the result against zero-shot on dev and test.
 
     Every name, option and size is checked before weights are loaded and before the folder is made.
@@ -37,33 +37,7 @@ def begin(config: RunConfig, folder: Path, listener: Listener | None = None) -> 
     check_sizes(benchmark, config.recipe)
     encoder = compose.load_encoder(EncoderRef.of(config), benchmark.task.max_length)
     files = RunFolder.create(folder, config, benchmark.data.fingerprint)
-    return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener or Silent()))
-
-
-def resume(
-    folder: Path, listener: Listener | None = None, trust_remote_code: bool = False, patience: float = 0
-) -> RunResult:
-    """Go on with a run where its last checkpoint left it; a finished run is only read.
-
-    Args:
-        folder: the run folder.
-        listener: hears of steps and scores.
-        trust_remote_code: run code that comes with the encoder; must be said again where the run began with it.
-        patience: seconds to wait for another process that is at work in the folder.
-
-    Raises:
-        ConfigError: the run's encoder comes with code that is not trusted.
-        RunFolderError: the folder is no run, or its checkpoint is damaged.
-        DataError: the data is not what the run began with.
-    """
-    files, config, fingerprint = RunFolder.open(folder, RunConfig)
-    if files.finished:
-        return RunResult.of(files)
-    require_trust(folder, config.trust_remote_code, trust_remote_code)
-    benchmark = load_benchmark(DataRef.of(config), config.mode)
-    require_same_data(folder, fingerprint, benchmark.data.fingerprint)
-    encoder = compose.load_encoder(EncoderRef.of(config), benchmark.task.max_length)
-    return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener or Silent()), patience)
+    return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener))
 
 
 def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encoder: Encoder, listener: Listener) -> None:
@@ -130,13 +104,13 @@ def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: O
     return "\n\n".join(parts) + "\n"
 
 
-def side_by_side(folder: Path, results: Sequence[RunResult]) -> tuple[str, list[Row]]:
-    """Write one report of several runs below a folder; return it and all scores, zero-shot once."""
+def side_by_side(folder: Path, results: Sequence[RunResult]) -> RunResult:
+    """Write one report of several runs below a folder; return it with all scores, zero-shot once."""
     rows = [row for i, result in enumerate(results) for row in result.rows if i == 0 or row["learner"] != ZERO_SHOT]
     parts = ["# Learners side by side", by_language(rows, "test"), by_language(rows, "dev")]
     combined = "\n\n".join(parts) + "\n"
     (folder / "report.md").write_text(combined, encoding="utf-8")
-    return combined, rows
+    return RunResult(folder, rows, combined)
 
 
 def _score(

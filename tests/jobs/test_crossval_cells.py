@@ -11,7 +11,7 @@ from helpers.crossval import FLAGS, TUNED, ZERO, inline, run, scores
 from helpers.parallel import write_corpus
 from metasearch.errors import Interrupted
 from metasearch.jobs.crossval import pool
-from metasearch.jobs.crossval.board import Unwatched
+from metasearch.jobs.crossval.board import Watcher
 from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.crossval.process import how_ended
 from metasearch.jobs.crossval.runner import begin as crossval
@@ -98,7 +98,7 @@ class Busy:
         self.code = -signal.SIGKILL
 
 
-class Impatient(Unwatched):
+class Impatient(Watcher):
     """Presses Ctrl-C so many times, each while the table is drawn."""
 
     def __init__(self, times):

@@ -15,7 +15,7 @@ from metasearch.errors import ConfigError
 from metasearch.learners.entailment import LEARNER, Entailment
 from metasearch.learners.gradients import ReferenceGradients
 from metasearch.learners.losses.entailment import entailment_logits, entailment_loss
-from metasearch.runs.listener import Silent
+from metasearch.runs.listener import Listener
 from metasearch.spec.arrangement import Arrangement, Variant
 from metasearch.spec.recipe import Budget, Loss, Outer
 from metasearch.training.checkpoint import CheckpointStore
@@ -171,7 +171,7 @@ def trained(folder, steps, resume=False):
         Outer(lr=1e-3),
         budget,
         dev=lambda: -made.outer_loss(Same().batch(0, 1)).total.item(),
-        listener=Silent(),
+        listener=Listener(),
         store=CheckpointStore(folder),
     )
     trainer.fit(resume)

@@ -16,7 +16,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.errors import MetasearchError
 from metasearch.jobs import compose
 from metasearch.jobs.crossval.estimate import Measured
-from metasearch.runs.listener import Silent
+from metasearch.runs.listener import Listener
 from metasearch.spec.recipe import Role
 from metasearch.spec.run import DataRef, EncoderRef, RunConfig, ScoreConfig
 from metasearch.training.machine import keep_memory, peak_memory
@@ -31,7 +31,7 @@ class _Enough(Exception):
     """One step is done."""
 
 
-class _First(Silent):
+class _First(Listener):
     """A listener that ends training after its first step."""
 
     def __init__(self) -> None:

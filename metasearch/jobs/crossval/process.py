@@ -14,6 +14,12 @@ _ATTEMPT = "--- attempt "
 _ERROR = "metasearch: error: "
 
 
+def threads_of(jobs: int) -> int:
+    """Return the threads of each process, so that all of them together take the cores that there are."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // jobs)
+
+
 def environment(threads: int) -> dict[str, str]:
     """Return the environment of a process with a number of threads."""
     shared = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, "PYTHONUNBUFFERED": "1"}
@@ -35,16 +41,7 @@ class CellProcess:
 
     def __init__(self, study: StudyFolder, name: str, threads: int, trust_remote_code: bool = False) -> None:
         trusted = ["--trust-remote-code"] if trust_remote_code else []
-        command = [
-            sys.executable,
-            "-m",
-            "metasearch",
-            "resume",
-            str(study.at(name)),
-            "--until-eof",
-            "--debug",
-            *trusted,
-        ]
+        command = [sys.executable, "-m", "metasearch", "resume", str(study.at(name)), "--until-eof", *trusted]
         begin_attempt(study, name)
         try:
             with study.log(name).open("ab") as log:

@@ -24,7 +24,7 @@ from metasearch.jobs.distill.checks import benchmarks_of, resolved, roles_of
 from metasearch.jobs.distill.report import stage_report, whole_report
 from metasearch.jobs.distill.roles import Roles
 from metasearch.jobs.distill.stage import Finished, run_stage
-from metasearch.jobs.lifecycle import ListenerOf, RunResult, complete, interrupted, require_trust, silent
+from metasearch.jobs.lifecycle import ListenerOf, RunResult, complete, interrupted, silent
 from metasearch.jobs.score import add_scores
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import Listener
@@ -58,19 +58,6 @@ def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent)
         if not files.begun:
             _discard(files)
         raise
-
-
-def resume(
-    folder: Path, listener_of: ListenerOf = silent, trust_remote_code: bool = False, patience: float = 0
-) -> RunResult:
-    """Go on with a distillation where it was left; a finished one is only read. Errors are as of `train.resume`."""
-    files, config, _ = RunFolder.open(folder, DistillConfig)
-    if files.finished:
-        return RunResult.of(files)
-    require_trust(folder, config.trust_remote_code, trust_remote_code)
-    benchmarks = benchmarks_of(config)
-    roles = Roles(config) if files.begun else roles_of(config)
-    return complete(files, lambda: run_to_end(files, config, benchmarks, roles, listener_of), patience)
 
 
 def run_to_end(
