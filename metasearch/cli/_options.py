@@ -26,11 +26,7 @@ device = click.option(
     show_default=True,
     help="Where it runs.",
 )
-trust = click.option(
-    "--trust-remote-code",
-    is_flag=True,
-    help="Run Python code that comes with the encoder.",
-)
+trust = click.option("--trust-remote-code", is_flag=True, help="Run Python code that comes with the encoder.")
 SEEDS = click.IntRange(0, 2**63 - 1)
 """Seeds that every library takes."""
 
@@ -49,8 +45,6 @@ class NewPath(click.Path):
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print scores as one JSON object on stdout.")
-
-
 precision = click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
 output = click.option("-o", "--output", type=NewPath(), help="Run folder; by default a new one below runs/.")
 
@@ -100,6 +94,9 @@ def options_group(*options: Callable[[F], F]) -> Callable[[F], F]:
 
     return decorate
 
+
+run = options_group(precision, gradients(), device, data, include, trust, output, resume(), as_json)
+"""How a run is done, where it goes, and what it prints."""
 
 compared = options_group(
     click.argument("paths", metavar="STUDY_OR_RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)),

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import absolute_data, absolute_encoder, absolute_folders, refuse_others
+from metasearch.cli._settings import absolute_encoder, absolute_folders, refuse_others
 from metasearch.errors import CellsFailed, ConfigError, nearest
 from metasearch.spec.default_encoder import default_encoder
 
@@ -143,8 +143,7 @@ def configure(
             "encoder": absolute_encoder(encoder or default_encoder(task, declared.encoder)),
             "folds": folds_of(folds, declared),
             "seeds": _seeds(seeds),
-            "include": absolute_folders(include),
-            "data": absolute_data(data, beside=bool(declared.data)),
+            **absolute_folders(include, data, beside=bool(declared.data)),
         }
     )
     trained = arms_of(learners, recipes, _names("mode", mode), changes, config)

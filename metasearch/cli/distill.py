@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import absolute_data, absolute_encoder, absolute_folders, fresh_folder, refuse_others
+from metasearch.cli._settings import absolute_encoder, absolute_folders, fresh_folder, refuse_others
 from metasearch.errors import ConfigError
 
 _PATHS = ("corpus", "scored", "entailment")
@@ -27,12 +27,7 @@ _PATHS = ("corpus", "scored", "entailment")
 @click.option("--targets", metavar="DIR", help="Where outputs of frozen encoders are kept; by default in the run.")
 @_options.seed("Of batches, dropout and the student.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Steps of each stage, at most.")
-@_options.precision
-@_options.gradients()
-@_options.options_group(_options.device, _options.data, _options.include, _options.trust)
-@_options.output
-@_options.resume()
-@_options.as_json
+@_options.run
 def command(resume: Path | None, output: Path | None, as_json: bool, **flags: Any) -> None:
     """Run the stages of a recipe: teach an assistant, compress it into a student, align languages.
 
@@ -77,6 +72,5 @@ def configure(recipe: str, stages: str | None, assignments: Sequence[str], inclu
         rest[kind] = tuple(str(Path(path).resolve()) for path in rest[kind])
     for role in ("teacher", "assistant", "student"):
         rest[role] = absolute_encoder(rest[role]) if rest[role] else None
-    targets = rest.pop("targets")
-    places = {"data": absolute_data(rest.pop("data")), "targets": str(Path(targets).resolve()) if targets else None}
-    return DistillConfig.model_validate({**rest, **places, "recipe": chosen, "include": absolute_folders(include)})
+    rest["targets"] = str(Path(rest["targets"]).resolve()) if rest["targets"] else None
+    return DistillConfig.model_validate({**rest, "recipe": chosen, **absolute_folders(include, rest["data"])})

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from metasearch.data.benchmark import Benchmark
 from metasearch.errors import RunFolderError
-from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs import compose
 from metasearch.jobs.lifecycle import Row
-from metasearch.jobs.score import heard
+from metasearch.jobs.score import evaluate_aloud
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.versions import processor, versions
 from metasearch.spec.measure import Pool
@@ -29,8 +28,8 @@ def evaluate_encoder(
         listener: hears how many texts are encoded.
     """
     encoder, data = compose.load_encoder(ref, benchmark.task.max_length), benchmark.part(split)
-    with heard(encoder, listener, f"{ref.name} on {split} of {benchmark.task.task}", data):
-        results = evaluate(encoder, data, benchmark.measures, pools)
+    what = f"{ref.name} on {split} of {benchmark.task.task}"
+    results = evaluate_aloud(encoder, data, benchmark, pools, what, listener)
     facts = {"task": benchmark.task.task, "encoder": ref.name, "learner": ref.name, "fold": benchmark.fold}
     stamp = {"data": benchmark.data.fingerprint, "versions": versions(), "processor": processor()}
     return [{**facts, "split": split, **row, **stamp} for row in results.rows()]

@@ -5,8 +5,7 @@ There is no command of this name: cells of a study are such runs, and `metasearc
 
 import logging
 import time
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from metasearch.data.benchmark import Benchmark, load_benchmark
@@ -14,6 +13,7 @@ from metasearch.data.records import Data
 from metasearch.encoders.encoder import Encoder
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.retrieval import POOLS
+from metasearch.evaluation.scores import Evaluation
 from metasearch.jobs import compose
 from metasearch.jobs.lifecycle import Row, RunResult, complete
 from metasearch.runs.folder import RunFolder
@@ -21,6 +21,7 @@ from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.markdown import by_language
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import processor, versions
+from metasearch.spec.measure import Pool
 from metasearch.spec.run import DataRef, EncoderRef, ScoreConfig
 from metasearch.training.machine import used
 
@@ -81,23 +82,25 @@ def add_scores(
         questions = files.queries(task, label, split)
         if (label, split) in known and (split != "test" or questions.is_file()):
             continue
-        with heard(encoder, listener, f"{label} on {split} of {task}", data):
-            results = evaluate(encoder, data, benchmark.measures, POOLS if split == "test" else POOLS[:1])
+        pools = POOLS if split == "test" else POOLS[:1]
+        results = evaluate_aloud(encoder, data, benchmark, pools, f"{label} on {split} of {task}", listener)
         if split == "test":
             # Before the rows: a row in the results says that the results by question are there.
             results.questions.save(questions, facts | {"split": split} | stamp)
         if (label, split) not in known:
-            stamped = {**stamp, "processor": processor()}
-            files.add_results({**facts, "split": split, **row, **stamped} for row in results.rows())
+            files.add_results(
+                {**facts, "split": split, **row, **stamp, "processor": processor()} for row in results.rows()
+            )
 
 
-@contextmanager
-def heard(encoder: Encoder, listener: Listener, what: str, data: Data) -> Iterator[None]:
-    """Say what is scored, and let a listener hear of every batch of texts that is encoded for it."""
+def evaluate_aloud(
+    encoder: Encoder, data: Data, benchmark: Benchmark, pools: Sequence[Pool], what: str, listener: Listener
+) -> Evaluation:
+    """Return the scores of an encoder; say what is scored, and let a listener hear of every batch of its texts."""
     log.info("scoring %s: %s", what, data.describe())
     encoder.on_progress = lambda done, total: listener.on_encode(what, done, total)
     try:
-        yield
+        return evaluate(encoder, data, benchmark.measures, pools)
     finally:
         encoder.on_progress = None
 

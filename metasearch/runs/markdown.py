@@ -27,7 +27,7 @@ def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str
         cells = {(row["learner"], row["language"]): row["value"] for row in chosen if row["measure"] == measure}
         languages = _distinct(language for _, language in cells if language != MEAN)
         learners = _distinct(learner for learner, _ in cells)
-        lines = [[learner, *(_percent(cells.get((learner, c))) for c in (*languages, MEAN))] for learner in learners]
+        lines = [[learner, *(percent(cells.get((learner, c))) for c in (*languages, MEAN))] for learner in learners]
         parts.append(markdown([f"{measure} ({label})", *languages, MEAN], lines))
     return "\n\n".join(parts)
 
@@ -40,7 +40,7 @@ def matrix(rows: Sequence[Row], measure: str) -> str:
         if row["measure"] == measure and row["pool"] in ("bilingual", "monolingual") and row["language"] != MEAN
     }
     languages = sorted({asked for asked, _ in cells})
-    lines = [[asked, *(_percent(cells.get((asked, inside))) for inside in languages)] for asked in languages]
+    lines = [[asked, *(percent(cells.get((asked, inside))) for inside in languages)] for asked in languages]
     return markdown([f"{measure}: question \\ candidates", *languages], lines)
 
 
@@ -49,7 +49,7 @@ def pool_means(rows: Sequence[Row]) -> str:
     cells = {(row["measure"], row["pool"]): row["value"] for row in rows if row["language"] == MEAN}
     pools = _distinct(pool for _, pool in cells)
     measures = _distinct(measure for measure, _ in cells)
-    lines = [[measure, *(_percent(cells.get((measure, pool))) for pool in pools)] for measure in measures]
+    lines = [[measure, *(percent(cells.get((measure, pool))) for pool in pools)] for measure in measures]
     return markdown(["mean", *pools], lines)
 
 
@@ -67,7 +67,7 @@ def by_direction(rows: Sequence[Row], split: str) -> str:
         cells = {(row["language"], row["pool"]): row["value"] for row in own}
         of_groups = {row["language"]: f"{row['found']} of {row['listed']}" for row in own if "found" in row}
         names = _distinct(name for name, _ in cells if name not in of_groups)
-        shown = {name: [_percent(cells.get((name, pool))) for pool in DIRECTIONS] for name, _ in cells}
+        shown = {name: [percent(cells.get((name, pool))) for pool in DIRECTIONS] for name, _ in cells}
         heads = [name.replace("-", " → ") for name in DIRECTIONS[:2]] + [MEAN]
         parts.append(markdown([f"{measure} of {learner} ({split})", *heads], [[n, *shown[n]] for n in names]))
         if of_groups:
@@ -98,7 +98,8 @@ def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int | 
     return "\n".join(f"| {' | '.join(line)} |" for line in padded)
 
 
-def _percent(value: float | None) -> str:
+def percent(value: float | None) -> str:
+    """Return a score times 100 with two decimals; nothing where there is none."""
     return "" if value is None else f"{100 * value:.2f}"
 
 

@@ -89,7 +89,10 @@ class Busy:
     def __init__(self, study, name, threads, trust_remote_code):
         self.name, self.code = name, None
 
-    def stop(self):
+    def poll(self):
+        return self.code
+
+    def terminate(self):
         self.heard.append((self.name, "stop"))
         self.code = None if self.deaf else Interrupted.exit_code
 
@@ -118,7 +121,7 @@ class Impatient(Watcher):
     ],
 )
 def test_ctrl_c_stops_all_processes_and_again_kills_them(tmp_path, monkeypatch, times, heard, said):
-    monkeypatch.setattr(pool, "CellProcess", Busy)
+    monkeypatch.setattr(pool, "start_cell", Busy)
     monkeypatch.setattr(Busy, "heard", [], raising=False)
     monkeypatch.setattr(Busy, "deaf", times == 2)
     config = StudyConfig(task="demo-sts", encoder="tiny", folds=(0, 1, 2))

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from metasearch.data.benchmark import Benchmark, load_benchmark
-from metasearch.data.records import Data, RetrievalData, SimilarityData
+from metasearch.data.records import Data, RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import MetasearchError
 from metasearch.jobs import compose
@@ -70,10 +70,8 @@ def texts(data: Data) -> Iterable[Text]:
     if isinstance(data, RetrievalData):
         yield from (("question", question.text) for question in data.questions)
         yield from (("candidate", candidate.text) for candidate in data.candidates)
-    elif isinstance(data, SimilarityData):
-        yield from (("text", text) for pair in data.pairs for text in (pair.text1, pair.text2))
     else:
-        yield from (("text", text) for pair in data.pairs for text in (pair.source, pair.target))
+        yield from (("text", text) for pair in data.pairs for text in pair.texts)
 
 
 def _one_step(config: RunConfig, benchmark: Benchmark, encoder: Encoder) -> int:

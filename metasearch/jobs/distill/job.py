@@ -15,7 +15,6 @@ import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
@@ -23,7 +22,7 @@ from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.jobs.distill.checks import benchmarks_of, resolved, roles_of
 from metasearch.jobs.distill.report import stage_report, whole_report
 from metasearch.jobs.distill.roles import Roles
-from metasearch.jobs.distill.stage import Finished, run_stage
+from metasearch.jobs.distill.stage import run_stage
 from metasearch.jobs.lifecycle import ListenerOf, RunResult, complete, interrupted, silent
 from metasearch.jobs.score import add_scores
 from metasearch.runs.folder import RunFolder
@@ -93,23 +92,22 @@ def run_to_end(
 
 
 def _run_stage(
-    files: RunFolder,
-    config: DistillConfig,
-    name: str,
-    label: str,
-    roles: Roles,
-    below: RunFolder,
-    listener: Listener,
+    files: RunFolder, config: DistillConfig, name: str, label: str, roles: Roles, below: RunFolder, listener: Listener
 ) -> None:
     """Run a stage in its folder to its end, note its dev score, and write its model and report."""
     below.path.mkdir(parents=True, exist_ok=True)
-    finished = run_stage(config, name, roles, below, listener)
-    if finished.outcome.reason == "interrupted":
-        steps = finished.outcome.steps
-        raise interrupted(files.path, f"stopped after step {steps} of {below.path.name}; the checkpoint is saved")
-    _note(files, config, name, label, finished)
-    below.save_model(finished.encoder)
-    below.finish(stage_report(config, name, finished))
+    stage = config.recipe.stages[name]
+    outcome, described = run_stage(config, name, roles, below, listener)
+    if outcome.reason == "interrupted":
+        reached = f"stopped after step {outcome.steps} of {below.path.name}; the checkpoint is saved"
+        raise interrupted(files.path, reached)
+    if (STAGE, label) not in {(row["task"], row["learner"]) for row in files.results()}:
+        what = {"task": STAGE, "learner": label, "recipe": config.recipe.recipe, "split": "dev"}
+        score = {"measure": stage.monitor, "pool": "pairs", "language": MEAN, "before": outcome.baseline}
+        best = {"value": outcome.best_score, "step": outcome.best_step, "steps": outcome.steps}
+        files.add_results([{**what, **score, **best, "seed": config.seed, "versions": versions()}])
+    below.save_model(roles.at(stage.trains, stage.max_length))
+    below.finish(stage_report(config, name, outcome, described))
 
 
 def _discard(files: RunFolder) -> None:
@@ -118,28 +116,6 @@ def _discard(files: RunFolder) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     with suppress(OSError):  # a link, or a mounted folder, stays
         files.path.rmdir()
-
-
-def _note(files: RunFolder, config: DistillConfig, name: str, label: str, finished: Finished) -> None:
-    """Append the dev score of a stage to the results, unless it stands there."""
-    stage, outcome = config.recipe.stages[name], finished.outcome
-    row = {
-        "task": STAGE,
-        "learner": label,
-        "recipe": config.recipe.recipe,
-        "split": "dev",
-        "measure": stage.monitor,
-        "pool": "pairs",
-        "language": MEAN,
-        "before": outcome.baseline,
-        "value": outcome.best_score,
-        "step": outcome.best_step,
-        "steps": outcome.steps,
-        "seed": config.seed,
-        "versions": versions(),
-    }
-    if (STAGE, label) not in {(row["task"], row["learner"]) for row in files.results()}:
-        files.add_results([row])
 
 
 def _score(
@@ -153,15 +129,7 @@ def _score(
 ) -> None:
     """Append the scores on the tasks' test data to the results, unless they stand there."""
     for benchmark in benchmarks:
-        facts: dict[str, Any] = {
-            "task": benchmark.task.task,
-            "encoder": encoder.name,
-            "learner": label,
-            "mode": None,
-            "recipe": config.recipe.recipe,
-            "stage": number,
-            "fold": benchmark.fold,
-            "seed": config.seed,
-        }
+        of_encoder = {"task": benchmark.task.task, "encoder": encoder.name, "learner": label, "mode": None}
+        of_run = {"recipe": config.recipe.recipe, "stage": number, "fold": benchmark.fold, "seed": config.seed}
         view = Encoder(encoder.model, encoder.name, benchmark.task.max_length)
-        add_scores(files, facts, benchmark, view, {"test": benchmark.split.test}, listener)
+        add_scores(files, of_encoder | of_run, benchmark, view, {"test": benchmark.split.test}, listener)

@@ -4,24 +4,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from metasearch.encoders.encoder import Encoder
-from metasearch.jobs.distill.stage import Finished
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.markdown import by_language, markdown
+from metasearch.runs.markdown import by_language, markdown, percent
 from metasearch.runs.rows import MEAN, STAGE
 from metasearch.runs.versions import versions
 from metasearch.spec.distill_run import DistillConfig
+from metasearch.training.trainer import Outcome
 
 _MEBI = 2**20
 _ENDED = {"patience": "no better dev score for the stage's patience", "finished": "all steps done"}
 
 
-def stage_report(config: DistillConfig, name: str, finished: Finished) -> str:
-    """Return what a finished stage did."""
-    stage, outcome = config.recipe.stages[name], finished.outcome
+def stage_report(config: DistillConfig, name: str, outcome: Outcome, described: str) -> str:
+    """Return what a finished stage did, on the data so described."""
+    stage = config.recipe.stages[name]
     facts = [
         ["what", stage.description],
         ["learner", f"{stage.learner}: the {stage.trains}" + (f" from the {stage.against}" if stage.against else "")],
-        ["data", finished.described],
+        ["data", described],
         ["steps", f"{outcome.steps}, weights of step {outcome.best_step} kept ({_ENDED.get(outcome.reason, '')})"],
         [f"dev {stage.monitor}", " → ".join(_dev(stage.monitor, v) for v in (outcome.baseline, outcome.best_score))],
         ["versions", ", ".join(f"{library} {value}" for library, value in versions().items())],
@@ -64,7 +64,7 @@ def _by_group(rows: Sequence[Mapping[str, Any]]) -> str:
     columns = [*of_groups, MEAN]
     heads = [of_groups.get(column, column) for column in columns]
     lines = [
-        [learner, measure, *(_shown(cells[learner, measure, column]) for column in columns)]
+        [learner, measure, *(percent(cells[learner, measure, column]) for column in columns)]
         for learner, measure in dict.fromkeys((row["learner"], row["measure"]) for row in both)
     ]
     return markdown(["stage", "measure", *heads], lines, left=2) if lines else ""
@@ -85,8 +85,4 @@ def _stages(rows: Sequence[Mapping[str, Any]], config: DistillConfig) -> str:
 
 def _dev(monitor: str, value: float | None) -> str:
     """Return a dev score as it is said: a loss as it is, everything else times 100."""
-    return f"{-value:.4f}" if monitor == "loss" and value is not None else _shown(value)
-
-
-def _shown(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.2f}"
+    return f"{-value:.4f}" if monitor == "loss" and value is not None else percent(value)

@@ -1,12 +1,11 @@
 """Runs one stage in its own folder: data, targets, learner, and the engine's loop."""
 
 import logging
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.encoder import Output
 from metasearch.errors import ConfigError, DataError
 from metasearch.jobs.compose import make_gradients, resolved_loss
 from metasearch.jobs.distill.dev import Dev
@@ -25,21 +24,6 @@ from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Outcome, Trainer
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Finished:
-    """What a stage gives back.
-
-    Attributes:
-        encoder: that was trained, with the weights of the best dev score.
-        outcome: how training ended.
-        described: the data in words.
-    """
-
-    encoder: Encoder
-    outcome: Outcome
-    described: str
 
 
 def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | None]:
@@ -69,15 +53,20 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
     return learner, options, wanted
 
 
-def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, listener: Listener) -> Finished:
+def run_stage(
+    config: DistillConfig, name: str, roles: Roles, files: RunFolder, listener: Listener
+) -> tuple[Outcome, str]:
     """Train a stage to its end, or go on with it where its last checkpoint left it.
 
     Args:
-        config: of the whole distillation.
-        name: of the stage.
-        roles: the encoders; the one that is trained changes in place.
+        config: configuration of the whole distillation.
+        name: name of the stage.
+        roles: the encoders; the trained one changes in place, to the weights of the best dev score.
         files: folder of the stage.
-        listener: hears of steps and scores.
+        listener: hears of texts, steps and scores.
+
+    Returns:
+        How training ended, and the stage's data in words.
 
     Raises:
         MetasearchError: of every kind; what was written before it stays.
@@ -96,7 +85,7 @@ def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, 
         frozen = roles.at(stage.against, stage.max_length)
         pairs = chain((source.train[i] for i in batches.visited(total).tolist()), source.dev)
         folder = Path(config.targets) if config.targets else files.path.parent / "targets"
-        learner = kind(encoder, stage.loss, options, targets_of(frozen, encoder, wanted, pairs, folder))
+        learner = kind(encoder, stage.loss, options, targets_of(frozen, encoder, wanted, pairs, folder, listener))
     else:
         learner = kind(encoder, stage.loss, options)
     trainer = Trainer(
@@ -120,7 +109,7 @@ def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, 
         precision=config.precision,
         dropout=stage.dropout,
     )
-    return Finished(encoder, trainer.fit(resume=True), source.described)
+    return trainer.fit(resume=True), source.described
 
 
 def _seen(output: Output) -> Output:
