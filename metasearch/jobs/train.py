@@ -48,7 +48,11 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     """
     recipe = config.recipe
     began = time.monotonic()
-    _score(files, config, benchmark, encoder, ZERO_SHOT, 0, listener)
+    shared = ("task", "mode", "encoder", "fold", "fold_seed", "seed")
+    facts = {key: getattr(config, key) for key in shared} | {"recipe": recipe.recipe}
+    _, dev = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
+    parts = {"dev": dev, "test": benchmark.split.test}
+    add_scores(files, {**facts, "learner": ZERO_SHOT, "step": 0}, benchmark, encoder, parts, listener)
     outcome = compose.fit(
         compose.make_learner(recipe, encoder),
         benchmark,
@@ -65,10 +69,11 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     files.save_model(encoder)
     if outcome.reason == "interrupted":
         raise interrupted(files.path, f"stopped after outer step {outcome.steps}; model and checkpoint are saved")
-    _score(files, config, benchmark, encoder, recipe.learner, outcome.best_step, listener)
+    facts |= {"learner": recipe.learner, "step": outcome.best_step}
+    add_scores(files, facts, benchmark, encoder, parts, listener)
     seconds = time.monotonic() - began
-    facts = used(seconds, encoder.device) | {"engine": config.engine, "steps": outcome.steps}
-    files.finish(report(files, config, benchmark, outcome, seconds), facts)
+    cost = used(seconds, encoder.device) | {"engine": config.engine, "steps": outcome.steps}
+    files.finish(report(files, config, benchmark, outcome, seconds), cost)
 
 
 def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: Outcome, seconds: float) -> str:
@@ -111,22 +116,6 @@ def side_by_side(folder: Path, results: Sequence[RunResult]) -> RunResult:
     combined = "\n\n".join(parts) + "\n"
     (folder / "report.md").write_text(combined, encoding="utf-8")
     return RunResult(folder, rows, combined)
-
-
-def _score(
-    files: RunFolder,
-    config: RunConfig,
-    benchmark: Benchmark,
-    encoder: Encoder,
-    label: str,
-    step: int,
-    listener: Listener,
-) -> None:
-    """Append the scores on dev and test to the results, unless they stand there."""
-    shared = ("task", "mode", "encoder", "fold", "fold_seed", "seed")
-    facts = {key: getattr(config, key) for key in shared} | {"recipe": config.recipe.recipe, "learner": label}
-    _, dev = hold_out(benchmark.split.dev, config.recipe.budget.dev_holdout)
-    add_scores(files, facts | {"step": step}, benchmark, encoder, {"dev": dev, "test": benchmark.split.test}, listener)
 
 
 def _means(rows: Sequence[Row], monitor: str) -> dict[tuple[str, str], float]:

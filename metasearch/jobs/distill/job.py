@@ -68,23 +68,19 @@ def run_to_end(
         Interrupted: between two steps; the checkpoint is saved.
     """
     began = time.monotonic()
-    recipe = config.recipe
-    encoder = None
-    for number, (name, stage) in enumerate(recipe.stages.items(), 1):
-        if name not in recipe.chosen:
-            continue
+    first, *_ = config.stages[0]
+    for number, name, stage in config.stages:
         below = RunFolder(files.path / f"{number}-{name}")
         with listener_of(name) as listener:
             if below.finished:
                 roles.take(stage.trains, below.model)
             else:
-                if name == recipe.chosen[0]:
+                if number == first:
                     untrained = roles.at(stage.trains, stage.max_length)
                     _score(files, config, benchmarks, untrained, f"{stage.trains}, before", 0, listener)
                 _run_stage(files, config, name, f"{number} {name}", roles, below, listener)
             encoder = roles.at(stage.trains, stage.max_length)
             _score(files, config, benchmarks, encoder, f"{number} {name}", number, listener)
-    assert encoder is not None
     files.save_model(encoder)
     seconds = time.monotonic() - began
     facts = used(seconds, encoder.device) | {"engine": config.engine}

@@ -74,12 +74,11 @@ def _stages(rows: Sequence[Mapping[str, Any]], config: DistillConfig) -> str:
     """Return a table of the dev scores of each stage."""
     by_label = {row["learner"]: row for row in rows if row["task"] == STAGE}
     lines = []
-    for number, (name, stage) in enumerate(config.recipe.stages.items(), 1):
-        if name in config.recipe.chosen:
-            row = by_label[f"{number} {name}"]
-            scores = [_dev(stage.monitor, row[key]) for key in ("before", "value")]
-            step = f"{row['step']} of {row['steps']}"
-            lines.append([f"{number} {name}", stage.trains, stage.against or "", stage.monitor, *scores, step])
+    for number, name, stage in config.stages:
+        row = by_label[f"{number} {name}"]
+        scores = [_dev(stage.monitor, row[key]) for key in ("before", "value")]
+        step = f"{row['step']} of {row['steps']}"
+        lines.append([f"{number} {name}", stage.trains, stage.against or "", stage.monitor, *scores, step])
     return markdown(["stage", "trains", "against", "dev score", "before", "best", "at step"], lines, left=4)
 
 
