@@ -67,11 +67,7 @@ class Lines(Watcher):
 
 
 class LiveTable(Watcher):
-    """A live table; what failed is also written above it, so that it stays.
-
-    Args:
-        live: shows it.
-    """
+    """A live table; what failed is also written above it, so that it stays."""
 
     def __init__(self, live: Live) -> None:
         self._live = live

@@ -54,10 +54,6 @@ def load_encoder(ref: EncoderRef | str, max_length: MaxLength | None = None, **k
 def make_learner(recipe: Recipe, encoder: Encoder) -> Learner:
     """Return the learner of a recipe.
 
-    Args:
-        recipe: names the learner, its loss and their options.
-        encoder: the encoder to train.
-
     Raises:
         ConfigError: the learner, the loss or one of their options is unknown, or an option has a wrong value.
     """
@@ -65,11 +61,9 @@ def make_learner(recipe: Recipe, encoder: Encoder) -> Learner:
 
 
 def make_gradients(encoder: Encoder, gradients: Engine = DEFAULT_ENGINE) -> Gradients:
-    """Return the function that takes outer gradients, and log what it does in a slower way for this encoder, and why.
+    """Return the function that takes outer gradients: `fast`, or `reference`, which is learn2learn's plain loop.
 
-    Args:
-        encoder: the encoder to train.
-        gradients: `fast`, or `reference` for learn2learn's plain loop.
+    What the fast one does in a slower way for this encoder is logged, and why.
 
     Raises:
         ConfigError: there are no gradients of that name.

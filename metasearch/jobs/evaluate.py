@@ -18,15 +18,7 @@ from metasearch.spec.run import EncoderRef
 def evaluate_encoder(
     ref: EncoderRef, benchmark: Benchmark, split: str, pools: Sequence[Pool], listener: Listener = SILENT
 ) -> list[Row]:
-    """Return the scores of an encoder, as it is, on a part of a benchmark.
-
-    Args:
-        ref: the encoder; a run's `model` folder is one.
-        benchmark: gives data, lengths and measures.
-        split: `train`, `dev`, `test` or `all`.
-        pools: what to rank, for retrieval.
-        listener: hears how many texts are encoded.
-    """
+    """Return the scores of an encoder, as it is, on a part of a benchmark."""
     encoder, data = compose.load_encoder(ref, benchmark.task.max_length), benchmark.part(split)
     what = f"{ref.name} on {split} of {benchmark.task.task}"
     results = evaluate_aloud(encoder, data, benchmark, pools, what, listener)

@@ -46,12 +46,7 @@ def silent(name: str) -> AbstractContextManager[Listener]:
 
 
 def complete(files: RunFolder, work: Callable[[], object], patience: float = 0) -> RunResult:
-    """Do the work of a run that is not finished, alone in its folder.
-
-    Args:
-        files: the run folder.
-        work: runs to the end, and writes the report.
-        patience: seconds to wait for another process that is at work in the folder.
+    """Do the work of a run that is not finished, alone in its folder; wait `patience` seconds for who is at work there.
 
     Raises:
         Interrupted: by Ctrl-C or SIGTERM; it says how to go on.

@@ -62,7 +62,7 @@ def resume_run(
     """
     kind = kind_of(folder)
     if kind == "study":
-        raise ConfigError(f"{folder} is a study; its cells are the runs")
+        raise ConfigError(f"{folder} is a study; its cells are the runs. Go on with: metasearch resume {folder}")
     files, config, fingerprint = RunFolder.open(folder, _CONFIGS[kind])
     if files.finished:
         return RunResult.of(files)

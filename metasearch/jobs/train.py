@@ -77,15 +77,7 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
 
 
 def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: Outcome, seconds: float) -> str:
-    """Return the scores before and after training, by language, and the facts of the run, in Markdown.
-
-    Args:
-        files: the run folder, with all scores in its results.
-        config: what was run.
-        benchmark: its data.
-        outcome: how training ended.
-        seconds: time since the start or the last resume.
-    """
+    """Return the scores before and after training, by language, and the facts of the run, in Markdown."""
     recipe, rows = config.recipe, files.results()
     monitor, scores = benchmark.task.monitor, _means(rows, benchmark.task.monitor)
     verdicts = []

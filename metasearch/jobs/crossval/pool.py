@@ -14,15 +14,7 @@ _TICK_SECONDS = 0.25
 
 
 class Pool:
-    """The processes that are at work.
-
-    Args:
-        study: whose cells are run.
-        stored: what the study is asked to do.
-        board: status of each cell.
-        jobs: number of processes at a time.
-        watcher: hears of changes.
-    """
+    """The processes that are at work on the cells of a study, `jobs` of them at a time."""
 
     def __init__(self, study: StudyFolder, stored: Stored, board: StatusBoard, jobs: int, watcher: Watcher) -> None:
         self.study = study

@@ -29,12 +29,6 @@ def environment(threads: int) -> dict[str, str]:
 def start_cell(study: StudyFolder, name: str, threads: int, trust_remote_code: bool) -> subprocess.Popen[bytes]:
     """Go on with a cell, whose run folder is made. It stops by itself, with a checkpoint, when this process ends.
 
-    Args:
-        study: the study.
-        name: name of the cell.
-        threads: number of threads.
-        trust_remote_code: run code that comes with the encoder.
-
     Raises:
         RunFolderError: the log cannot be written.
     """

@@ -39,11 +39,6 @@ def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent)
     Every name, option and task is checked before weights are loaded, and every encoder and the files of every stage
     before the folder is made, so that no stage fails for them when the ones before it are done.
 
-    Args:
-        config: what is run.
-        folder: the run folder; must not exist or be empty.
-        listener_of: opens a listener for each stage.
-
     Raises:
         MetasearchError: of every kind that `metasearch.errors` lists; what was written before it stays.
     """

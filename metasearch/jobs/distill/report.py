@@ -30,14 +30,7 @@ def stage_report(config: DistillConfig, name: str, outcome: Outcome, described: 
 
 
 def whole_report(files: RunFolder, config: DistillConfig, encoder: Encoder, seconds: float) -> str:
-    """Return the dev scores of all stages, the tasks' scores after each, and the facts of the run.
-
-    Args:
-        files: of the run, with the scores in its results.
-        config: what was run.
-        encoder: what came out.
-        seconds: since the start or the last resume.
-    """
+    """Return the dev scores of all stages, the tasks' scores after each, and the facts of a run of so many seconds."""
     rows = files.results()
     parts = [f"# {config.recipe.recipe}", _stages(rows, config)]
     for task in config.evaluate:

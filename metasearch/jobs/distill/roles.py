@@ -19,9 +19,6 @@ log = logging.getLogger(__name__)
 class Roles:
     """The encoders of a distillation. One that was trained stays, so that the next stage begins with it.
 
-    Args:
-        config: names the encoders, and says how a student is made.
-
     Raises:
         ConfigError: a role that the chosen stages need is not given.
     """

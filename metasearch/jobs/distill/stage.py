@@ -58,12 +58,7 @@ def run_stage(
 ) -> tuple[Outcome, str]:
     """Train a stage to its end, or go on with it where its last checkpoint left it.
 
-    Args:
-        config: configuration of the whole distillation.
-        name: name of the stage.
-        roles: the encoders; the trained one changes in place, to the weights of the best dev score.
-        files: folder of the stage.
-        listener: hears of texts, steps and scores.
+    The encoder of the trained role changes in place, to the weights of the best dev score.
 
     Returns:
         How training ended, and the stage's data in words.
