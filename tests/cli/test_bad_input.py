@@ -114,7 +114,7 @@ def test_a_run_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_resuming_what_is_no_run_says_so(tmp_path):
-    assert "is no run folder" in failing("train", "--resume", tmp_path, code=5)
+    assert "is no run, distillation or study" in failing("train", "--resume", tmp_path, code=5)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from metasearch.encoders.encoder import Output
 from metasearch.errors import ConfigError, DataError
 from metasearch.jobs.compose import make_gradients, resolved_loss
 from metasearch.jobs.distill.dev import Dev
@@ -76,13 +75,14 @@ def run_stage(
     batches = source.batches(encoder, stage.budget.batch, config.seed, name)
     limits = [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]
     total = min(limit for limit in limits if limit)
+    targets = None
     if wanted and stage.against:
         frozen = roles.at(stage.against, stage.max_length)
         pairs = chain((source.train[i] for i in batches.visited(total).tolist()), source.dev)
         folder = Path(config.targets) if config.targets else files.path.parent / "targets"
-        learner = kind(encoder, stage.loss, options, targets_of(frozen, encoder, wanted, pairs, folder, listener))
-    else:
-        learner = kind(encoder, stage.loss, options)
+        targets = targets_of(frozen, encoder, wanted, pairs, folder, listener)
+    learner = kind(encoder, stage.loss, options, targets)
+    output = getattr(options, "output", "sentence")
     trainer = Trainer(
         learner,
         make_gradients(encoder, config.engine),
@@ -94,7 +94,7 @@ def run_stage(
             source.dev,
             source.dev_batches(encoder, stage.budget.batch, name),
             stage.monitor,
-            _seen(getattr(options, "output", "sentence")),
+            "embedding" if output == "tokens" else output,  # tokens are seen as the mean of a text
             note=lambda measured: files.log({"step": trainer.step, **measured}),
             before=Dev.noted(files.events()),
         ),
@@ -105,11 +105,6 @@ def run_stage(
         dropout=stage.dropout,
     )
     return trainer.fit(resume=True), source.described
-
-
-def _seen(output: Output) -> Output:
-    """Return the output of texts by which a stage is scored; tokens are seen as the mean of a text."""
-    return "embedding" if output == "tokens" else output
 
 
 def _same_data(folder: Path, source: Source) -> None:
