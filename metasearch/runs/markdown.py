@@ -27,8 +27,7 @@ def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str
         cells = {(row["learner"], row["language"]): row["value"] for row in chosen if row["measure"] == measure}
         languages = _distinct(language for _, language in cells if language != MEAN)
         learners = _distinct(learner for learner, _ in cells)
-        lines = [[learner, *(percent(cells.get((learner, c))) for c in (*languages, MEAN))] for learner in learners]
-        parts.append(markdown([f"{measure} ({label})", *languages, MEAN], lines))
+        parts.append(_grid(f"{measure} ({label})", learners, [*languages, MEAN], cells))
     return "\n\n".join(parts)
 
 
@@ -40,17 +39,14 @@ def matrix(rows: Sequence[Row], measure: str) -> str:
         if row["measure"] == measure and row["pool"] in ("bilingual", "monolingual") and row["language"] != MEAN
     }
     languages = sorted({asked for asked, _ in cells})
-    lines = [[asked, *(percent(cells.get((asked, inside))) for inside in languages)] for asked in languages]
-    return markdown([f"{measure}: question \\ candidates", *languages], lines)
+    return _grid(f"{measure}: question \\ candidates", languages, languages, cells)
 
 
 def pool_means(rows: Sequence[Row]) -> str:
     """Return the mean over languages, or language pairs, of each measure in each pool, values times 100."""
     cells = {(row["measure"], row["pool"]): row["value"] for row in rows if row["language"] == MEAN}
-    pools = _distinct(pool for _, pool in cells)
-    measures = _distinct(measure for measure, _ in cells)
-    lines = [[measure, *(percent(cells.get((measure, pool))) for pool in pools)] for measure in measures]
-    return markdown(["mean", *pools], lines)
+    measures, pools = (_distinct(key[side] for key in cells) for side in (0, 1))
+    return _grid("mean", measures, pools, cells)
 
 
 def by_direction(rows: Sequence[Row], split: str) -> str:
@@ -74,6 +70,11 @@ def by_direction(rows: Sequence[Row], split: str) -> str:
             lines = [[name.removeprefix("group "), count, *shown[name]] for name, count in of_groups.items()]
             parts.append(markdown(["mean over the group", "languages", *heads], lines))
     return "\n\n".join(parts)
+
+
+def _grid(head: str, lines: Sequence[str], columns: Sequence[str], cells: Mapping[tuple[str, str], float]) -> str:
+    """Return a table of values times 100, by line and column; a cell without a value is empty."""
+    return markdown([head, *columns], [[line, *(percent(cells.get((line, c))) for c in columns)] for line in lines])
 
 
 def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int | Sequence[bool] = 1) -> str:

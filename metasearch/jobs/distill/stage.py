@@ -5,6 +5,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from metasearch.encoders.encoder import Output
 from metasearch.errors import ConfigError, DataError
 from metasearch.jobs.compose import make_gradients, resolved_loss
 from metasearch.jobs.distill.dev import Dev
@@ -82,7 +83,7 @@ def run_stage(
         folder = Path(config.targets) if config.targets else files.path.parent / "targets"
         targets = targets_of(frozen, encoder, wanted, pairs, folder, listener)
     learner = kind(encoder, stage.loss, options, targets)
-    output = getattr(options, "output", "sentence")
+    output: Output = getattr(options, "output", "sentence")
     trainer = Trainer(
         learner,
         make_gradients(encoder, config.engine),
