@@ -95,6 +95,16 @@ def options_group(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+distilled = options_group(
+    click.option("--teacher", metavar="ENCODER", help="Frozen encoder that knows the pivot language."),
+    click.option("--assistant", metavar="ENCODER", help="Encoder in full size that the student is made of."),
+    click.option("--student", metavar="ENCODER", help="What is trained, where it is not made of the assistant."),
+    click.option("--corpus", multiple=True, metavar="PATH", help="Folder or file of translations; repeatable."),
+    click.option("--scored", multiple=True, metavar="FILE", help="Sentence pairs with scores from 0 to 5; repeatable."),
+    click.option("--entailment", multiple=True, metavar="FILE", help="SNLI or MultiNLI file; repeatable."),
+)
+"""Encoders and files of a distillation."""
+
 run = options_group(precision, gradients(), device, data, include, trust, output, resume(), as_json)
 """How a run is done, where it goes, and what it prints."""
 

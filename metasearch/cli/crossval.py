@@ -37,13 +37,10 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 @click.option("--encoder", help="Built-in name, local folder or hub name; by default the task's.")
 @_options.precision
 @_options.gradients(None, "fast, or the study's")
-@click.option("--distill", metavar="RECIPES", help="Distil once with each seed, and score the student on each fold.")
-@click.option("--teacher", metavar="ENCODER", help="Of --distill; --assistant, --student and the files likewise.")
-@click.option("--assistant", metavar="ENCODER")
-@click.option("--student", metavar="ENCODER")
-@click.option("--corpus", multiple=True, metavar="PATH")
-@click.option("--scored", multiple=True, metavar="FILE")
-@click.option("--entailment", multiple=True, metavar="FILE")
+@click.option(
+    "--distill", metavar="RECIPES", help="Distil once with each seed, of what follows, and score on each fold."
+)
+@_options.distilled
 @_options.options_group(_options.fold_seed, _options.device, _options.data, _options.include, _options.trust)
 @click.option("--keep-models", is_flag=True, help="Keep the model of each run; otherwise only what was distilled.")
 @click.option("--dry-run", is_flag=True, help="Show the cells, and by one step of each arm what they cost; do nothing.")
@@ -79,17 +76,13 @@ def command(
     folder = resume or output
     assert folder is not None
     if dry_run:
-        _show_forecast(config, folder, jobs, as_json)
+        from metasearch.cli._forecast import shown, tree
+        from metasearch.jobs.crossval.estimate import forecast_of
+
+        forecast = forecast_of(config, folder, jobs)
+        click.echo(json.dumps(tree(forecast)) if as_json else shown(forecast))
     else:
         run(config, folder, jobs, as_json, trust_remote_code)
-
-
-def _show_forecast(config: Any, folder: Path, jobs: int, as_json: bool) -> None:
-    from metasearch.cli._forecast import shown, tree
-    from metasearch.jobs.crossval.estimate import dry_run
-
-    forecast = dry_run(config, folder, jobs)
-    click.echo(json.dumps(tree(forecast)) if as_json else shown(forecast))
 
 
 def run(config: Any, folder: Path, jobs: int, as_json: bool, trust_remote_code: bool) -> None:

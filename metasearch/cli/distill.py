@@ -15,12 +15,7 @@ _PATHS = ("corpus", "scored", "entailment")
 
 @click.command("distill", short_help="Make a small student, or align an encoder across languages.")
 @click.option("--recipe", default="compress", show_default=True, help="See `metasearch ls distillations`.")
-@click.option("--teacher", metavar="ENCODER", help="Frozen encoder that knows the pivot language.")
-@click.option("--assistant", metavar="ENCODER", help="Encoder in full size that the student is made of.")
-@click.option("--student", metavar="ENCODER", help="What is trained, where it is not made of the assistant.")
-@click.option("--corpus", multiple=True, metavar="PATH", help="Folder or file of translations; repeatable.")
-@click.option("--scored", multiple=True, metavar="FILE", help="Sentence pairs with scores from 0 to 5; repeatable.")
-@click.option("--entailment", multiple=True, metavar="FILE", help="SNLI or MultiNLI file; repeatable.")
+@_options.distilled
 @click.option("--stages", metavar="WHICH", help="Part of the stages, such as 2-4, 3 or student,contrast.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
 @click.option("--evaluate", multiple=True, metavar="TASK", help="Score on a task before and after stages; repeatable.")

@@ -74,7 +74,7 @@ class Forecast:
         return sum(sorted(held, reverse=True)[: self.jobs])
 
 
-def dry_run(config: StudyConfig | None, folder: Path, jobs: int) -> Forecast:
+def forecast_of(config: StudyConfig | None, folder: Path, jobs: int) -> Forecast:
     """Return what `crossval` with the same arguments would do, measured on one step of each arm; writes nothing.
 
     Raises:
