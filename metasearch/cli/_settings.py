@@ -44,8 +44,8 @@ def refuse_others(what: str = "run", allowed: Collection[str] = ()) -> None:
         allowed: parameters that may stand beside it, besides those of every command.
     """
     context = click.get_current_context()
-    said = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
-    others = sorted(set(said) - {"resume", "as_json", "trust_remote_code", *allowed})
+    given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    others = sorted(set(given) - {"resume", "as_json", "trust_remote_code", *allowed})
     if others:
         flag = {parameter.name: max(parameter.opts, key=len) for parameter in context.command.params}
         flags = ", ".join(flag[name] for name in others)

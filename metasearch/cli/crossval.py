@@ -127,8 +127,8 @@ def configure(
     stages = {key: rest.pop(key) for key in ("teacher", "assistant", "student", "corpus", "scored", "entailment")}
     trains = not (declared.evaluation_only or recipe or distill)
     learners = _names("learner", (LEARNERS if trains else "zero-shot") if learner is None else learner)
-    recipes, made = _names("recipe", recipe), _names("distill", distill)
-    changes = _changes(assignments, [*learners, *recipes, *made])
+    recipes, distillations = _names("recipe", recipe), _names("distill", distill)
+    changes = _changes(assignments, [*learners, *recipes, *distillations])
     config = StudyConfig.model_validate(
         {
             **rest,
@@ -140,8 +140,8 @@ def configure(
         }
     )
     trained = arms_of(learners, recipes, _names("mode", mode), changes, config)
-    distilled = tuple(_distillation(name, changes.get(name, ()), stages, include, config) for name in made)
-    if not made and any(stages.values()):
+    distilled = tuple(_distillation(name, changes.get(name, ()), stages, include, config) for name in distillations)
+    if not distillations and any(stages.values()):
         raise ConfigError(f"--{next(key for key, value in stages.items() if value)} goes with --distill RECIPE")
     return StudyConfig.model_validate({**config.model_dump(), "trained": trained, "distilled": distilled})
 

@@ -60,5 +60,5 @@ def command(
     if as_json:
         click.echo(json.dumps({"main": asdict(report.main), "files": list(map(str, written))}, ensure_ascii=False))
     else:
-        missing = "".join(f"{said}\n" for said in study.missing)
+        missing = "".join(f"{line}\n" for line in study.missing)
         click.echo(f"{formats.markdown(report.main)}\n{missing}report: {written[0]}")

@@ -89,9 +89,9 @@ def _what_is_missing(folder: Path) -> str:
     if not folder.exists():
         beside = [str(path) for path in sorted(folder.parent.glob("*")) if _holds_something(path)]
         return f"{folder} does not exist.{nearest(str(folder), beside) if beside else ''}"
-    said = f"{folder} is no run, distillation or study: it has neither config.yaml nor {STUDY_FILE}."
+    problem = f"{folder} is no run, distillation or study: it has neither config.yaml nor {STUDY_FILE}."
     above = next((path for path in folder.resolve().parents if _holds_something(path)), None)
     below = [str(path) for path in sorted(folder.glob("*")) if _holds_something(path)]
     if above is not None:
-        return f"{said} Did you mean {above}?"
-    return f"{said}{nearest(str(folder), below) if below else ''}"
+        return f"{problem} Did you mean {above}?"
+    return f"{problem}{nearest(str(folder), below) if below else ''}"

@@ -123,8 +123,8 @@ class RunFolder:
         what the log has of that step and later ones is dropped, as it comes again.
         """
         if not self._goes_on:
-            kept = [earlier for earlier in self.events() if earlier["step"] < event["step"]]
-            write_whole(self._log, "".join(json.dumps(earlier) + "\n" for earlier in kept))
+            events = [earlier for earlier in self.events() if earlier["step"] < event["step"]]
+            write_whole(self._log, "".join(json.dumps(earlier) + "\n" for earlier in events))
             self._goes_on = True
         try:
             with self._log.open("a", encoding="utf-8") as file:

@@ -112,10 +112,10 @@ def measure_arms(cells: Sequence[Cell], threads: int) -> dict[str, Measured]:
     Raises:
         MetasearchError: a cell cannot be begun; its message is the process's.
     """
-    made = {cell.arm for cell in cells if cell.kind == "distill"}
+    distilled = {cell.arm for cell in cells if cell.kind == "distill"}
     first: dict[str, Cell] = {}
     for cell in cells:
-        if cell.arm not in made:
+        if cell.arm not in distilled:
             first.setdefault(cell.arm, cell)
     return {arm: _measured(cell, threads) for arm, cell in first.items()}
 
@@ -127,10 +127,10 @@ def _measured(cell: Cell, threads: int) -> Measured:
         input=cell.config.model_dump_json(), capture_output=True, text=True, check=False, env=environment(threads),
     )  # fmt: skip
     if ended.returncode:
-        said = ended.stderr.strip().splitlines()
+        lines = ended.stderr.strip().splitlines()
         kinds = {kind.exit_code: kind for kind in MetasearchError.__subclasses__()}
         kind = kinds.get(ended.returncode, MetasearchError)
-        raise kind(f"{cell.name}: {said[-1] if said else f'its process died ({how_ended(ended.returncode)})'}")
+        raise kind(f"{cell.name}: {lines[-1] if lines else f'its process died ({how_ended(ended.returncode)})'}")
     measured = Measured.model_validate_json(ended.stdout)
     # What the process took beside its step and texts: imports, too, which it cannot see itself.
     return measured.model_copy(update={"load": max(measured.load, time.monotonic() - began - measured.step)})

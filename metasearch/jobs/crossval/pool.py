@@ -89,8 +89,8 @@ class Pool:
             status.state = "stopped"
         else:
             status.state = "failed"
-            said = last_error(self.study, name) or "it wrote no error"
-            status.error = f"{how_ended(code)}: {said} (log: {self.study.log(name)})"
+            message = last_error(self.study, name) or "it wrote no error"
+            status.error = f"{how_ended(code)}: {message} (log: {self.study.log(name)})"
         self.watcher.changed(self.board, status)
 
     def _stop(self) -> None:

@@ -69,8 +69,8 @@ def take_over(origin: RunFolder, files: RunFolder, facts: Row, data: str, splits
         questions = origin.queries(rows[0]["task"], ZERO_SHOT, split)
         if questions.is_file():
             # Before the rows, as where they were made.
-            known, said = load(questions)
-            known.save(files.queries(rows[0]["task"], ZERO_SHOT, split), {**said, **facts})
+            results, written = load(questions)
+            results.save(files.queries(rows[0]["task"], ZERO_SHOT, split), {**written, **facts})
     files.add_results({**row, **facts} for row in rows)
 
 

@@ -71,8 +71,8 @@ def run_stage(
     encoder = roles.at(stage.trains, stage.max_length)
     source = read_source(config, name, encoder)
     _same_data(files.path, source)
-    for said in filter(None, (source.described, source.report)):
-        log.info("stage %s: %s", name, said)
+    for line in filter(None, (source.described, source.report)):
+        log.info("stage %s: %s", name, line)
     batches = source.batches(encoder, stage.budget.batch, config.seed, name)
     limits = [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]
     total = min(limit for limit in limits if limit)
