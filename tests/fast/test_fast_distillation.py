@@ -11,7 +11,7 @@ from metasearch.jobs.distill.target_store import stored_targets
 from metasearch.learners.distill import Distill
 from metasearch.learners.ema import EMA
 from metasearch.learners.gradients import ReferenceGradients
-from metasearch.runs.listener import Silent
+from metasearch.runs.listener import Listener
 from metasearch.spec.recipe import Loss, MaxLength, Outer, Pace
 from metasearch.spec.seeding import stream
 from metasearch.training.checkpoint import CheckpointStore
@@ -42,7 +42,7 @@ class Stopped(Exception):
     """Stands for a process that dies."""
 
 
-class Stop(Silent):
+class Stop(Listener):
     def __init__(self, at):
         self.at = at
 

@@ -13,7 +13,7 @@ from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import ConfigError
 from metasearch.learners.entailment import LEARNER, Entailment, entailment_logits
 from metasearch.learners.gradients import ReferenceGradients
-from metasearch.runs.listener import Silent
+from metasearch.runs.listener import Listener
 from metasearch.spec.arrangement import Arrangement, Variant
 from metasearch.spec.recipe import Budget, Loss, Outer
 from metasearch.training.checkpoint import CheckpointStore
@@ -162,7 +162,7 @@ def trained(folder, steps, resume=False):
         Outer(lr=1e-3),
         budget,
         dev=lambda: -made.outer_loss(Same().batch(0, 1)).total.item(),
-        listener=Silent(),
+        listener=Listener(),
         store=CheckpointStore(folder),
     )
     trainer.fit(resume)

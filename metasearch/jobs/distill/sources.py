@@ -59,12 +59,7 @@ class Source:
 
 
 def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:
-    """Read the data of a stage.
-
-    Args:
-        config: names the files.
-        name: of the stage, which says what of them is used.
-        encoder: counts tokens, where long pairs are left out.
+    """Read the data of a stage; the encoder counts tokens, where long pairs are left out.
 
     Raises:
         DataError: a file is missing or damaged, or there is too little for the dev part.

@@ -1,12 +1,11 @@
 """Runs one stage in its own folder: data, targets, learner, and the engine's loop."""
 
 import logging
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.encoder import Output
 from metasearch.errors import ConfigError, DataError
 from metasearch.jobs.compose import make_gradients, resolved_loss
 from metasearch.jobs.distill.dev import Dev
@@ -25,21 +24,6 @@ from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Outcome, Trainer
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Finished:
-    """What a stage gives back.
-
-    Attributes:
-        encoder: that was trained, with the weights of the best dev score.
-        outcome: how training ended.
-        described: the data in words.
-    """
-
-    encoder: Encoder
-    outcome: Outcome
-    described: str
 
 
 def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | None]:
@@ -69,15 +53,15 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
     return learner, options, wanted
 
 
-def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, listener: Listener) -> Finished:
+def run_stage(
+    config: DistillConfig, name: str, roles: Roles, files: RunFolder, listener: Listener
+) -> tuple[Outcome, str]:
     """Train a stage to its end, or go on with it where its last checkpoint left it.
 
-    Args:
-        config: of the whole distillation.
-        name: of the stage.
-        roles: the encoders; the one that is trained changes in place.
-        files: folder of the stage.
-        listener: hears of steps and scores.
+    The encoder of the trained role changes in place, to the weights of the best dev score.
+
+    Returns:
+        How training ended, and the stage's data in words.
 
     Raises:
         MetasearchError: of every kind; what was written before it stays.
@@ -87,18 +71,19 @@ def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, 
     encoder = roles.at(stage.trains, stage.max_length)
     source = read_source(config, name, encoder)
     _same_data(files.path, source)
-    for said in filter(None, (source.described, source.report)):
-        log.info("stage %s: %s", name, said)
+    for line in filter(None, (source.described, source.report)):
+        log.info("stage %s: %s", name, line)
     warn_of_unused(stage.loss)
     batches = source.batches(encoder, stage.budget.batch, config.seed, name)
     total = min(filter(None, [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]))
+    targets = None
     if wanted and stage.against:
         frozen = roles.at(stage.against, stage.max_length)
         pairs = chain((source.train[i] for i in batches.visited(total).tolist()), source.dev)
         folder = Path(config.targets) if config.targets else files.path.parent / "targets"
-        learner = kind(encoder, stage.loss, options, targets_of(frozen, encoder, wanted, pairs, folder))
-    else:
-        learner = kind(encoder, stage.loss, options)
+        targets = targets_of(frozen, encoder, wanted, pairs, folder, listener)
+    learner = kind(encoder, stage.loss, options, targets)
+    output: Output = getattr(options, "output", "sentence")
     trainer = Trainer(
         learner,
         make_gradients(encoder, config.engine),
@@ -110,7 +95,7 @@ def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, 
             source.dev,
             source.dev_batches(encoder, stage.budget.batch, name),
             stage.monitor,
-            _seen(getattr(options, "output", "sentence")),
+            "embedding" if output == "tokens" else output,  # tokens are seen as the mean of a text
             note=lambda measured: files.log({"step": trainer.step, **measured}),
             before=Dev.noted(files.events()),
         ),
@@ -120,12 +105,7 @@ def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, 
         precision=config.precision,
         dropout=stage.dropout,
     )
-    return Finished(encoder, trainer.fit(resume=True), source.described)
-
-
-def _seen(output: Output) -> Output:
-    """Return the output of texts by which a stage is scored; tokens are seen as the mean of a text."""
-    return "embedding" if output == "tokens" else output
+    return trainer.fit(resume=True), source.described
 
 
 def _same_data(folder: Path, source: Source) -> None:
