@@ -96,14 +96,11 @@ def _require_same(one: ArmRows, other: ArmRows, arm: Arm) -> None:
     for key, value in _means(after).items():
         if abs(means.get(key, value) - value) > _TOLERANCE:
             raise ConfigError(
-                f"{both} cannot be compared: zero-shot {key[0]} on {key[2]} is {means[key]:.4f} and {value:.4f}, so "
+                f"{both} cannot be compared: zero-shot {key[0]} on {key[1]} is {means[key]:.4f} and {value:.4f}, so "
                 f"'{arm.encoder}' is not the same encoder"
             )
 
 
 def _means(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
-    return {
-        (row["measure"], row["pool"], row["split"]): row["value"]
-        for row in rows
-        if row["language"] == MEAN and row["split"] == "test"
-    }
+    tests = (row for row in rows if row["language"] == MEAN and row["split"] == "test")
+    return {(row["measure"], row["split"], row["pool"]): row["value"] for row in tests}

@@ -46,13 +46,10 @@ class Sample:
 
 
 def sample(runs: Runs, selection: ScoreSelection) -> Sample:
-    """Return the sample of an arm on a fold.
+    """Return the sample of an arm on a fold, from one run for each seed.
 
-    Args:
-        runs: the arm on this fold, one run for each seed. A mean over questions averages each question's values over
-            seeds; a correlation has no value for a single question, so each resample's correlation is averaged over
-            seeds.
-        selection: measure and pool.
+    A mean over questions averages each question's values over seeds; a correlation has no value for a single question,
+    so each resample's correlation is averaged over seeds.
 
     Raises:
         RunFolderError: a run has no results of its questions.
@@ -126,13 +123,7 @@ def _require_reported(runs: Runs, made: Sample, selection: ScoreSelection) -> No
 
 @dataclass(frozen=True, eq=False)
 class Pairing:
-    """The runs of two arms, paired by fold and seed.
-
-    Attributes:
-        arm: arm that is compared.
-        runs: fold → runs of the arm and of the baseline, one for each seed.
-        notes: what only one of them has, one sentence each.
-    """
+    """Fold → runs of an arm and of the baseline, one for each seed; `notes` say what only one of them has."""
 
     arm: Arm
     runs: Mapping[int, tuple[Runs, Runs]]

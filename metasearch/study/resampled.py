@@ -33,14 +33,7 @@ def figures(
 ) -> dict[Runs, Figure]:
     """Return the figure of each group of runs: one arm, one fold, its seeds.
 
-    Resample b of a fold has the same questions for every arm, in all their languages.
-
-    Args:
-        runs: groups of all arms and folds.
-        languages: languages of the questions, L of them.
-        selection: measure and pool.
-        resamples: number of resamples of each fold, B.
-        seed: seed of the resamples.
+    Resample b of a fold has the same questions for every arm, in all their languages, L of them; each fold has B.
 
     Raises:
         RunFolderError: a run has no results of its questions.
@@ -67,12 +60,8 @@ def figures(
 def difference(pairs: Sequence[tuple[Runs, Runs]], resampled: Mapping[Runs, Figure]) -> tuple[Array, Array, Array]:
     """Return the mean over folds of one arm, of the other and of the resamples of their difference.
 
-    Args:
-        pairs: runs of both arms on each fold.
-        resampled: figures of each group of runs, as `figures` returns them.
-
-    Returns:
-        `(L + 1,)`, `(L + 1,)` and `(B, L + 1)`; NaN where no fold has a language.
+    `pairs` are the runs of both arms on each fold. Shapes are `(L + 1,)`, `(L + 1,)` and `(B, L + 1)`; NaN where no
+    fold has a language.
     """
     own, other = (np.stack([resampled[each[side]].observed for each in pairs]) for side in (0, 1))
     there = ~np.isnan(own)

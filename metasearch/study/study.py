@@ -1,6 +1,6 @@
 """Scores of several arms on several folds with several seeds, as they were read back."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -17,13 +17,7 @@ _CACHED_FILES = 32
 
 
 class ScoreSelection(NamedTuple):
-    """Which scores are meant.
-
-    Attributes:
-        measure: name of the measure, such as `map@20`.
-        pool: name of the pool, such as `multilingual`.
-        split: `test` or `dev`.
-    """
+    """Which scores are meant: measure, such as `map@20`, pool, such as `multilingual`, and split, `test` or `dev`."""
 
     measure: str
     pool: str
@@ -31,9 +25,8 @@ class ScoreSelection(NamedTuple):
 
     def __str__(self) -> str:
         """Return the selection as a title names it: `map@20, test, multilingual pool`."""
-        pool = {"pairs": "", "both": ", both directions"}.get(self.pool, f", {self.pool} pool")
-        pool = f", {self.pool}" if self.pool in ("xx-en", "en-xx") else pool
-        return f"{self.measure}, {self.split}{pool}"
+        named = {"pairs": "", "both": ", both directions", "xx-en": ", xx-en", "en-xx": ", en-xx"}
+        return f"{self.measure}, {self.split}{named.get(self.pool, f', {self.pool} pool')}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +54,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """An arm on a fold with a seed.
-
-    Attributes:
-        run: run that has the scores.
-        rows: scores of this arm, all splits.
-    """
+    """An arm on a fold with a seed: the run that scored it, and its rows of all splits."""
 
     arm: Arm
     fold: int
@@ -94,19 +82,17 @@ class Scored:
         """Return language and candidate language → value, without means."""
         return {
             (row["language"], row["candidates"]): float(row["value"])
-            for row in self.rows
-            if (row["measure"], row["pool"], row["split"]) == (measure, pool, split)
-            and row["language"] != MEAN
-            and "found" not in row
+            for row in self._rows(measure, pool, split)
+            if row["language"] != MEAN and "found" not in row
         }
 
     def groups(self, measure: str, pool: str, split: str = "test") -> dict[str, Row]:
         """Return name → row of each group of languages that has a mean of its own; `found` of `listed` are there."""
-        return {
-            row["language"].removeprefix("group "): row
-            for row in self.rows
-            if (row["measure"], row["pool"], row["split"]) == (measure, pool, split) and "found" in row
-        }
+        rows = (row for row in self._rows(measure, pool, split) if "found" in row)
+        return {row["language"].removeprefix("group "): row for row in rows}
+
+    def _rows(self, *selection: str) -> Iterator[Row]:
+        return (row for row in self.rows if (row["measure"], row["pool"], row["split"]) == selection)
 
 
 @lru_cache(maxsize=_CACHED_FILES)
@@ -200,3 +186,9 @@ class Study:
             if name is not None and name not in known:
                 raise ConfigError(f"no scores of {what} '{name}'.{nearest(name, known)}")
         return ScoreSelection(measure or self.measures[0], pool or self.pools[0])
+
+
+def abridged(missing: Sequence[str]) -> str:
+    """Return the first of what is missing, and how many more there are, to stand at the end of an error."""
+    more = f", and {len(missing) - 1} more" if missing[1:] else ""
+    return f": {missing[0]}{more}" if missing else ""

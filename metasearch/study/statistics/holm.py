@@ -8,11 +8,8 @@ from metasearch.errors import DataError
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Return the adjusted p-values: to reject where they are below α keeps the chance of any false rejection below α.
 
-    The i-th smallest of m becomes `max_{j ≤ i} min(1, (m - j + 1) p_(j))`. No assumption on how the tests depend on
-    each other is needed.
-
-    Args:
-        p_values: p-values of m tests; None where a test was not possible, which counts as none and stays None.
+    The i-th smallest of m becomes `max_{j ≤ i} min(1, (m - j + 1) p_(j))`, however the tests depend on each other. A
+    test that was not possible counts as none and stays None.
 
     Raises:
         DataError: a value is no probability.

@@ -16,39 +16,36 @@ _EQUAL = 1e-14
 class PairedTest:
     """A two-sided paired t-test of n differences d (Student 1908).
 
+    With one pair nothing but `n` and `mean` is defined; the rest is None.
+
     Attributes:
         n: number of pairs.
         mean: mean of the differences.
-        sd: sample standard deviation of the differences (ddof 1); None with one pair.
-        t: mean / (sd / √n); None where sd is 0 or there is one pair.
+        sd: sample standard deviation of the differences (ddof 1).
+        t: mean / (sd / √n); None where sd is 0.
         p: probability of such a t, or one further from 0, if the mean is 0 and the differences are independent and
-            normal. Where all differences are the same: 1 if they are 0, else 0. None with one pair.
-        low: lower end of the t interval of the mean; None with one pair.
+            normal. Where all differences are the same: 1 if they are 0, else 0.
+        low: lower end of the t interval of the mean.
         high: upper end, likewise.
         effect: Cohen's d_z = mean / sd (Cohen 1988, section 2.3.5); 0 where all differences are 0, None where they are
-            all the same otherwise, and with one pair.
+            all the same otherwise.
     """
 
     n: int
     mean: float
-    sd: float | None
-    t: float | None
-    p: float | None
-    low: float | None
-    high: float | None
-    effect: float | None
+    sd: float | None = None
+    t: float | None = None
+    p: float | None = None
+    low: float | None = None
+    high: float | None = None
+    effect: float | None = None
 
 
 def paired_test(values: Sequence[float], baseline: Sequence[float], level: float = 0.95) -> PairedTest:
-    """Return the paired t-test of `values` against `baseline`.
+    """Return the paired t-test of `values` against `baseline`, both `(n,)`, and the mean's interval of a level.
 
     Pairs must be independent for p to mean what it says. Means of bootstrap resamples never are: their number, and
     so n, can be made as large as one likes.
-
-    Args:
-        values: measurements with the treatment, `(n,)`.
-        baseline: measurements without it, `(n,)`.
-        level: level of the interval of the mean.
 
     Raises:
         DataError: no pairs, or not as many values as there are of the baseline.
@@ -62,9 +59,10 @@ def paired_test(values: Sequence[float], baseline: Sequence[float], level: float
     differences, n = one - other, len(one)
     mean = float(differences.mean())
     if n == 1:
-        return PairedTest(n, mean, None, None, None, None, None, None)
-    if np.ptp(differences) <= _EQUAL * max(np.abs(one).max(), np.abs(other).max()):
-        same = bool(abs(mean) <= _EQUAL * max(np.abs(one).max(), np.abs(other).max()))
+        return PairedTest(n, mean)
+    rounding = _EQUAL * max(np.abs(one).max(), np.abs(other).max())
+    if np.ptp(differences) <= rounding:
+        same = bool(abs(mean) <= rounding)
         return PairedTest(n, mean, 0.0, None, 1.0 if same else 0.0, mean, mean, 0.0 if same else None)
     sd = float(differences.std(ddof=1))
     t = mean / (sd / n**0.5)
