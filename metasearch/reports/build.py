@@ -141,9 +141,7 @@ def _markdown(report: Report) -> str:
 def write(report: Report, folder: Path) -> list[Path]:
     """Write a report, whole or not at all, and return the paths of its files, the page first.
 
-    Args:
-        report: report to write.
-        folder: a new or empty folder, or that of a former report, which is replaced.
+    The folder is new, empty or that of a former report, which is replaced.
 
     Raises:
         RunFolderError: the folder holds something else, or cannot be written; a former report stays as it was.

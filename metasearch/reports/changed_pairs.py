@@ -24,22 +24,13 @@ NOTES = (
 def changed_pairs(study: Study, baseline: Arm, other: Arm, count: int = 20) -> Table | None:
     """Return the pairs whose distance to gold changes most, |rank(baseline) - rank(gold)| - |rank(other) - rank(gold)|.
 
-    Ranks and not cosines, since a learner that stretches all cosines places no pair differently.
-
-    Args:
-        study: study that has both.
-        baseline: learner that the other is compared with.
-        other: another learner, on the same pairs.
-        count: number of pairs, at most.
-
-    Returns:
-        None where the task correlates nothing, or both have no pair in common.
+    Ranks and not cosines, since a learner that stretches all cosines places no pair differently. None where the task
+    correlates nothing, or both have no pair in common.
     """
     gold = _ranks(study.of(baseline), "gold")
     before, after = (_ranks(study.of(arm), "predicted") for arm in (baseline, other))
-    nearer = {
-        pair: abs(before[pair] - gold[pair]) - abs(after[pair] - gold[pair]) for pair in before.keys() & after.keys()
-    }
+    both = before.keys() & after.keys()
+    nearer = {pair: abs(before[pair] - gold[pair]) - abs(after[pair] - gold[pair]) for pair in both}
     if not nearer:
         return None
     chosen = sorted(nearer, key=lambda pair: (-abs(nearer[pair]), pair))[:count]

@@ -20,14 +20,7 @@ BEST = "Best of each {} bold, second best in italics; values that are equal as p
 def main_table(
     study: Study, selection: ScoreSelection, key: str = "main", marks: Mapping[Arm, str] | None = None
 ) -> Table:
-    """Return learners × languages with their mean, values × 100.
-
-    Args:
-        study: study with the scores.
-        selection: which scores.
-        key: key of the table.
-        marks: signs behind the means, such as `*` of what differs from the baseline.
-    """
+    """Return learners × languages with their mean, values × 100; `marks` stand behind the means of arms."""
     arms = [arm for arm in ordered(study) if study.by_fold(arm, selection)]
     values = {arm: by_language(study, arm, selection) for arm in arms}
     columns = in_order(study, (key for arm in arms for key in values[arm]))
@@ -72,12 +65,9 @@ def cell_of(mean: Summary | None, mark: str = "") -> Cell:
 
 
 def placed(cells: Sequence[Cell], ranked: Sequence[bool], decimals: int = 2) -> list[Cell]:
-    """Return cells with their places; what is equal as it is printed shares one, and nothing wins against itself alone.
+    """Return the cells of a column with their places, values × 100 as they are printed.
 
-    Args:
-        cells: cells of a column.
-        ranked: whether each may have a place.
-        decimals: decimals that are printed, of values × 100.
+    What is equal shares a place, only those that are `ranked` have one, and nothing wins against itself alone.
     """
     printed = [
         round(100 * cell.value, decimals) if may and cell.value is not None else None
@@ -107,15 +97,9 @@ def arm_table(
     ranked: Collection[Arm],
     notes: Sequence[str],
 ) -> Table:
-    """Return a table with a line for each arm, best and second of each column marked.
+    """Return a table with a line for each arm, best and second of each column marked among the arms that are `ranked`.
 
-    Args:
-        key: key of the table.
-        title: title of the table.
-        rows: arms in their order, with cells of each column.
-        columns: headings of the columns.
-        ranked: the arms that may be the best; of fewer than two, none is.
-        notes: notes of the table.
+    `rows` has the arms in their order, and a cell of each for every column.
     """
     arms = list(rows)
     heads, own = heads_of(arms)

@@ -32,12 +32,9 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart of a report.
+    """A chart of a report: one or more `<svg>` elements beside each other, and the table of their values.
 
-    Attributes:
-        values: table of the values, for those who cannot see the picture or want to know exactly; its key, title and
-            notes are the chart's.
-        svg: picture, one or more `<svg>` elements that stand beside each other.
+    The table is for those who cannot see the picture or want to know exactly; its key, title and notes are the chart's.
     """
 
     values: Table
@@ -55,8 +52,8 @@ class Section:
         charts: second part of the section.
         tables: tables that are written as files, too. On the page the table of a chart is folded below that chart, and
             the others follow all charts.
-        html: further content, last; its maker has escaped it. It holds no `<style>`, no script that runs, and no
-            `style` attribute: the policy of the page forbids them.
+        html: further content, last, escaped already. The policy of the page forbids `<style>` and `style` in it, and
+            scripts that run.
         style: further rules for it.
         script: script that works on it, run when the page is there. No text from data belongs into it.
     """

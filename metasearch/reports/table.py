@@ -28,13 +28,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a table.
-
-    Attributes:
-        heads: names of the line, such as learner and mode; as many as `Table.heads`.
-        cells: values, as many as `Table.columns`.
-        rule: whether a rule stands above it.
-    """
+    """A line of a table: its names, such as learner and mode, and its values; with `rule`, a rule stands above it."""
 
     heads: tuple[str, ...]
     cells: tuple[Cell, ...]
