@@ -67,10 +67,7 @@ def build(
 
 
 def with_questions(study: Study) -> tuple[Study, list[str]]:
-    """Return the part of a study whose runs have the results of each question, and a sentence for each arm that lacks.
-
-    An arm of which no run has them is left out.
-    """
+    """Return the arms and runs of a study that have the results of each question, and a sentence for each that has not."""
     scored = [each for each in study.scored if each.questions_path.is_file()]
     arms = tuple(arm for arm in study.arms if any(each.arm == arm for each in scored))
     sentences = []

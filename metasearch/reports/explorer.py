@@ -25,13 +25,9 @@ Asked = tuple[str, str]
 
 
 class Hit(NamedTuple):
-    """A candidate in a ranking.
+    """A candidate in a ranking, with its rank from 1; its score is None where the run has kept only the rank.
 
-    Attributes:
-        rank: rank from 1.
-        candidate: text of the candidate.
-        relevant: 1 where it answers the question, else 0; a page has thousands of them.
-        score: score that ranks it; None where the run has kept only the rank.
+    `relevant` is 1 where it answers the question, else 0: a page has thousands of them.
     """
 
     rank: int
@@ -109,20 +105,12 @@ class Explorer:
 
 
 def explore(study: Study, baseline: Arm, other: Arm, count: int = 20, measure: str | None = None) -> Explorer | None:
-    """Return the questions that two learners differ on most.
+    """Return the questions that two learners differ on most, `count` at most, on the pool of all languages.
 
-    Args:
-        study: study that has both.
-        baseline: learner that the other is compared with.
-        other: another learner, on the same questions.
-        count: number of questions, at most.
-        measure: measure on the pool of all languages; by default the task's first.
-
-    Returns:
-        None where the task ranks nothing, or both have no fold in common.
+    None where the task ranks nothing, or both have no fold in common.
 
     Raises:
-        ConfigError: there is no such measure.
+        ConfigError: there is no such measure; by default it is the task's first.
         DataError: the results of the questions of a run are damaged.
         RunFolderError: a run has no such results.
     """

@@ -15,13 +15,9 @@ _WIDE, _LABEL, _VALUE, _GAP = 460.0, 22.0, 16.0, 8.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval, in the unit of the axis.
+    """A finite value in the unit of the axis, and the ends of its interval where it has one.
 
-    Attributes:
-        value: finite value.
-        low: lower end of the interval; None where there is none.
-        high: upper end, likewise.
-        hollow: whether the marker is hollow, such as where the interval holds the value that all are compared with.
+    Its marker is hollow, such as where the interval holds the value that all are compared with.
     """
 
     value: float
@@ -32,13 +28,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the chart.
-
-    Attributes:
-        label: what the values are of.
-        estimates: a value of each series; None where there is none.
-        text: values in words, at the right end.
-    """
+    """A row of the chart: its label, a value of each series that has one, and these in words, at the right end."""
 
     label: str
     estimates: tuple[Estimate | None, ...]

@@ -15,12 +15,9 @@ _MARKED = 30
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart.
+    """A line of a chart: label in the legend, and step and finite value of each point, by step.
 
-    Attributes:
-        label: label in the legend.
-        points: step and finite value, by step.
-        thin: lines drawn thin in the same colour, such as the runs that `points` is the mean of.
+    `thin` are lines drawn thin in the same colour, such as the runs that `points` is the mean of.
     """
 
     label: str

@@ -1,6 +1,7 @@
 """Learning curves: the dev score over outer steps, and each term of the loss."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -36,7 +37,9 @@ class History:
 
     arm: Arm
     dev: list[Points] = field(default_factory=list)
-    losses: dict[tuple[str, str], dict[int, list[float]]] = field(default_factory=dict)
+    losses: dict[tuple[str, str], dict[int, list[float]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
 
 
 def section(inputs: Inputs) -> Section | None:
@@ -52,24 +55,18 @@ def section(inputs: Inputs) -> Section | None:
 
 
 def history(arm: Arm, runs: Iterable[Iterable[Mapping[str, Any]]]) -> History:
-    """Return the logged values of the runs of an arm.
-
-    Args:
-        arm: arm of the runs.
-        runs: events of each run, as `Run.events` returns them.
-    """
+    """Return the logged values of an arm from the events of each of its runs, as `Run.events` returns them."""
     made = History(arm)
     for events in runs:
         dev = []
         for event in events:
-            step = int(event["step"])
+            step, phase = int(event["step"]), str(event.get("phase", ""))
             if "dev" in event:
                 dev += [(float(step), float(event["dev"]))] if _is_number(event["dev"]) else []
             elif "loss" in event:
                 for term, value in event.items():
                     if term not in _NOT_TERMS and _is_number(value):
-                        values = made.losses.setdefault((term, str(event.get("phase", ""))), {})
-                        values.setdefault(step, []).append(float(value))
+                        made.losses[term, phase][step].append(float(value))
         made.dev.append(tuple(dev))
     return made
 
@@ -143,12 +140,7 @@ def _dev_table(histories: Sequence[History]) -> Table:
 
 
 def loss_chart(number: int, history: History) -> Chart:
-    """Return the charts of an arm's loss terms, one picture a term.
-
-    Args:
-        number: number of the arm, for the chart's key.
-        history: logged values of its runs.
-    """
+    """Return the charts of an arm's loss terms, one picture a term; the number of the arm is for the chart's key."""
     terms = list(dict.fromkeys(term for term, _ in history.losses))
     if terms[:1] == ["loss"] and len(terms) == 2:
         terms = terms[:1]  # the one term is the loss
@@ -176,12 +168,7 @@ def loss_chart(number: int, history: History) -> Chart:
 
 
 def running_mean(values: np.ndarray, window: int) -> np.ndarray:
-    """Return the mean of each value and its neighbours, fewer of them at the ends.
-
-    Args:
-        values: (n,).
-        window: number of values that are averaged; odd.
-    """
+    """Return the mean of each value of `(n,)` and its neighbours, an odd number of values or fewer at the ends."""
     ones = np.ones(window)
     half = window // 2
     whole = slice(half, half + len(values))
