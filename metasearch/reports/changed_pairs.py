@@ -65,5 +65,5 @@ def _ranks(runs: Sequence[Scored], column: str) -> dict[Pair, float]:
 
 def _share(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return midranks, from 0 to 1, `(N,)` → `(N,)`."""
-    ranks: NDArray[np.float64] = weighted.midranks(np.ones((1, len(values))), values)[0]
+    ranks: NDArray[np.float64] = weighted.midranks(np.ones((1, len(values))), values)[0][0]
     return (ranks - 1) / max(len(values) - 1, 1)

@@ -1,6 +1,6 @@
 """The main table: learners by languages, as tables 1, 7, 8 of the MAML-Align paper; and what tables of arms share."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from metasearch.reports.means import by_language, complete, mean_notes, over_languages
@@ -23,7 +23,9 @@ def main_table(
     """Return learners × languages with their mean, values × 100; `marks` stand behind the means of arms."""
     arms = [arm for arm in ordered(study) if study.by_fold(arm, selection)]
     values = {arm: by_language(study, arm, selection) for arm in arms}
-    columns = in_order(study, (key for arm in arms for key in values[arm]))
+    place = {language: number for number, language in enumerate(study.languages)}
+    pairs = dict.fromkeys(pair for arm in arms for pair in values[arm])
+    columns = sorted(pairs, key=lambda pair: place.get(pair[0], len(place)))
     rows = {}
     for arm in arms:
         mean = cell_of(over_languages(study, arm, selection), (marks or {}).get(arm, ""))
@@ -41,12 +43,6 @@ def ordered(study: Study) -> list[Arm]:
     return sorted(
         study.arms, key=lambda arm: (not arm.zero_shot, learners.index(arm.learner), mode_rank(arm.mode or ""))
     )
-
-
-def in_order(study: Study, languages: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return each pair of question and candidate language once, in the order of the task's question languages."""
-    place = {language: number for number, language in enumerate(study.languages)}
-    return sorted(dict.fromkeys(languages), key=lambda key: place.get(key[0], len(place)))
 
 
 def mode_rank(mode: str) -> tuple[int, str]:
@@ -79,11 +75,7 @@ def placed(cells: Sequence[Cell], ranked: Sequence[bool], decimals: int = 2) -> 
 
 
 def heads_of(arms: Collection[Arm]) -> tuple[tuple[str, ...], dict[Arm, tuple[str, ...]]]:
-    """Return the headings of the lines of arms, and of each arm its own: label and mode, or the label where no mode is.
-
-    Example:
-        ("Learner", "Mode"), {maml: ("maml", "trans"), zero_shot: ("zero-shot", "–")}
-    """
+    """Return the headings of the lines of arms, and each arm's own: label and mode, or the label where no mode is."""
     if any(arm.mode for arm in arms):
         return ("Learner", "Mode"), {arm: (without_mode(arm), arm.mode or NO_MODE) for arm in arms}
     return ("Learner",), {arm: (arm.label,) for arm in arms}

@@ -90,9 +90,8 @@ def axis(values: Iterable[float], start: float, end: float, count: int = 5, whol
 def _nice(size: float) -> tuple[int, int]:
     """Return factor and exponent of the nearest of 1, 2, 5 times a power of ten, by ratio."""
     exponent = math.floor(math.log10(size))
-    rest = size / 10.0**exponent
-    factor = next((f for f, until in ((1, math.sqrt(2)), (2, math.sqrt(10)), (5, math.sqrt(50))) if rest < until), 10)
-    return (1, exponent + 1) if factor == 10 else (factor, exponent)
+    steps = (1, exponent), (2, exponent), (5, exponent), (1, exponent + 1)
+    return min(steps, key=lambda step: abs(math.log10(size / _times(*step))))
 
 
 def _times(whole: int, exponent: int) -> float:

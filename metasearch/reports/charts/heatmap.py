@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from metasearch.reports.charts.svg import FONT, ROW, Drawing, message, minus, shorten, width
+from metasearch.reports.charts.svg import FONT, ROW, Drawing, empty, minus, shorten, width
 from metasearch.reports.table import Table
 
 # Colours of a palette; `templates/charts.css` has a colour and a readable text colour for each of them.
@@ -48,7 +48,7 @@ def heatmap(table: Table, row: str, column: str, diverging: bool = False, also: 
     cells = {(i, j): cell.value for i, line in enumerate(table.lines) for j, cell in enumerate(line.cells)}
     known = {at: table.scale * value for at, value in cells.items() if value is not None and math.isfinite(value)}
     if not known:
-        return message(table.title, "There are no values to draw.")
+        return empty(table.title)
     palette = Palette([*known.values(), *(table.scale * v for v in also if v is not None)], diverging)
     names = [line.heads[0] for line in table.lines]
     left = min(180.0, max(*map(width, names), 1.15 * width(row))) + 12

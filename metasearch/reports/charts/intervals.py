@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from metasearch.reports.charts.axis import Axis, axis
-from metasearch.reports.charts.svg import COLOURS, FONT, Drawing, message, shorten, width
+from metasearch.reports.charts.svg import COLOURS, FONT, Drawing, empty, shorten, width
 from metasearch.reports.table import Table
 
 # Pixels of the chart, of a row's label, of each value below it, and of the gap to the next row.
@@ -49,7 +49,7 @@ def interval_chart(
     """
     ends = [end for row in rows for e in row.estimates if e for end in (e.value, e.low, e.high) if end is not None]
     if not ends:
-        return message(table.title, "There are no values to draw.")
+        return empty(table.title)
     x = axis([*ends, *([reference[1]] if reference else [])], 20, _WIDE - 20, 6)
     drawing = Drawing(table.title, table.in_words(), _WIDE)
     top = 0.0

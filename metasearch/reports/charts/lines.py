@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from metasearch.reports.charts.axis import Axis, axis
-from metasearch.reports.charts.svg import ROW, Drawing, message, series_class
+from metasearch.reports.charts.svg import ROW, Drawing, empty, series_class
 
 Points = tuple[tuple[float, float], ...]
 # Up to this many points each has a marker; more would hide the line.
@@ -47,7 +47,7 @@ def line_chart(
     points = [point for s in drawn for line in (s.points, *s.thin) for point in line]
     wide, high = size
     if not points:
-        return message(title, "There are no values to draw.", wide)
+        return empty(title, wide)
     top = ROW + 8.0
     y = axis((*(value for _, value in points), *also), top + high, top)
     left = y.label_width()

@@ -133,8 +133,9 @@ class Drawing:
         SubElement(self._root, tag, {name: value for name, value in shown.items() if value}).text = text and clean(text)
 
 
-def message(title: str, text: str, wide: float = 480) -> Markup:
-    """Return a drawing that says in words why there is nothing to see."""
+def empty(title: str, wide: float = 480) -> Markup:
+    """Return a drawing that says in words that there is nothing to see."""
+    text = "There are no values to draw."
     drawing = Drawing(title, text, wide)
     drawing.text(wide / 2, 1.7 * ROW, text, "tick", "middle")
     return drawing.markup(3 * ROW)

@@ -49,7 +49,7 @@ def spearman(weights: Array, x: Array, y: Array) -> Array:
     `(n³ - n - Σ (t³ - t)) / 12` (Kendall & Gibbons 1990, section 3.8).
     """
     n = weights.sum(axis=1)
-    (ranks_x, ties_x), (ranks_y, ties_y) = _ranked(weights, x), _ranked(weights, y)
+    (ranks_x, ties_x), (ranks_y, ties_y) = midranks(weights, x), midranks(weights, y)
     var_x, var_y = ((n**3 - n - np.sum(t * t * t - t, axis=1)) / 12 for t in (ties_x, ties_y))
     middle = ((n + 1) / 2)[:, None]
     covariance = np.einsum("bn,bn,bn->b", weights, ranks_x - middle, ranks_y - middle)
@@ -72,17 +72,12 @@ def resampled(function: Callable[[Array, Array], float]) -> Callable[[Array, Arr
     return weigh
 
 
-def midranks(weights: Array, values: Array) -> Array:
-    """Return the rank of each row among the weighted rows, from 1, `(B, N)`; that of a row with weight 0 is undefined.
+def midranks(weights: Array, values: Array) -> tuple[Array, Array]:
+    """Return the rank of each row among the weighted rows, `(B, N)`, and how often each value is there, `(B, G)`.
 
-    Equal values that stand in a resample t times, after c smaller ones, have the ranks c + 1 to c + t, and all get
-    their middle, c + (t + 1) / 2.
+    Ranks begin at 1; that of a row with weight 0 is undefined. Equal values that stand in a resample t times, after c
+    smaller ones, have the ranks c + 1 to c + t, and all get their middle, c + (t + 1) / 2. G values are distinct.
     """
-    return _ranked(weights, values)[0]
-
-
-def _ranked(weights: Array, values: Array) -> tuple[Array, Array]:
-    """Return the midranks, `(B, N)`, and how often each resample has each distinct value, `(B, G)`."""
     distinct, group = np.unique(values, return_inverse=True)
     if len(distinct) == len(values):
         ties = weights[:, np.argsort(values)]
