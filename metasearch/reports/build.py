@@ -35,19 +35,9 @@ def build(
     resamples: int = bootstrap.RESAMPLES,
     seed: int = 0,
 ) -> Report:
-    """Return the report of a study.
+    """Return the report of a study; arguments and errors as `study.compare.compare`, in the task's main pool.
 
-    Args:
-        study: study with the scores.
-        baseline: arm that the others are compared with; by default zero-shot, or the first arm.
-        measure: name of the measure; by default the task's first.
-        level: level of the intervals.
-        resamples: number of resamples of the bootstrap.
-        seed: seed of the bootstrap.
-
-    Raises:
-        ConfigError: measure, level or resamples is wrong.
-        DataError: results of the questions are damaged, or not what the scores were computed from; the file is named.
+    Where there is nothing to compare with, the report says so.
     """
     bootstrap.check(level, resamples)
     selection = study.select(measure)

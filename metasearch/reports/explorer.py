@@ -161,7 +161,8 @@ def _question(
     """Return a question in each language that both learners were asked in."""
     both = [language for language in languages if all((unit, language) in own for own in values)]
     versions = []
-    for asked in ((unit, language) for language in both):
+    for language in both:
+        asked = unit, language
         texts, sides = zip(*(_side(run, asked, own[asked]) for run, own in zip(runs, values, strict=True)), strict=True)
         versions.append(Version(texts[0], sides))
     means = (float(np.mean([own[unit, language] for language in both])) for own in values)

@@ -46,7 +46,13 @@ def figures(
             own[group] = sample(group, selection)
     made: dict[Runs, Figure] = {}
     for fold, samples in folds.items():
-        first = _same_questions(fold, list(samples.values()))
+        first, *others = samples.values()
+        for other in others:  # the counts of the first's units are those of the others only for the same questions
+            if (first.cells, first.ids) != (other.cells, other.ids):
+                raise DataError(
+                    f"{first.source} and {other.source} cannot be paired: they have other test questions or languages "
+                    f"on fold {fold}"
+                )
         blocks: dict[Runs, list[Array]] = {group: [] for group in samples}
         for weights in bootstrap.draws(first.units, resamples, stream(seed, "bootstrap", fold)):
             for group, each in samples.items():
@@ -70,18 +76,6 @@ def difference(pairs: Sequence[tuple[Runs, Runs]], resampled: Mapping[Runs, Figu
     for present, (one, two) in zip(there, pairs, strict=True):
         total += np.where(present, resampled[one].resampled - resampled[two].resampled, 0.0)
     return np.nansum(own, axis=0) / folds, np.nansum(other, axis=0) / folds, total / folds
-
-
-def _same_questions(fold: int, samples: Sequence[Sample]) -> Sample:
-    """Return the first sample; the counts of its units are those of the others only if the questions are the same."""
-    first = samples[0]
-    for other in samples[1:]:
-        if (first.cells, first.ids) != (other.cells, other.ids):
-            raise DataError(
-                f"{first.source} and {other.source} cannot be paired: they have other test questions or languages "
-                f"on fold {fold}"
-            )
-    return first
 
 
 def _by_language(values: Array, each: Sample, languages: Sequence[str]) -> Array:

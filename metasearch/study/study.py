@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,17 +65,12 @@ class Scored:
 
     @property
     def questions_path(self) -> Path:
-        """Path of the file with the results of each test question, whether it is there or not."""
+        """Path of the results of each test question, whether the file is there or not."""
         return questions_path(self.run.path, self.rows[0]["task"], self.rows[0]["learner"], "test")
 
     @property
     def questions(self) -> QuestionResults:
-        """Results of each test question; the file is read on demand, and the latest ones stay in memory.
-
-        Raises:
-            RunFolderError: the run has no such file.
-            DataError: the file is damaged.
-        """
+        """Results of each test question, read on demand; errors as `runs.questions.load`."""
         path = self.questions_path
         return _load(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
@@ -162,11 +158,8 @@ class Study:
 
     def by_fold(self, arm: Arm, selection: ScoreSelection) -> dict[int, tuple[Scored, ...]]:
         """Return fold → an arm that has the selected scores there, one for each seed."""
-        folds: dict[int, tuple[Scored, ...]] = {}
-        for scored in self.of(arm):
-            if scored.values(*selection):
-                folds[scored.fold] = (*folds.get(scored.fold, ()), scored)
-        return folds
+        scored = (each for each in self.of(arm) if each.values(*selection))
+        return {fold: tuple(seeds) for fold, seeds in groupby(scored, key=lambda each: each.fold)}
 
     def arm(self, label: str) -> Arm:
         """Return an arm by its label; `ConfigError` names the nearest one."""

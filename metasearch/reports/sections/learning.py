@@ -82,9 +82,6 @@ def thinned(points: Points, most: int = _POINTS) -> Points:
     return tuple(points[round(i * (len(points) - 1) / (most - 1))] for i in range(most))
 
 
-# --- dev scores -------------------------------------------------------------------------------------------------------
-
-
 def dev_chart(histories: Sequence[History]) -> Chart:
     """Return the chart of dev scores; where there are many arms, a picture for each learner."""
     table, name = _dev_table(histories), "dev score × 100"
@@ -129,14 +126,10 @@ def _dev_table(histories: Sequence[History]) -> Table:
     notes = []
     if any(len(h.dev) > 1 for h in histories):
         notes.append("Thick: mean over runs, up to the last step that all of them reached. Thin: each run.")
-    if max((len(run) for h in histories for run in h.dev), default=0) > _POINTS:
-        notes.append(f"At most {_POINTS} points of a line are drawn.")
+    notes += _thinning(len(run) for h in histories for run in h.dev)
     columns = ("first", "last", "best", "best at step", "last step")
     heads = ("learner", "runs")
     return Table("learning-curves", "Dev score while learning", heads, columns, tuple(lines), tuple(notes))
-
-
-# --- terms of the loss ------------------------------------------------------------------------------------------------
 
 
 def loss_chart(number: int, history: History) -> Chart:
@@ -170,9 +163,8 @@ def loss_chart(number: int, history: History) -> Chart:
 def running_mean(values: np.ndarray, window: int) -> np.ndarray:
     """Return the mean of each value of `(n,)` and its neighbours, an odd number of values or fewer at the ends."""
     ones = np.ones(window)
-    half = window // 2
-    whole = slice(half, half + len(values))
-    return np.asarray(np.convolve(values, ones)[whole] / np.convolve(np.ones(len(values)), ones)[whole])
+    sums, counts = (np.convolve(each, ones) for each in (values, np.ones(len(values))))
+    return (sums / counts)[window // 2 :][: len(values)]
 
 
 def _window(steps: int) -> int:
@@ -209,6 +201,8 @@ def _loss_notes(runs: int, lengths: Sequence[int]) -> tuple[str, ...]:
         return (*notes, "Nothing is smoothed.")
     spans = " or ".join(map(str, windows))
     notes.append(f"Thick: running mean over {spans} steps of a phase. Thin: the steps themselves.")
-    if max(lengths) > _POINTS:
-        notes.append(f"At most {_POINTS} points of a line are drawn.")
-    return tuple(notes)
+    return (*notes, *_thinning(lengths))
+
+
+def _thinning(lengths: Iterable[int]) -> list[str]:
+    return [f"At most {_POINTS} points of a line are drawn."] if max(lengths, default=0) > _POINTS else []

@@ -11,6 +11,13 @@ from metasearch.study.arms import Arm
 from metasearch.study.study import Run, Study
 
 ORDER = 80
+_HARDWARE = {
+    "processor": "Processor",
+    "cores": "Cores",
+    "threads": "Threads of a run",
+    "system": "System",
+    "device": "Device",
+}
 
 
 def section(inputs: Inputs) -> Section:
@@ -26,7 +33,7 @@ def fact_table(study: Study) -> Table:
     for scored in study.scored:
         for name, version in (scored.rows[0].get("versions") or {}).items():
             versions[name].add(version)
-    hardware = ("Processor", "processor"), ("Cores", "cores"), ("Threads of a run", "threads")
+
     rows = {
         "Task": study.task,
         "Data fingerprint": study.data,
@@ -38,10 +45,7 @@ def fact_table(study: Study) -> Table:
         "Engine": _listed(_known((run.config for run in study.runs), "engine")),
         "Runs": str(len(study.runs)),
         **{f"Version of {name}": _listed(values) for name, values in versions.items()},
-        **{
-            shown: _listed(_known(facts, name))
-            for shown, name in (*hardware, ("System", "system"), ("Device", "device"))
-        },
+        **{shown: _listed(_known(facts, name)) for name, shown in _HARDWARE.items()},
     }
     if seconds := _known(facts, "seconds"):
         rows["Time of all runs together"] = duration(sum(seconds))
