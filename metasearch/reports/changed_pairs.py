@@ -57,8 +57,9 @@ def _ranks(runs: Sequence[Scored], column: str) -> dict[Pair, float]:
     listed: dict[Pair, list[float]] = defaultdict(list)
     for run in runs:
         for cell, ids in run.questions.units.items():
-            if (column, *cell) in run.questions.columns:
-                for name, rank in zip(ids, _share(run.questions.columns[column, *cell]), strict=True):
+            values = run.questions.columns.get((column, *cell))
+            if values is not None:
+                for name, rank in zip(ids, _share(values), strict=True):
                     listed[run.fold, cell[1], name].append(float(rank))
     return {pair: float(np.mean(ranks)) for pair, ranks in listed.items()}
 

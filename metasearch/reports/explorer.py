@@ -38,13 +38,9 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True)
 class Side:
-    """The result of one learner on a question in one language.
+    """The result of one learner on a question in one language: value of the measure, mean over seeds, and ranking.
 
-    Attributes:
-        value: value of the measure, mean over seeds.
-        seed: seed whose ranking is shown, the first one.
-        hits: the highest ranked candidates.
-        below: the relevant ones that are not among them, by rank.
+    The ranking is that of the first seed: the highest ranked candidates, and the relevant ones below them, by rank.
     """
 
     value: float
@@ -63,13 +59,9 @@ class Version:
 
 @dataclass(frozen=True)
 class Question:
-    """A question in its languages.
+    """A question of a fold, by the id that its translations share, in all its languages in the order of the study.
 
-    Attributes:
-        id: id that its translations share.
-        fold: fold that tested it.
-        values: values of the baseline and the other learner, mean over languages.
-        versions: one for each language, in the order of the study.
+    `values` are those of the baseline and the other learner, mean over languages.
     """
 
     id: str
@@ -85,11 +77,9 @@ class Question:
 
 @dataclass(frozen=True)
 class Explorer:
-    """The questions that two learners differ on most.
+    """The questions that two learners, named by their labels, differ on most.
 
     Attributes:
-        baseline: label of the learner that the other is compared with.
-        other: label of the other learner.
         measure: name of the measure, such as `map@20`; of a single question it is the average precision.
         questions: the largest difference first, whatever its sign.
         compared: number of questions that were compared, translations counted once.

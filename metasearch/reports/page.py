@@ -21,14 +21,10 @@ from metasearch.reports.table import Table
 
 @dataclass(frozen=True)
 class Report:
-    """A report.
+    """A report, its sections in their order, the scores first.
 
-    Attributes:
-        title: title of the page.
-        intro: paragraphs below the title: what was compared, and the results.
-        facts: name and value of what the reader must know first, such as task, folds and version.
-        sections: sections in their order, the scores first.
-        footer: how it was made, in plain text.
+    `intro` has the paragraphs below the title, with the results, and `facts` name and value of what the reader must
+    know first, such as task, folds and version.
     """
 
     title: str

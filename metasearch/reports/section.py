@@ -13,14 +13,10 @@ NO_HTML = Markup("")
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a report is about.
+    """What a report is about: all scores, those that it shows first, and the differences from the baseline.
 
-    Attributes:
-        study: all scores, its arms in the order of the report.
-        with_questions: part of the study whose runs have the results of each question.
-        selection: scores that the report is about.
-        comparison: differences from the baseline; None where nothing can be compared.
-        not_compared: what cannot be compared and why, one sentence each.
+    The arms of the study are in the order of the report; `with_questions` is the part of it whose runs have the results
+    of each question. Where nothing can be compared `comparison` is None; `not_compared` says why, a sentence each.
     """
 
     study: Study

@@ -81,9 +81,7 @@ def _flat(tree: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]
 def labelled(arms: Sequence[Arm], known: Mapping[str, Settings] | None = None) -> list[Arm]:
     """Return the arms with labels that tell them apart: learner, then mode, recipe, encoder, settings, source.
 
-    Args:
-        arms: all arms that are compared, each once.
-        known: hash → settings; without it a label has the hash where it could name the settings that differ.
+    The settings that differ are named by `known`, hash → settings; without it a label has the hash.
     """
     names = [arm.learner for arm in arms]
     for attribute, shown in (

@@ -32,14 +32,9 @@ class ScoreSelection(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A finished run folder.
+    """A finished run folder, and the name of the study or run that it was read with.
 
-    Attributes:
-        path: path of the folder.
-        source: name of the study or run that it was read with.
-        config: resolved configuration, a tree of strings.
-        rows: all scores.
-        facts: time, memory and hardware; empty where the run has none.
+    The configuration is a tree of strings; facts are time, memory and hardware, empty where the run has none.
     """
 
     path: Path

@@ -36,14 +36,10 @@ class Palette:
 
 
 def heatmap(table: Table, row: str, column: str, diverging: bool = False, also: Sequence[float | None] = ()) -> Markup:
-    """Return a heat map of a table.
+    """Return a heat map of a table; `row` and `column` say what they are, such as `questions` and `candidates`.
 
-    Args:
-        table: values of the fields.
-        row: what a row is, such as `questions`.
-        column: what a column is, such as `candidates`.
-        diverging: whether 0 is the middle colour, and values are written with their sign.
-        also: values that the palette holds beside those of the table, so that maps beside each other share colours.
+    Where it is diverging, 0 is the middle colour, and values are written with their sign. The palette holds the values
+    of `also`, too, so that maps beside each other share colours.
     """
     cells = {(i, j): cell.value for i, line in enumerate(table.lines) for j, cell in enumerate(line.cells)}
     known = {at: table.scale * value for at, value in cells.items() if value is not None and math.isfinite(value)}

@@ -27,13 +27,7 @@ _TERM_SIZE = (360.0, 130.0)
 
 @dataclass
 class History:
-    """The logged values of the runs of an arm.
-
-    Attributes:
-        arm: arm of the runs.
-        dev: step and dev score of each run.
-        losses: (term, phase) → step → values of the runs that reached it.
-    """
+    """The logged values of the runs of an arm: step and dev score of each run, and (term, phase) → step → losses."""
 
     arm: Arm
     dev: list[Points] = field(default_factory=list)
