@@ -47,10 +47,20 @@ def build(
     comparison, why = _compared(known, baseline, selection, level, resamples, seed)
     inputs = Inputs(study, known, selection, comparison, (*lost, *why))
     reasons = inputs.not_compared if comparison is None else ()
+    more = f"; and {len(study.missing) - 3} more" if study.missing[3:] else ""  # the run facts have all of it
+    unfinished = [f"Not everything is there: {'; '.join(study.missing[:3])}{more}."] if study.missing else []
     return Report(
         title=f"{study.task}: {study.name}",
-        intro=(*verdict(study, selection, comparison), *reasons, *_unfinished(study)),
-        facts=_facts(study, selection, baseline),
+        intro=(*verdict(study, selection, comparison), *reasons, *unfinished),
+        facts=(
+            ("Task", study.task),
+            ("Measure", f"{selection}, × 100"),
+            ("Baseline", baseline.label),
+            ("Folds", ", ".join(map(str, study.folds))),
+            ("Seeds", ", ".join(map(str, study.seeds))),
+            ("Data", study.data),
+            ("Version", f"metasearch {study.versions.get('metasearch', 'unknown')}"),
+        ),
         sections=all_sections(inputs),
         footer=f"Written by metasearch {__version__}.",
     )
@@ -79,27 +89,6 @@ def _compared(
         return compare(study, baseline, selection.measure, selection.pool, level, resamples, seed), []
     except ConfigError as error:  # all that was asked for is checked before: there is nothing to compare with
         return None, [f"Nothing is compared: {str(error).removesuffix('.')}."]
-
-
-def _facts(study: Study, selection: ScoreSelection, baseline: Arm) -> tuple[tuple[str, str], ...]:
-    """Return what a reader must know first."""
-    return (
-        ("Task", study.task),
-        ("Measure", f"{selection}, × 100"),
-        ("Baseline", baseline.label),
-        ("Folds", ", ".join(map(str, study.folds))),
-        ("Seeds", ", ".join(map(str, study.seeds))),
-        ("Data", study.data),
-        ("Version", f"metasearch {study.versions.get('metasearch', 'unknown')}"),
-    )
-
-
-def _unfinished(study: Study) -> list[str]:
-    """Name what is not finished; the run facts have all of it."""
-    if not study.missing:
-        return []
-    more = f"; and {len(study.missing) - 3} more" if study.missing[3:] else ""
-    return [f"Not everything is there: {'; '.join(study.missing[:3])}{more}."]
 
 
 def files(report: Report) -> dict[str, str]:

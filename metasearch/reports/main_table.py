@@ -60,13 +60,13 @@ def cell_of(mean: Summary | None, mark: str = "") -> Cell:
     return Cell(mean.mean, mean.sd, mark=mark) if mean else Cell()
 
 
-def placed(cells: Sequence[Cell], ranked: Sequence[bool], decimals: int = 2) -> list[Cell]:
+def placed(cells: Sequence[Cell], ranked: Sequence[bool]) -> list[Cell]:
     """Return the cells of a column with their places, values × 100 as they are printed.
 
     What is equal shares a place, only those that are `ranked` have one, and nothing wins against itself alone.
     """
     printed = [
-        round(100 * cell.value, decimals) if may and cell.value is not None else None
+        round(100 * cell.value, 2) if may and cell.value is not None else None
         for cell, may in zip(cells, ranked, strict=True)
     ]
     highest = sorted({value for value in printed if value is not None}, reverse=True)

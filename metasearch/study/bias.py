@@ -76,31 +76,32 @@ class Bias:
         return self.observed - self.expected
 
 
-def bias_of(scored: Scored, k: int = DEPTH) -> Bias | None:
+def bias_of(scored: Scored) -> Bias | None:
     """Return the language bias of an arm on a fold with a seed; None where no multilingual pool was ranked.
 
-    Shares look at the whole pool where that is smaller than the depth k.
-
     Raises:
-        ConfigError: k is not positive, or deeper than the rankings in the file.
         RunFolderError: the run has no results of its questions.
         DataError: they are damaged.
     """
     ranking = scored.questions.ranking
-    return None if ranking is None else bias_of_ranking(ranking, k)
+    return None if ranking is None else bias_of_ranking(ranking)
 
 
-def bias_of_arm(study: Study, arm: Arm, k: int = DEPTH) -> Bias | None:
+def bias_of_arm(study: Study, arm: Arm) -> Bias | None:
     """Return the language bias of an arm: seeds are averaged within a fold, then folds; otherwise as `bias_of`."""
     folds: dict[int, list[Bias]] = {}
     for scored in study.of(arm):
-        if bias := bias_of(scored, k):
+        if bias := bias_of(scored):
             folds.setdefault(scored.fold, []).append(bias)
     return mean([mean(seeds) for seeds in folds.values()]) if folds else None
 
 
 def bias_of_ranking(ranking: Ranking, k: int = DEPTH) -> Bias:
-    """Return the language bias of a ranking, as `bias_of`."""
+    """Return the language bias in the top k of a ranking; shares look at the whole pool where that is smaller.
+
+    Raises:
+        ConfigError: k is not positive, or deeper than the ranking was kept.
+    """
     pool, deepest = len(ranking.candidates), ranking.top.shape[1]
     if k < 1 or deepest < min(k, pool):
         raise ConfigError(f"language bias in the top {k}: k is from 1 to {deepest}, as deep as rankings are kept")

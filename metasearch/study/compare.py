@@ -9,8 +9,7 @@ Two answers are given to "is it different?", and kept apart:
   is expected to be marked.
 - `†`: a paired t-test over fold × language means, after Holm's correction. Papers report it. Its n counts the
   languages as if they were independent, but they are translations of the same questions, and folds share training
-  data; so its p-values are too small where languages move together. A t-test on means of bootstrap resamples would be
-  no remedy: its n is the number of resamples, and with enough of them every difference is "significant".
+  data; so its p-values are too small where languages move together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,8 +24,7 @@ from metasearch.study.paired import Pairing, Runs, pair
 from metasearch.study.resampled import Figure, difference, figures
 from metasearch.study.statistics import bootstrap
 from metasearch.study.statistics.bootstrap import Interval
-from metasearch.study.statistics.holm import holm
-from metasearch.study.statistics.paired import PairedTest, paired_test
+from metasearch.study.statistics.paired import PairedTest, holm, paired_test
 from metasearch.study.statistics.summary import Summary, summary
 from metasearch.study.study import ScoreSelection, Study, abridged
 
@@ -50,8 +48,6 @@ class Compared:
     """An arm beside the baseline, on the folds that both have.
 
     Attributes:
-        arm: arm that is compared.
-        folds: folds that both have.
         seeds: seeds of the arm on these folds, as far as they were used.
         baseline: mean of the baseline over languages ± standard deviation, as the summary says over what.
         value: mean of the arm, likewise.

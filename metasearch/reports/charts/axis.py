@@ -33,7 +33,7 @@ class Axis:
 
     def label(self, tick: float) -> str:
         """Return a tick as text, with the decimals that its step needs and a true minus sign."""
-        exponent = math.floor(math.log10(self.step) + 1e-6)
+        exponent = _power(self.step)
         largest = max(abs(self.ticks[0]), abs(self.ticks[-1]))
         if tick and (exponent < -4 or largest >= 1e7):
             digits, power = f"{tick:.{max(0, _power(largest) - exponent)}e}".split("e")

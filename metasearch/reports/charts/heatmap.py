@@ -62,9 +62,11 @@ def heatmap(table: Table, row: str, column: str, diverging: bool = False, also: 
         drawing.text(left - 10, top + _HIGH * (i + 0.5) + FONT / 3, shorten(name, left), "label", "end")
     for i, j in cells:
         x, y, value = left + wide * j, top + _HIGH * i, known.get((i, j))
-        field, on, text = ("none", "tick", "–") if value is None else (*[palette.of(value)] * 2, palette.text(value))
+        field, on, text = "none", "tick", "–"
+        if value is not None:
+            field, on, text = palette.of(value), f"on {palette.of(value)}", palette.text(value)
         drawing.rect(x + 1, y + 1, wide - 2, _HIGH - 2, f"field {field}")
-        drawing.text(x + wide / 2, y + _HIGH / 2 + FONT / 3, text, on if value is None else f"on {on}", "middle")
+        drawing.text(x + wide / 2, y + _HIGH / 2 + FONT / 3, text, on, "middle")
     bottom = top + _HIGH * len(names) + 12
     _draw_palette(drawing, palette, left, bottom)
     return drawing.markup(bottom + 2 * ROW - 4)

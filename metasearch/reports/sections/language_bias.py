@@ -25,21 +25,20 @@ def section(inputs: Inputs) -> Section | None:
     return Section("language-bias", "Language bias", (text,), charts, tuple(tables)) if tables else None
 
 
-def bias_tables(study: Study, k: int = DEPTH) -> list[Table]:
-    """Return a table of all arms, and of each the shares of languages in the top k beyond those without bias.
+def bias_tables(study: Study) -> list[Table]:
+    """Return a table of all arms, and of each the shares of languages beyond those without bias.
 
     A study without rankings of a multilingual pool has no such tables; errors as `bias_of`.
     """
-    biases = {arm: bias for arm in study.arms if (bias := bias_of_arm(study, arm, k))}
+    biases = {arm: bias for arm in study.arms if (bias := bias_of_arm(study, arm))}
     if not biases:
         return []
-    return [
-        _figures(biases, len(study.folds), k),
-        *(_shares(i, arm, bias) for i, (arm, bias) in enumerate(biases.items(), 1)),
-    ]
+    shares = (_shares(i, arm, bias) for i, (arm, bias) in enumerate(biases.items(), 1))
+    return [_figures(biases, len(study.folds)), *shares]
 
 
-def _figures(biases: Mapping[Arm, Bias], folds: int, k: int) -> Table:
+def _figures(biases: Mapping[Arm, Bias], folds: int) -> Table:
+    k = DEPTH
     notes = [
         f"Bias: the share of the top {k} that the question's language has beyond what a ranker with as many hits that "
         "does not look at languages gives it, as a part of the most that it could have; 0 is no bias, 100 that "

@@ -1,4 +1,4 @@
-"""The paired t-test, the interval of the mean difference and the effect size."""
+"""The paired t-test with its interval and effect size, and Holm's correction of several tests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,3 +69,24 @@ def paired_test(values: Sequence[float], baseline: Sequence[float], level: float
     reach = float(special.stdtrit(n - 1, (1 + level) / 2)) * sd / n**0.5
     p = 2 * float(special.stdtr(n - 1, -abs(t)))
     return PairedTest(n, mean, sd, t, p, mean - reach, mean + reach, mean / sd)
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return the adjusted p-values: to reject where they are below α keeps the chance of any false rejection below α.
+
+    The i-th smallest of m becomes `max_{j ≤ i} min(1, (m - j + 1) p_(j))`, however the tests depend on each other (Holm
+    1979). A test that was not possible counts as none and stays None.
+
+    Raises:
+        DataError: a value is no probability.
+    """
+    wrong = [p for p in p_values if p is not None and not 0 <= p <= 1]
+    if wrong:
+        raise DataError(f"p-value {wrong[0]} is not between 0 and 1")
+    adjusted: list[float | None] = [None] * len(p_values)
+    order = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
+    reached = 0.0
+    for place, (p, i) in enumerate(order):
+        reached = max(reached, min(1.0, (len(order) - place) * p))
+        adjusted[i] = reached
+    return adjusted
