@@ -24,23 +24,26 @@ if TYPE_CHECKING:
     from metasearch.errors import MetasearchError
     from metasearch.evaluation.evaluate import evaluate
     from metasearch.jobs.compose import fit, load_encoder, make_learner
-    from metasearch.jobs.crossval.runner import crossval
-    from metasearch.jobs.distill.job import distill
+    from metasearch.jobs.crossval.runner import begin as crossval
+    from metasearch.jobs.distill.job import begin as distill
     from metasearch.spec.distill_run import DistillConfig
     from metasearch.spec.library import load_distillation, load_recipe
     from metasearch.spec.recipe import Recipe
+    from metasearch.spec.run import DataRef, EncoderRef
     from metasearch.study.compare import compare
     from metasearch.study.read import read_study
 
-_HOME = {
+_HOME = {  # module, and the name there where it is another one
     "Benchmark": "data.benchmark",
+    "DataRef": "spec.run",
     "DistillConfig": "spec.distill_run",
     "Encoder": "encoders.encoder",
+    "EncoderRef": "spec.run",
     "MetasearchError": "errors",
     "Recipe": "spec.recipe",
     "compare": "study.compare",
-    "crossval": "jobs.crossval.runner",
-    "distill": "jobs.distill.job",
+    "crossval": "jobs.crossval.runner:begin",
+    "distill": "jobs.distill.job:begin",
     "evaluate": "evaluation.evaluate",
     "fit": "jobs.compose",
     "load_benchmark": "data.benchmark",
@@ -54,8 +57,10 @@ _HOME = {
 
 __all__ = [
     "Benchmark",
+    "DataRef",
     "DistillConfig",
     "Encoder",
+    "EncoderRef",
     "MetasearchError",
     "Recipe",
     "compare",
@@ -76,7 +81,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'metasearch' has no attribute '{name}'")
-    return getattr(import_module(f"metasearch.{_HOME[name]}"), name)
+    module, _, attribute = _HOME[name].partition(":")
+    return getattr(import_module(f"metasearch.{module}"), attribute or name)
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import packed
 from metasearch.errors import DataError
 from metasearch.jobs.compose import load_encoder
-from metasearch.jobs.scoring import add_scores
+from metasearch.jobs.score import add_scores
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.questions import Cell, QuestionResults, load
 from metasearch.spec.seeding import stream
@@ -63,7 +63,7 @@ def benchmarks(data: str) -> list[Benchmark]:
 
 def opened(model: Path, benchmark: Benchmark) -> Encoder:
     """Return an encoder with the lengths of a task."""
-    return load_encoder(str(model), benchmark.task.max_length, "cpu")
+    return load_encoder(str(model), benchmark.task.max_length, device="cpu")
 
 
 def score(model: Path, label: str, data: str, folder: Path) -> None:

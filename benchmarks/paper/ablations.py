@@ -27,7 +27,7 @@ from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.speed.encoding_rate import rates, sentences_of
 from metasearch.errors import ConfigError
 from metasearch.runs.files import write_whole
-from metasearch.runs.folder import versions
+from metasearch.runs.versions import versions
 
 SAME_SHAPE = {"three-stages": "full", "without-mcl": "full", "single-stage": "full", "ema": "full"}
 """Arms whose encoders have as many weights and layers as another arm's."""

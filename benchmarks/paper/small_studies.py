@@ -32,7 +32,7 @@ from benchmarks.paper.grid import Point, points
 from benchmarks.paper.small_study_tables import of_encoder, points_table, score
 from metasearch.errors import Interrupted, NonFiniteError
 from metasearch.jobs.compose import check_fit
-from metasearch.runs.folder import versions
+from metasearch.runs.versions import versions
 from metasearch.spec.library import Library
 from metasearch.training.machine import keep_memory
 
@@ -80,7 +80,7 @@ def train_point(point: Point, setting: Setting, benchmark: ms.Benchmark, curve: 
     Raises:
         Interrupted: it was asked to stop; there is no row of a part.
     """
-    encoder = ms.load_encoder(setting.encoder, benchmark.task.max_length, "cpu", setting.seed)
+    encoder = ms.load_encoder(setting.encoder, benchmark.task.max_length, device="cpu", seed=setting.seed)
     learner = ms.make_learner(point.recipe, encoder)
     how = {"seed": setting.seed, "max_steps": setting.max_steps, "listener": curve}
     try:
@@ -100,7 +100,7 @@ def measured(point: Point, setting: Setting, folder: str | None) -> Row:
         setting: what all points of the study share.
         folder: folder of the data.
     """
-    benchmark = ms.load_benchmark(setting.task, setting.mode, setting.fold, folder)
+    benchmark = ms.load_benchmark(setting.task, setting.mode, fold=setting.fold, data=folder)
     curve, began = Curve(), time.monotonic()
     error = train_point(point, setting, benchmark, curve)
     trained = [(score, -step) for step, score in curve.scores if step]
@@ -209,10 +209,10 @@ def prepared(
     folder = None if declared.data else data  # the texts of an embedded task lie beside it
     pace = [f"budget.eval_every={every or max(1, max_steps // 4)}", "budget.patience=0"]
     around = points(mode, encoder, learner, axes, [*pace, *base], crossed)
-    benchmark = ms.load_benchmark(task, mode, fold, folder)
+    benchmark = ms.load_benchmark(task, mode, fold=fold, data=folder)
     for point in around:
         check_fit(point.recipe, benchmark, "fp32")
-    weights = ms.load_encoder(encoder, declared.max_length, "cpu", seed).fingerprint
+    weights = ms.load_encoder(encoder, declared.max_length, device="cpu", seed=seed).fingerprint
     return around, Setting(task, mode, encoder, weights, benchmark.data.fingerprint, fold, seed, max_steps), folder
 
 

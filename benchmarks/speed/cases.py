@@ -140,7 +140,7 @@ def distillation(session: Session) -> list[Row]:
     stage = load_distillation("compress").stages["student"]
     corpus = distilling.read_pairs(Path(session.data) if session.data and session.scale == "full" else None)
     pairs = [corpus[i] for i in stream(0, "pairs").choice(len(corpus), size.pairs, replace=False).tolist()]
-    teacher = load_encoder(size.encoder, MaxLength(text=stage.max_length), "cpu")
+    teacher = load_encoder(size.encoder, MaxLength(text=stage.max_length), device="cpu")
     texts = [text for pair in corpus for text in pair.texts]
     assistant = with_vocabulary(teacher, train_tokenizer(texts, size.vocabulary, "bpe"))
     student = distilling.student_of("large-table", assistant, size)

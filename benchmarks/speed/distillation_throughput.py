@@ -178,7 +178,7 @@ def main(
     recipe, size = load_distillation("compress"), SCALES[scale]
     corpus = read_pairs(data)
     pairs = [corpus[i] for i in stream(0, "pairs").choice(len(corpus), size.pairs, replace=False).tolist()]
-    teacher = load_encoder(size.encoder, MaxLength(text=recipe.stages["student"].max_length), "cpu")
+    teacher = load_encoder(size.encoder, MaxLength(text=recipe.stages["student"].max_length), device="cpu")
     tokenizer = train_tokenizer([text for pair in corpus for text in pair.texts], size.vocabulary, "bpe")
     assistant = with_vocabulary(teacher, tokenizer)
     ends = [1 + steps * i for i in range(rounds + 1)]

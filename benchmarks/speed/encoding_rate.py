@@ -36,7 +36,7 @@ def rates(models: Mapping[str, Path], sentences: Sequence[str], rounds: int, thr
         By name: median, lowest and highest by the clock on the wall (`wall`) and by the processor (`cpu`).
     """
     torch.set_num_threads(threads)
-    encoders = {name: load_encoder(str(folder), None, "cpu").model for name, folder in models.items()}
+    encoders = {name: load_encoder(str(folder), device="cpu").model for name, folder in models.items()}
     taken: dict[str, list[Seconds]] = {name: [] for name in encoders}
     for model in encoders.values():
         model.encode(list(sentences[:BATCH]), batch_size=BATCH)

@@ -147,7 +147,7 @@ class Setting:
     def make_encoder(self) -> Encoder:
         """Return a fresh encoder; each has the same weights."""
         limits = load_benchmark(SCALES[self.scale].task, data=self.data).task.max_length
-        return load_encoder(self.encoder, limits, "cpu")
+        return load_encoder(self.encoder, limits, device="cpu")
 
     def episodes(self) -> list[list[Episode]]:
         """Return all meta-batches."""

@@ -51,6 +51,16 @@ class NewPath(click.Path):
 as_json = click.option("--json", "as_json", is_flag=True, help="Print scores as one JSON object on stdout.")
 
 
+precision = click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
+output = click.option("-o", "--output", type=NewPath(), help="Run folder; by default a new one below runs/.")
+
+
+def resume(what: str = "RUN") -> Callable[[F], F]:
+    """Return the option `--resume`, with what it goes on with."""
+    how = "Go on with it as it was configured, as `metasearch resume` does."
+    return click.option("--resume", type=click.Path(path_type=Path), metavar=what, help=how)
+
+
 def seed(help: str) -> Callable[[F], F]:
     """Return the option `--seed`, with what the seed is of."""
     return click.option("--seed", type=SEEDS, default=0, show_default=True, metavar="SEED", help=help)
@@ -80,7 +90,7 @@ def gradients(default: str | None = "fast", shown: str = "fast") -> Callable[[F]
     )
 
 
-def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+def options_group(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Return one decorator for several options, listed in `--help` in this order."""
 
     def decorate(function: F) -> F:
@@ -91,7 +101,7 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-compared = together(
+compared = options_group(
     click.argument("paths", metavar="STUDY_OR_RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)),
     click.option(
         "--baseline", metavar="LABEL", help="Learner to compare with, as the table names it; by default zero-shot."

@@ -1,4 +1,4 @@
-"""Shows training as it goes: a bar on a terminal, plain lines elsewhere; always on stderr."""
+"""Shows training and scoring as they go: a bar on a terminal, plain lines elsewhere; always on stderr."""
 
 import sys
 import time
@@ -11,8 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 _EVERY_SECONDS = 10.0
 
 
-class Shown:
-    """A listener of the training loop, to be entered as a context.
+class ProgressBar:
+    """A listener of training and of scoring, to be entered as a context.
 
     Args:
         label: what is trained, shown before every line.
@@ -25,6 +25,7 @@ class Shown:
         self._first_step: int | None = None
         self._bar: Progress | None = None
         self._task: TaskID | None = None
+        self._texts: TaskID | None = None
         if sys.stderr.isatty():
             self._bar = Progress(
                 TextColumn("{task.fields[label]}"),
@@ -72,6 +73,19 @@ class Shown:
         elif not self._bar:
             mark = " (before)" if step == 0 else " (best so far)" if best else ""
             self._line(f"step {step} {self._dev}{mark}")
+
+    def on_encode(self, what: str, done: int, total: int) -> None:
+        """Show how many texts are encoded; without a terminal one line in ten seconds."""
+        if self._bar:
+            if self._texts is None:
+                self._texts = self._bar.add_task("", label="", terms="texts", dev="", total=total)
+            self._bar.update(self._texts, label=what, completed=done, total=total)
+            if done == total:
+                self._bar.remove_task(self._texts)
+                self._texts = None
+        elif time.monotonic() - self._last >= _EVERY_SECONDS:
+            self._last = time.monotonic()
+            self._line(f"{what}: {done:,} of {total:,} texts encoded")
 
     def _line(self, text: str) -> None:
         print(f"{self.label}: {text}", file=sys.stderr, flush=True)  # noqa: T201

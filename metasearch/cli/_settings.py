@@ -12,14 +12,14 @@ from metasearch.errors import ConfigError
 from metasearch.spec import registry
 
 
-def kept_encoder(name: str) -> str:
-    """Return an encoder's name, a local folder as it was found, so that a resumed run finds it from elsewhere."""
+def absolute_encoder(name: str) -> str:
+    """Return an encoder's name; of a local folder the absolute path, so that a resumed run finds it from elsewhere."""
     local = name not in registry.names("encoders") and Path(name).is_dir()
     return str(Path(name).resolve()) if local else name
 
 
-def kept_data(flag: str | None, beside: bool = False) -> str | None:
-    """Return the folder of the data as it was found, by default that of `METASEARCH_DATA`.
+def absolute_data(flag: str | None, beside: bool = False) -> str | None:
+    """Return the absolute path of the folder of the data, by default that of `METASEARCH_DATA`.
 
     Args:
         flag: `--data`, where it was said.
@@ -27,13 +27,13 @@ def kept_data(flag: str | None, beside: bool = False) -> str | None:
     """
     from metasearch.data.locate import VARIABLE
 
-    found = flag or (None if beside else os.environ.get(VARIABLE))
-    return str(Path(found).resolve()) if found else None
+    folder = flag or (None if beside else os.environ.get(VARIABLE))
+    return str(Path(folder).resolve()) if folder else None
 
 
-def kept_folders(folders: Sequence[str]) -> list[str]:
-    """Return folders as they were found."""
-    return [str(Path(folder).resolve()) for folder in folders]
+def absolute_folders(folders: Sequence[str]) -> tuple[str, ...]:
+    """Return the absolute paths of folders, so that a resumed run finds them from elsewhere."""
+    return tuple(str(Path(folder).resolve()) for folder in folders)
 
 
 def refuse_others(what: str = "run", allowed: Collection[str] = ()) -> None:

@@ -24,7 +24,7 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--batch-size", type=click.IntRange(min=1), default=32, show_default=True, help="Pairs in one forward pass."
 )
-@_options.together(_options.device, _options.trust)
+@_options.options_group(_options.device, _options.trust)
 @click.option(
     "-o", "--output", required=True, type=_options.NewPath(), help="CSV file to write, such as stsb-en-augmented.csv."
 )

@@ -68,11 +68,11 @@ def command(
     check(level, resamples)  # reading takes longer
     study = read_study(paths, task, any_version)
     arm = None if baseline is None else study.arm(baseline)
-    found = compare(study, arm, measure, pool, level, resamples, seed)
+    compared = compare(study, arm, measure, pool, level, resamples, seed)
     if as_json or shown == "json":
-        click.echo(json.dumps(comparison.as_tree(found), ensure_ascii=False, allow_nan=False, indent=1))
+        click.echo(json.dumps(comparison.as_tree(compared), ensure_ascii=False, allow_nan=False, indent=1))
     elif shown == "csv":
-        click.echo(formats.csv(comparison.whole_table(found)), nl=False)
+        click.echo(formats.csv(comparison.whole_table(compared)), nl=False)
     else:
-        tables = comparison.comparison_table(found), comparison.language_table(found)
+        tables = comparison.comparison_table(compared), comparison.language_table(compared)
         click.echo("\n".join(map(formats.FORMATS[shown], tables)), nl=False)

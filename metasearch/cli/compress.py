@@ -48,7 +48,7 @@ from metasearch.errors import ConfigError
 )
 @_options.seed("Of fresh weights, and of the choice among more texts than are needed.")
 @click.option("--sizes-only", is_flag=True, help="Print the table and write nothing; a config.json is enough.")
-@_options.together(_options.device, _options.trust)
+@_options.options_group(_options.device, _options.trust)
 @click.option("-o", "--output", type=_options.NewPath(), help="Folder of the student; new or empty.")
 @click.option("--json", "as_json", is_flag=True, help="Print the sizes as one JSON object on stdout.")
 def command(
@@ -85,10 +85,10 @@ def command(
 
     from metasearch.jobs import compose, compress
 
-    found = compress.bare_config(encoder) if sizes_only else None
-    if found is None:
-        found = compose.load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
-    sizes = compress.forecast(found, chosen) if output is None else compress.compress(found, chosen, output)
+    source = compress.bare_config(encoder) if sizes_only else None
+    if source is None:
+        source = compose.load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
+    sizes = compress.forecast(source, chosen) if output is None else compress.compress(source, chosen, output)
     click.echo(_json(*sizes, output) if as_json else _table(*sizes, output))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import kept_data, kept_encoder, kept_folders, refuse_others
+from metasearch.cli._settings import absolute_data, absolute_encoder, absolute_folders, refuse_others
 from metasearch.errors import CellsFailed, ConfigError, nearest
 from metasearch.spec.default_encoder import default_encoder
 
@@ -35,7 +35,7 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 )  # fmt: skip
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each run at most; both phases shrink.")
 @click.option("--encoder", help="Built-in name, local folder or hub name; by default the task's.")
-@click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
+@_options.precision
 @_options.gradients(None, "fast, or the study's")
 @click.option("--distill", metavar="RECIPES", help="Distil once with each seed, and score the student on each fold.")
 @click.option("--teacher", metavar="ENCODER", help="Of --distill; --assistant, --student and the files likewise.")
@@ -44,11 +44,11 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 @click.option("--corpus", multiple=True, metavar="PATH")
 @click.option("--scored", multiple=True, metavar="FILE")
 @click.option("--entailment", multiple=True, metavar="FILE")
-@_options.together(_options.fold_seed, _options.device, _options.data, _options.include, _options.trust)
+@_options.options_group(_options.fold_seed, _options.device, _options.data, _options.include, _options.trust)
 @click.option("--keep-models", is_flag=True, help="Keep the model of each run; otherwise only what was distilled.")
 @click.option("--dry-run", is_flag=True, help="Show the cells, and by one step of each arm what they cost; do nothing.")
 @click.option("-o", "--output", type=_options.NewPath(), help="Folder of the study: a new one, or one to go on with.")
-@click.option("--resume", type=click.Path(path_type=Path), metavar="STUDY", help="Go on as the study was configured.")
+@_options.resume("STUDY")
 @_options.as_json
 def command(
     resume: Path | None,
@@ -69,7 +69,7 @@ def command(
       metasearch crossval --mode mono-bi-multi -o studies/demo
       metasearch crossval --task lareqa --learner fine-tune:mono-mono,maml:trans,maml-align:mono-bi-multi
         --encoder minilm --data ~/data --seeds 1,2,3 --jobs 4 -o studies/lareqa
-      metasearch crossval --resume studies/lareqa --jobs 2
+      metasearch resume studies/lareqa --jobs 2
     """
     if resume is not None:
         refuse_others("study", ("jobs", "dry_run"))
@@ -79,36 +79,38 @@ def command(
     folder = resume or output
     assert folder is not None
     if dry_run:
-        _show_outlook(config, folder, jobs, as_json)
+        _show_forecast(config, folder, jobs, as_json)
     else:
-        _run(config, folder, jobs, as_json, trust_remote_code)
+        run(config, folder, jobs, as_json, trust_remote_code)
 
 
-def _show_outlook(config: Any, folder: Path, jobs: int, as_json: bool) -> None:
-    from metasearch.cli._outlook import shown, tree
+def _show_forecast(config: Any, folder: Path, jobs: int, as_json: bool) -> None:
+    from metasearch.cli._forecast import shown, tree
     from metasearch.jobs.crossval.dry_run import dry_run
 
-    outlook = dry_run(config, folder, jobs)
-    click.echo(json.dumps(tree(outlook)) if as_json else shown(outlook))
+    forecast = dry_run(config, folder, jobs)
+    click.echo(json.dumps(tree(forecast)) if as_json else shown(forecast))
 
 
-def _run(config: Any, folder: Path, jobs: int, as_json: bool, trust_remote_code: bool) -> None:
-    from metasearch.cli._cells import watching
-    from metasearch.jobs.crossval.runner import crossval
+def run(config: Any, folder: Path, jobs: int, as_json: bool, trust_remote_code: bool) -> None:
+    """Do what is left of a study, begun with a configuration or, where that is None, long before; print its table."""
+    from metasearch.cli._live_table import watching
+    from metasearch.cli._output import show
+    from metasearch.jobs.crossval import runner
     from metasearch.jobs.crossval.summary import means
 
     report = folder / "report.md"
     try:
         with watching() as watcher:
-            study = crossval(config, folder, jobs, watcher, trust_remote_code)
+            if config is None:
+                study = runner.resume(folder, jobs, watcher, trust_remote_code)
+            else:
+                study = runner.begin(config, folder, jobs, watcher, trust_remote_code)
     except CellsFailed:
         if report.is_file() and not as_json:  # of the cells that are done
             click.echo(report.read_text(encoding="utf-8"))
         raise
-    if as_json:
-        click.echo(json.dumps({"study": str(folder), "results": means(study)}, ensure_ascii=False))
-    else:
-        click.echo(f"{report.read_text(encoding='utf-8')}\nstudy: {folder}")
+    show("study", folder, report.read_text(encoding="utf-8"), means(study) if as_json else [], as_json)
 
 
 def configure(
@@ -140,11 +142,11 @@ def configure(
         {
             **rest,
             "task": task,
-            "encoder": kept_encoder(encoder or default_encoder(task, declared.encoder)),
+            "encoder": absolute_encoder(encoder or default_encoder(task, declared.encoder)),
             "folds": folds_of(folds, declared),
             "seeds": _seeds(seeds),
-            "include": kept_folders(include),
-            "data": kept_data(data, beside=bool(declared.data)),
+            "include": absolute_folders(include),
+            "data": absolute_data(data, beside=bool(declared.data)),
         }
     )
     trained = arms_of(learners, recipes, _names("mode", mode), changes, config)
@@ -164,9 +166,9 @@ def _distillation(
     shared = {key: getattr(config, key) for key in ("max_steps", "device", "precision", "trust_remote_code", "data")}
     shared["engine"] = config.engine or DEFAULT_ENGINE
     named = {**stages, **shared, "recipe": name, "stages": None, "evaluate": (), "targets": None, "include": include}
-    found = resolved(distill.configure(**named, assignments=assignments))
-    benchmarks_of(found)
-    return found
+    distillation = resolved(distill.configure(**named, assignments=assignments))
+    benchmarks_of(distillation)
+    return distillation
 
 
 def _names(flag: str, written: str | None) -> list[str]:
@@ -189,11 +191,11 @@ def _changes(assignments: Sequence[str], arms: Sequence[str]) -> dict[str, list[
     from metasearch.spec.recipe import ZERO_SHOT
 
     names = [name for arm in arms if (name := arm.partition(":")[0].strip()) != ZERO_SHOT]
-    found: dict[str, list[str]] = {}
+    changes: dict[str, list[str]] = {}
     for assignment in assignments:
         name, colon, rest = assignment.partition(":")
         own = bool(colon) and "=" not in name
         if own and name not in names:
             raise ConfigError(f"--set {assignment}: '{name}' is not trained in this study.{nearest(name, names)}")
-        found.setdefault(name if own else "", []).append(rest if own else assignment)
-    return found
+        changes.setdefault(name if own else "", []).append(rest if own else assignment)
+    return changes

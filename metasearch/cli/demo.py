@@ -1,6 +1,5 @@
 """`metasearch demo`: the learners side by side on the embedded benchmark."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,8 @@ BUDGET = ("meta_train=120", "meta_valid=40", "epochs=1", "eval_every=10", "patie
 @_options.as_json
 def command(task: str, encoder: str | None, output: Path | None, as_json: bool, **flags: Any) -> None:
     """Train fine-tune, MAML and MAML-Align on the embedded benchmark, and set them beside zero-shot in one table."""
-    from metasearch.cli._progress import Shown
+    from metasearch.cli._output import show
+    from metasearch.cli._progress import ProgressBar
     from metasearch.cli._settings import fresh_folder
     from metasearch.cli.train import configure
     from metasearch.jobs import train
@@ -48,10 +48,7 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
             mode=chosen, task=task, encoder=encoder, learner=learner, recipe=None, assignments=budget, epochs=None,
             include=(), **flags,
         )  # fmt: skip
-        with Shown(learner) as shown:
-            results.append(train.train(config, folder / learner, shown))
+        with ProgressBar(learner) as bar:
+            results.append(train.begin(config, folder / learner, bar))
     report, rows = train.side_by_side(folder, results)
-    if as_json:
-        click.echo(json.dumps({"run": str(folder), "results": rows}, ensure_ascii=False))
-    else:
-        click.echo(f"{report}\nrun: {folder}")
+    show("run", folder, report, rows, as_json)

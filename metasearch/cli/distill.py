@@ -1,6 +1,5 @@
 """`metasearch distill`: run the stages of a recipe on parallel corpora."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import fresh_folder, kept_data, kept_encoder, kept_folders, refuse_others
+from metasearch.cli._settings import absolute_data, absolute_encoder, absolute_folders, fresh_folder, refuse_others
 from metasearch.errors import ConfigError
 
 _PATHS = ("corpus", "scored", "entailment")
@@ -28,11 +27,11 @@ _PATHS = ("corpus", "scored", "entailment")
 @click.option("--targets", metavar="DIR", help="Where outputs of frozen encoders are kept; by default in the run.")
 @_options.seed("Of batches, dropout and the student.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Steps of each stage, at most.")
-@click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
+@_options.precision
 @_options.gradients()
-@_options.together(_options.device, _options.data, _options.include, _options.trust)
-@click.option("-o", "--output", type=_options.NewPath(), help="Run folder; by default a new one below runs/.")
-@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run as it was configured.")
+@_options.options_group(_options.device, _options.data, _options.include, _options.trust)
+@_options.output
+@_options.resume()
 @_options.as_json
 def command(resume: Path | None, output: Path | None, as_json: bool, **flags: Any) -> None:
     """Run the stages of a recipe: teach an assistant, compress it into a student, align languages.
@@ -42,23 +41,21 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
       metasearch distill --teacher minilm --assistant runs/assistant --corpus ~/data/parallel -o runs/small
       metasearch distill --stages 4 --teacher minilm --student runs/small/3-student/model --corpus ~/data/parallel
       metasearch distill --recipe ema-small --student runs/small/1-assistant/model --corpus ~/data/parallel
-      metasearch distill --resume runs/small
+      metasearch resume runs/small
     """
-    from metasearch.cli._progress import Shown
+    from metasearch.cli._output import show_run
+    from metasearch.cli._progress import ProgressBar
     from metasearch.jobs.distill import job
     from metasearch.training.machine import keep_memory
 
     keep_memory()
     if resume is not None:
         refuse_others()
-        result = job.resume(resume, Shown, flags["trust_remote_code"])
+        result = job.resume(resume, ProgressBar, flags["trust_remote_code"])
     else:
         config = configure(**flags)
-        result = job.distill(config, output or fresh_folder("distill", config.recipe.recipe), Shown)
-    if as_json:
-        click.echo(json.dumps({"run": str(result.folder), "results": result.rows}, ensure_ascii=False))
-    else:
-        click.echo(f"{result.report}\nrun: {result.folder}")
+        result = job.begin(config, output or fresh_folder("distill", config.recipe.recipe), ProgressBar)
+    show_run(result, as_json)
 
 
 def configure(recipe: str, stages: str | None, assignments: Sequence[str], include: Sequence[str], **rest: Any) -> Any:
@@ -78,7 +75,7 @@ def configure(recipe: str, stages: str | None, assignments: Sequence[str], inclu
             raise ConfigError(f"--{kind} {missing[0]}: no such file or folder")
         rest[kind] = tuple(str(Path(path).resolve()) for path in rest[kind])
     for role in ("teacher", "assistant", "student"):
-        rest[role] = kept_encoder(rest[role]) if rest[role] else None
+        rest[role] = absolute_encoder(rest[role]) if rest[role] else None
     targets = rest.pop("targets")
-    places = {"data": kept_data(rest.pop("data")), "targets": str(Path(targets).resolve()) if targets else None}
-    return DistillConfig.model_validate({**rest, **places, "recipe": chosen, "include": tuple(kept_folders(include))})
+    places = {"data": absolute_data(rest.pop("data")), "targets": str(Path(targets).resolve()) if targets else None}
+    return DistillConfig.model_validate({**rest, **places, "recipe": chosen, "include": absolute_folders(include)})

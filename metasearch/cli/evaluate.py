@@ -10,6 +10,7 @@ import click
 from metasearch.cli import _options
 from metasearch.errors import ConfigError
 from metasearch.spec.default_encoder import default_encoder
+from metasearch.spec.run import EncoderRef
 
 POOLS = ("multilingual", "bilingual", "monolingual")
 
@@ -33,22 +34,21 @@ POOLS = ("multilingual", "bilingual", "monolingual")
     show_default=True,
     help="What to rank, for retrieval; repeatable. bilingual and monolingual make the language matrix.",
 )
-@_options.together(_options.fold, _options.fold_seed, _options.device, _options.data, _options.include, _options.trust)
+@_options.options_group(
+    _options.fold, _options.fold_seed, _options.device, _options.data, _options.include, _options.trust
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="JSON-lines file to append the scores to.")
 @_options.as_json
 def command(
     task: str,
     encoder: str | None,
     split: str,
-    pools: Sequence[str],
-    fold: int,
-    fold_seed: int | None,
-    device: str,
-    data: str | None,
-    include: Sequence[str],
+    pools: Sequence[Any],
+    device: Any,
     trust_remote_code: bool,
     output: Path | None,
     as_json: bool,
+    **data: Any,
 ) -> None:
     """Score an encoder on a task.
 
@@ -60,22 +60,25 @@ def command(
       metasearch evaluate --task lareqa --encoder minilm --data ~/data --fold 0
       metasearch evaluate --task tatoeba --encoder minilm --data ~/data
     """
+    from metasearch.cli._progress import ProgressBar
     from metasearch.data.benchmark import load_benchmark
-    from metasearch.jobs import train
+    from metasearch.jobs.evaluate import append_rows, evaluate_encoder
 
-    benchmark = load_benchmark(task, None, fold, data, include, fold_seed)
+    benchmark = load_benchmark(task, **data)
     if benchmark.task.kind != "retrieval" and tuple(pools) != POOLS[:1]:
         does = {"similarity": "scores pairs", "translation": "searches each language among its own"}
         raise ConfigError(f"--pool is for retrieval; task '{task}' {does[benchmark.task.kind]}")
     benchmark.part(split)  # asked for before an encoder is loaded, since a task that is all test has no other part
     chosen = encoder or default_encoder(task, benchmark.task.encoder)
-    rows = train.evaluate_encoder(chosen, benchmark, split, pools, device, trust_remote_code)  # type: ignore[arg-type]
+    ref = EncoderRef(name=chosen, device=device, trust_remote_code=trust_remote_code)
+    with ProgressBar("evaluate") as bar:
+        rows = evaluate_encoder(ref, benchmark, split, pools, bar)
     if as_json:
         click.echo(json.dumps({"results": rows}, ensure_ascii=False))
     else:
         click.echo(_tables(rows, split, [str(measure) for measure in benchmark.measures]))
     if output is not None:
-        train.append_rows(output, rows)
+        append_rows(output, rows)
 
 
 def _tables(rows: Sequence[dict[str, Any]], split: str, measures: Sequence[str]) -> str:

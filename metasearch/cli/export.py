@@ -12,7 +12,7 @@ from metasearch.errors import ConfigError
 @click.argument("encoder")
 @click.option("--plain", is_flag=True, help="As a stock model of sentence-transformers, at full size.")
 @click.option("--int8", is_flag=True, help="In eight bits a weight: a quarter of the size; float32 again when loaded.")
-@_options.together(_options.trust)
+@_options.options_group(_options.trust)
 @click.option("-o", "--output", type=_options.NewPath(), help="Folder to write; new or empty.")
 def command(encoder: str, plain: bool, int8: bool, trust_remote_code: bool, output: Path | None) -> None:
     """Write ENCODER in another form.
@@ -44,10 +44,10 @@ def command(encoder: str, plain: bool, int8: bool, trust_remote_code: bool, outp
 
     from metasearch.jobs import compose, compress
 
-    found = compose.load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code)
+    loaded = compose.load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code)
     if int8:
-        compress.export_stored(found, output)
-    elif not compress.export(found, output):
+        compress.export_stored(loaded, output)
+    elif not compress.export(loaded, output):
         click.echo(f"metasearch: '{encoder}' is a stock model already; written as it is", err=True)
     size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
     click.echo(f"size: {size / 1e6:.2f} MB\nmodel: {output}")

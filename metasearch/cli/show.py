@@ -8,6 +8,7 @@ from metasearch.cli import _options
 from metasearch.errors import ConfigError, nearest
 from metasearch.spec import yaml
 from metasearch.spec.library import Library
+from metasearch.spec.run import DataRef
 
 KINDS = ("task", "mode", "recipe", "distillation")
 
@@ -18,7 +19,7 @@ KINDS = ("task", "mode", "recipe", "distillation")
 @click.option("--episode", type=click.IntRange(min=0), default=0, show_default=True, help="Which episode to draw.")
 @click.option("--recipe", help="Recipe that says how to draw; by default that of the mode's learner.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draw.")
-@_options.together(_options.fold, _options.data, _options.include)
+@_options.options_group(_options.fold, _options.data, _options.include)
 def command(
     name: str,
     mode: str | None,
@@ -41,32 +42,24 @@ def command(
     if kind is None:
         everything = [known for kind in KINDS for known in library.names(kind)]
         raise ConfigError(f"no task, mode, recipe or distillation '{name}'.{nearest(name, everything)}")
-    found = getattr(library, kind)(name)
-    click.echo(yaml.dump(found.model_dump(mode="json", exclude_none=kind != "distillation")))
+    declared = getattr(library, kind)(name)
+    click.echo(yaml.dump(declared.model_dump(mode="json", exclude_none=kind != "distillation")))
     if mode is not None:
         if kind != "task":
             raise ConfigError(f"--mode goes with a task; '{name}' is a {kind}")
-        for line in _episode(name, mode, recipe, fold, data, include, seed, episode):
+        ref = DataRef(task=name, fold=fold, data=data, include=tuple(include))
+        for line in _episode(ref, mode, recipe, seed, episode):
             click.echo(line)
 
 
-def _episode(
-    task: str,
-    mode: str,
-    recipe: str | None,
-    fold: int,
-    data: str | None,
-    include: Sequence[str],
-    seed: int,
-    index: int,
-) -> Iterator[str]:
+def _episode(ref: DataRef, mode: str, recipe: str | None, seed: int, index: int) -> Iterator[str]:
     from metasearch.data.benchmark import load_benchmark
     from metasearch.episodes.of_benchmark import samplers
     from metasearch.spec.library import choose_recipe
 
-    benchmark = load_benchmark(task, mode, fold, data, include)
-    chosen = choose_recipe(mode, benchmark.task.encoder, None, recipe, (), include)
-    yield f"mode {mode} on {task}, fold {fold}: {benchmark.data.describe()}"
+    benchmark = load_benchmark(ref, mode)
+    chosen = choose_recipe(mode, benchmark.task.encoder, None, recipe, (), ref.include)
+    yield f"mode {mode} on {ref.task}, fold {ref.fold}: {benchmark.data.describe()}"
     for phase, arrangements in benchmark.arrangements.items():
         yield f"  {phase}: {' | '.join(map(str, arrangements))}"
     episode = samplers(benchmark, chosen, seed)["meta-train"].episode(index)

@@ -24,7 +24,7 @@ from metasearch.errors import ConfigError
     type=click.Choice(["unigram", "bpe"]),
     default="unigram",
     show_default=True,
-    help="How pieces are found.",
+    help="How pieces are learnt.",
 )
 @click.option("--lowercase", is_flag=True, help="Make all texts lower case.")
 @click.option(
@@ -39,7 +39,7 @@ from metasearch.errors import ConfigError
     type=click.Choice(["pieces", "random"]),
     help="Where the new rows of its word table come from: the old pieces of a token (default), or chance.",
 )
-@_options.together(_options.seed("Of the rows that are drawn."), _options.trust)
+@_options.options_group(_options.seed("Of the rows that are drawn."), _options.trust)
 @click.option("-o", "--output", type=_options.NewPath(), required=True, metavar="DIR", help="New or empty folder.")
 def command(
     texts: Sequence[Path],
@@ -94,10 +94,10 @@ def _table(tokenizer: Any, files: Sequence[Path]) -> str:
     from metasearch.compress.texts import read_file
     from metasearch.runs.markdown import markdown
 
-    found = [(path, fertility(tokenizer, read_file(path))) for path in files]
+    spent = [(path, fertility(tokenizer, read_file(path))) for path in files]
     header = ["file", "tokens", "a word", "a character", "bytes"]
     rows = [
         [str(path), f"{one.tokens:,}", f"{one.per_word:.2f}", f"{one.per_character:.3f}", f"{one.spelt_share:.2%}"]
-        for path, one in found
+        for path, one in spent
     ]
     return markdown(header, rows)

@@ -1,6 +1,5 @@
 """`metasearch train`: meta-train an encoder, and score it against zero-shot."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import fresh_folder, kept_data, kept_encoder, kept_folders, refuse_others
+from metasearch.cli._settings import absolute_data, absolute_encoder, absolute_folders, fresh_folder, refuse_others
 from metasearch.errors import ConfigError
 from metasearch.spec.default_encoder import default_encoder
 
@@ -20,15 +19,15 @@ from metasearch.spec.default_encoder import default_encoder
 @click.option("--learner", help="By default maml-align for a mode of three links, maml for one of two.")
 @click.option("--recipe", help="Hyper-parameters by name; by default the learner's.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
-@_options.together(_options.fold, _options.fold_seed)
+@_options.options_group(_options.fold, _options.fold_seed)
 @_options.seed("Of episodes, dropout and the tiny encoder.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps at most; both phases shrink.")
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over meta-train and meta-valid, at most.")
-@click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
+@_options.precision
 @_options.gradients()
-@_options.together(_options.device, _options.data, _options.include, _options.trust)
-@click.option("-o", "--output", type=_options.NewPath(), help="Run folder; by default a new one below runs/.")
-@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run as it was configured.")
+@_options.options_group(_options.device, _options.data, _options.include, _options.trust)
+@_options.output
+@_options.resume()
 @_options.as_json
 def command(resume: Path | None, output: Path | None, as_json: bool, **flags: Any) -> None:
     """Meta-train an encoder on a task, and report its scores against zero-shot.
@@ -37,26 +36,23 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
     Examples:
       metasearch train --mode mono-bi-multi
       metasearch train --task lareqa --mode trans --encoder minilm --data ~/data --max-steps 90 -o runs/lareqa
-      metasearch train --resume runs/lareqa
+      metasearch resume runs/lareqa
     """
-    from metasearch.cli._progress import Shown
+    from metasearch.cli._output import show_run
+    from metasearch.cli._progress import ProgressBar
     from metasearch.jobs import train
     from metasearch.training.machine import keep_memory
 
     keep_memory()
     if resume is not None:
         refuse_others()
-        with Shown(resume.name) as shown:
-            result = train.resume(resume, shown, flags["trust_remote_code"])
+        with ProgressBar(resume.name) as bar:
+            result = train.resume(resume, bar, flags["trust_remote_code"])
     else:
         config = configure(**flags)
-        folder = output or fresh_folder(config.task, config.recipe.learner)
-        with Shown(config.recipe.learner) as shown:
-            result = train.train(config, folder, shown)
-    if as_json:
-        click.echo(json.dumps({"run": str(result.folder), "results": result.rows}, ensure_ascii=False))
-    else:
-        click.echo(f"{result.report}\nrun: {result.folder}")
+        with ProgressBar(config.recipe.learner) as bar:
+            result = train.begin(config, output or fresh_folder(config.task, config.recipe.learner), bar)
+    show_run(result, as_json)
 
 
 def configure(
@@ -72,7 +68,7 @@ def configure(
 ) -> Any:
     """Return the configuration of a run, every name in it checked."""
     from metasearch.spec.library import Library, choose_recipe
-    from metasearch.spec.recipe import RunConfig
+    from metasearch.spec.run import RunConfig
     from metasearch.spec.task import require_training
 
     library = Library(include)
@@ -83,8 +79,8 @@ def configure(
     changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
     chosen = choose_recipe(mode, encoder, learner, recipe, changes, include)
     places = {
-        "encoder": kept_encoder(encoder),
-        "include": kept_folders(include),
-        "data": kept_data(rest.get("data"), beside=bool(library.task(task).data)),
+        "encoder": absolute_encoder(encoder),
+        "include": absolute_folders(include),
+        "data": absolute_data(rest.get("data"), beside=bool(library.task(task).data)),
     }
     return RunConfig.model_validate({**rest, "task": task, "mode": mode, "recipe": chosen, **places})

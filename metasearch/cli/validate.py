@@ -9,7 +9,7 @@ from metasearch.cli import _options
 
 @click.command("validate", short_help="Check a task, from its file to an episode.")
 @click.argument("task")
-@_options.together(_options.data, _options.include)
+@_options.options_group(_options.data, _options.include)
 def command(task: str, data: str | None, include: Sequence[str]) -> None:
     """Load TASK, resolve its names, read its data, cut its folds, and draw and embed an episode of every mode.
 
@@ -19,5 +19,5 @@ def command(task: str, data: str | None, include: Sequence[str]) -> None:
     """
     from metasearch.jobs.validate import validate
 
-    for line in validate(task, data, include):
+    for line in validate(task, data=data, include=include):
         click.echo(f"ok  {line}")

@@ -1,8 +1,8 @@
 """What can be named and what it resolves to: tasks, modes, recipes. Never imports torch."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from metasearch.data.folds import Split, split
 from metasearch.data.locate import locate
@@ -12,6 +12,7 @@ from metasearch.spec import registry
 from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.library import Library
 from metasearch.spec.measure import Measure
+from metasearch.spec.run import DataRef
 from metasearch.spec.task import Mode, Phase, Task, resolve
 
 
@@ -44,46 +45,31 @@ class Benchmark:
         return self.data if name == "all" else getattr(self.split, name)
 
 
-def load_benchmark(
-    task: str,
-    mode: str | None = None,
-    fold: int = 0,
-    data: str | None = None,
-    include: Sequence[str] = (),
-    fold_seed: int | None = None,
-) -> Benchmark:
+def load_benchmark(ref: DataRef | str, mode: str | None = None, **keys: Any) -> Benchmark:
     """Resolve a task by name and read its data.
 
     Args:
-        task: such as `lareqa`.
+        ref: the data, or the name of a task such as `lareqa`.
         mode: a transfer mode such as `mono-bi-multi`; None when nothing is trained.
-        fold: which fold to hold out.
-        data: folder of the files; by default beside the task, or `METASEARCH_DATA`.
-        include: folders with further tasks, modes and recipes.
-        fold_seed: shuffle articles or rows with this seed before cutting folds, instead of the task's protocol.
+        **keys: further keys of the `DataRef`, such as `fold=1` or `data="~/data"`.
 
     Raises:
         ConfigError: a name is unknown, the mode does not apply, the fold is out of range, or a fold seed is given for
             a task that comes split or is all test.
         DataError: the data is missing or damaged.
     """
-    library = Library(include)
-    declared = library.task(task)
-    if fold_seed is not None:
-        if declared.folds.method != "kfold":
-            how = "comes split" if declared.folds.method == "given" else "is all test"
-            raise ConfigError(f"task '{task}' {how}: there are no folds to cut with fold seed {fold_seed}")
-        folds = declared.folds.model_copy(update={"shuffle": True, "seed": fold_seed})
-        declared = declared.model_copy(update={"folds": folds})
+    ref = DataRef.to(ref, **keys)
+    library = Library(ref.include)
+    declared = with_fold_seed(library.task(ref.task), ref.fold_seed)
     chosen = library.mode(mode) if mode else None
     arrangements = resolve(declared, chosen, library.modes()) if chosen else {}
-    path = library.path("task", task)
+    path = library.path("task", ref.task)
     measures = _measures(declared, path)
     reader = registry.load("readers", declared.reader)
     expected = reader.files(declared)
     if not expected and declared.kind == "translation":
         raise ConfigError(f"{path}: reader: '{declared.reader}' reads no translations; use 'tatoeba'")
-    folder = locate(declared, path, expected, data)
+    folder = locate(declared, path, expected, ref.data)
     records: Data = reader.read(folder, declared)
     given = kind_of(records)
     if given != declared.kind:
@@ -92,7 +78,8 @@ def load_benchmark(
         records = records.sentences()
     if not declared.partial:
         require_languages(records, declared.languages, str(folder))
-    return Benchmark(declared, chosen, arrangements, records, split(records, declared.folds, fold), measures, fold)
+    parts = split(records, declared.folds, ref.fold)
+    return Benchmark(declared, chosen, arrangements, records, parts, measures, ref.fold)
 
 
 def _measures(task: Task, path: Path) -> tuple[Measure, ...]:
@@ -100,3 +87,17 @@ def _measures(task: Task, path: Path) -> tuple[Measure, ...]:
         return tuple(Measure.parse(name, task.kind) for name in task.measures)
     except ConfigError as error:
         raise ConfigError(f"{path}: measures: {error}") from None
+
+
+def with_fold_seed(task: Task, seed: int | None) -> Task:
+    """Return a task whose articles or rows are shuffled with a seed before folds are cut; None changes nothing.
+
+    Raises:
+        ConfigError: the task comes split or is all test.
+    """
+    if seed is None:
+        return task
+    if task.folds.method != "kfold":
+        how = "comes split" if task.folds.method == "given" else "is all test"
+        raise ConfigError(f"task '{task.task}' {how}: there are no folds to cut with fold seed {seed}")
+    return task.model_copy(update={"folds": task.folds.model_copy(update={"shuffle": True, "seed": seed})})

@@ -3,7 +3,7 @@
 Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of an embedding.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -105,6 +105,8 @@ class Encoder:
         self._tokens: dict[tuple[Role, str], NDArray[np.int32]] = {}
         self.columns: tuple[str, ...] = ()
         """What the tokenizer gives for each token, such as `input_ids`; known once a text was tokenised."""
+        self.on_progress: Callable[[int, int], None] | None = None
+        """Hears after each batch of `encode` how many of its texts are done, and how many there are."""
         self.embedder.eval()
 
     @property
@@ -198,6 +200,8 @@ class Encoder:
                 batch = [distinct[i] for i in order[start : start + batch_size]]
                 rows = self.embedder(self.features(batch, role), output).float().cpu().numpy()
                 vectors.update(zip(batch, rows, strict=True))
+                if self.on_progress:
+                    self.on_progress(start + len(batch), len(order))
         self.embedder.train(training)
         return np.stack([vectors[text] for text in texts])
 

@@ -22,6 +22,7 @@ from metasearch.learners.losses.base import losses_of
 from metasearch.runs.listener import Listener, Silent
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe
+from metasearch.spec.run import EncoderRef
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Outcome, Trainer
@@ -29,31 +30,24 @@ from metasearch.training.trainer import Outcome, Trainer
 log = logging.getLogger(__name__)
 
 
-def load_encoder(
-    name: str,
-    max_length: MaxLength | None = None,
-    device: str = "auto",
-    seed: int = 0,
-    trust_remote_code: bool = False,
-) -> Encoder:
+def load_encoder(ref: EncoderRef | str, max_length: MaxLength | None = None, **keys: Any) -> Encoder:
     """Return an encoder by built-in name, local folder or hub name.
 
     Args:
-        name: such as `tiny`, `runs/my-run/model` or a hub name.
+        ref: the encoder, or its name, such as `tiny`, `runs/my-run/model` or a hub name.
         max_length: longest inputs in tokens, as a task declares them.
-        device: `auto` takes a GPU when there is one.
-        seed: of the weights of an encoder that is made from a seed.
-        trust_remote_code: run code that comes with the checkpoint.
+        **keys: further keys of the `EncoderRef`, such as `device="cpu"` or `seed=1`.
 
     Raises:
         EncoderError: it cannot be found or loaded.
         ConfigError: there is no such device.
     """
-    target = _device(device)
-    if name in registry.names("encoders"):
-        encoder: Encoder = registry.load("encoders", name).build(max_length, seed)
+    ref = EncoderRef.to(ref, **keys)
+    target = _device(ref.device)
+    if ref.name in registry.names("encoders"):
+        encoder: Encoder = registry.load("encoders", ref.name).build(max_length, ref.seed)
     else:
-        encoder = open_checkpoint(name, max_length, trust_remote_code)
+        encoder = open_checkpoint(ref.name, max_length, ref.trust_remote_code)
     return encoder.to(target)
 
 

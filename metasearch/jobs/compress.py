@@ -105,8 +105,8 @@ def bare_config(name: str) -> Any | None:
     elif not path.is_file():
         return None
     try:
-        found = AutoConfig.from_pretrained(name, local_files_only=True)
-        return found.transformer if isinstance(found, StoredConfig) else found
+        config = AutoConfig.from_pretrained(name, local_files_only=True)
+        return config.transformer if isinstance(config, StoredConfig) else config
     except Exception as error:  # transformers raises anything from OSError to its own validation errors
         raise EncoderError(f"{name}: no configuration that can be read: {first_line(error)}") from error
 

@@ -1,7 +1,8 @@
 """Checks a task from its declaration to an embedded episode of every mode, or to a score where nothing is trained."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import split
@@ -10,26 +11,31 @@ from metasearch.errors import ConfigError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs import compose
 from metasearch.spec.library import Library, choose_recipe
+from metasearch.spec.run import DataRef
 from metasearch.spec.task import applies, resolve
 
 
-def validate(task: str, data: str | None = None, include: Sequence[str] = ()) -> Iterator[str]:
+def validate(ref: DataRef | str, **keys: Any) -> Iterator[str]:
     """Check a task from its declaration to an embedded episode; yield a line for each thing that holds.
+
+    Args:
+        ref: the data, or the name of the task.
+        **keys: further keys of the `DataRef`.
 
     Raises:
         MetasearchError: the first thing that does not hold.
     """
-    library = Library(include)
+    ref = DataRef.to(ref, **keys)
+    library, task = Library(ref.include), ref.task
     declared = library.task(task)
     yield f"declaration: {library.path('task', task)}"
-    benchmark = load_benchmark(task, data=data, include=include)
+    benchmark = load_benchmark(ref)
     yield f"data: {benchmark.data.describe()} (fingerprint {benchmark.data.fingerprint})"
     if declared.evaluation_only:
         yield f"folds: none; all of it is test, {benchmark.split.test.describe()}"
-        found = evaluate(
-            compose.load_encoder("tiny", declared.max_length, device="cpu"), benchmark.data, benchmark.measures
-        )
-        yield f"scores: {declared.monitor} {100 * found.mean(declared.monitor):.2f} by the untrained tiny encoder"
+        encoder = compose.load_encoder("tiny", declared.max_length, device="cpu")
+        mean = evaluate(encoder, benchmark.data, benchmark.measures).mean(declared.monitor)
+        yield f"scores: {declared.monitor} {100 * mean:.2f} by the untrained tiny encoder"
         return
     folds = range(declared.folds.k if declared.folds.method == "kfold" else 1)
     splits = [split(benchmark.data, declared.folds, fold) for fold in folds]
@@ -40,7 +46,7 @@ def validate(task: str, data: str | None = None, include: Sequence[str] = ()) ->
         raise ConfigError(f"task '{task}' has no arrangement for any mode; see `metasearch ls modes`")
     encoder = compose.load_encoder("tiny", declared.max_length, device="cpu")
     for mode in modes:
-        recipe = choose_recipe(mode.mode, declared.encoder, None, None, (), include)
+        recipe = choose_recipe(mode.mode, declared.encoder, None, None, (), ref.include)
         placed = replace(benchmark, mode=mode, arrangements=resolve(declared, mode, modes))
         # Folds differ by an article or row, which may be the one that is missing.
         for fold, parts in enumerate(splits):

@@ -3,7 +3,7 @@
 Notation used for tensor shapes: B examples in a set, T tokens, D dimensions of an embedding.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,18 +39,17 @@ class Prepared:
 
 def prepare(encoder: Encoder, examples: LabelledSet) -> Prepared:
     """Tokenise a set and put it on the encoder's device, the texts of each role in a tower of their own."""
-    texts = texts_of(examples)
-    roles = list(dict.fromkeys(role for role, _ in texts))
-    by_role = [[text for own, text in texts if own == role] for role in roles]
-    towers = [encoder.features(own, role) for role, own in zip(roles, by_role, strict=True)]
-    place = {(role, text): i for role, own in zip(roles, by_role, strict=True) for i, text in enumerate(own)}
-    return Prepared(tuple(towers), _columns(encoder, examples, place, roles.index), _gold(encoder, examples))
+    by_role: dict[Role, list[str]] = {}
+    for role, text in texts_of(examples):
+        by_role.setdefault(role, []).append(text)
+    place = {(role, text): (tower, i) for tower, role in enumerate(by_role) for i, text in enumerate(by_role[role])}
+    towers = tuple(encoder.features(texts, role) for role, texts in by_role.items())
+    return _prepared(encoder, examples, towers, place)
 
 
 def combined(encoder: Encoder, examples: LabelledSet, texts: Any) -> Prepared:
     """Return a set whose texts, as `texts_of` gives them, are in one tower."""
-    place = {text: i for i, text in enumerate(texts_of(examples))}
-    return Prepared((texts,), _columns(encoder, examples, place, lambda role: 0), _gold(encoder, examples))
+    return _prepared(encoder, examples, (texts,), {text: (0, i) for i, text in enumerate(texts_of(examples))})
 
 
 def texts_of(examples: LabelledSet) -> list[tuple[Role, str]]:
@@ -73,22 +72,19 @@ def distinct(values: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(values))
 
 
-def _columns(
+def _prepared(
     encoder: Encoder,
     examples: LabelledSet,
-    place: Mapping[tuple[Role, str], int],
-    tower_of: Callable[[Role], int],
-) -> dict[str, Rows]:
-    """Return where the texts of each column are, given the row of each text of a role and the tower of a role."""
-    columns: Sequence[Sequence[str]] = list(zip(*(example.texts for example in examples.examples), strict=True))
-    return {
-        name: (tower_of(role), torch.tensor([place[role, text] for text in column], device=encoder.device))
-        for (name, role), column in zip(examples.examples[0].roles.items(), columns, strict=True)
-    }
-
-
-def _gold(encoder: Encoder, examples: LabelledSet) -> Tensor | None:
-    scores = [example.score for example in examples.examples]
-    if None in scores:
-        return None
-    return torch.tensor(scores, dtype=next(encoder.embedder.parameters()).dtype, device=encoder.device)
+    towers: tuple[Any, ...],
+    place: Mapping[tuple[Role, str], tuple[int, int]],
+) -> Prepared:
+    """Return a set, given the tower and the row of each text of a role."""
+    columns = {}
+    for i, (name, role) in enumerate(examples.examples[0].roles.items()):
+        places = [place[role, example.texts[i]] for example in examples.examples]
+        columns[name] = (places[0][0], torch.tensor([row for _, row in places], device=encoder.device))
+    scores, gold = [example.score for example in examples.examples], None
+    if None not in scores:
+        dtype = next(encoder.embedder.parameters()).dtype
+        gold = torch.tensor(scores, dtype=dtype, device=encoder.device)
+    return Prepared(towers, columns, gold)

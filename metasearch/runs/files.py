@@ -47,17 +47,18 @@ def write_all(contents: Mapping[Path, str | bytes]) -> None:
 
 
 @contextmanager
-def held(folder: Path, busy: str) -> Iterator[None]:
+def held(folder: Path, busy: str, patience: float = 0) -> Iterator[None]:
     """Make a folder and keep other processes out of it; the lock goes with the process, however that ends.
 
     Args:
         folder: to have alone.
         busy: what is said where another process has it.
+        patience: seconds to wait for that process to end.
 
     Raises:
         RunFolderError: another process has it, or it cannot be written.
     """
-    lock = FileLock(folder / ".lock", timeout=0)
+    lock = FileLock(folder / ".lock", timeout=patience)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire()

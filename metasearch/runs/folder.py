@@ -1,6 +1,6 @@
 """The files of a run: what was asked, what happened, what came out.
 
-    config.yaml      the resolved configuration; `--resume` reads it
+    config.yaml      the resolved configuration; `metasearch resume` reads it
     log.jsonl        one line an outer step or dev score
     results.jsonl    one line a score, with versions, seed and data fingerprint
     queries/         the score of each test question, and what ranked where: `metasearch.runs.questions`
@@ -13,29 +13,22 @@ Results and report appear whole or not at all.
 """
 
 import json
-import platform
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol
 
-from metasearch import __version__
 from metasearch.errors import RunFolderError
 from metasearch.runs.files import held, write_whole
 from metasearch.runs.log import read_events
 from metasearch.runs.questions import questions_path
 from metasearch.spec import yaml
-from metasearch.spec.recipe import Declared, as_begun
+from metasearch.spec.recipe import Declared
+from metasearch.spec.run import Config, with_original_gradients
 
 CHECKPOINT_FOLDERS = ("checkpoint", "checkpoint.previous", "checkpoint.new")
 """What `training.checkpoint` keeps: the latest one, and two that a crash may leave."""
-
-_LIBRARIES = ("torch", "transformers", "sentence-transformers", "learn2learn", "numpy")
-
-
-Config = TypeVar("Config", bound=Declared)
 
 
 class Saveable(Protocol):
@@ -62,14 +55,13 @@ class RunFolder:
         self._goes_on = False
 
     @classmethod
-    def create(cls, path: Path, config: Declared, fingerprint: str, command: str = "train") -> "RunFolder":
+    def create(cls, path: Path, config: Declared, fingerprint: str) -> "RunFolder":
         """Make a new run folder and write its configuration and the fingerprint of its data.
 
         Args:
             path: of the folder.
             config: what is run.
             fingerprint: of the data; empty where each stage of the run keeps its own.
-            command: of metasearch, that can go on with the run.
 
         Raises:
             RunFolderError: it exists and is not empty, or cannot be written.
@@ -77,8 +69,7 @@ class RunFolder:
         try:
             if path.exists() and (not path.is_dir() or any(path.iterdir())):
                 raise RunFolderError(
-                    f"{path} exists already; choose another folder with -o, "
-                    f"or go on with: metasearch {command} --resume {path}"
+                    f"{path} exists already; choose another folder with -o, or go on with: metasearch resume {path}"
                 )
             path.mkdir(parents=True, exist_ok=True)
             tree = {"data_fingerprint": fingerprint, "config": config.model_dump(mode="json")}
@@ -93,16 +84,20 @@ class RunFolder:
         if not (path / "config.yaml").is_file():
             raise RunFolderError(f"{path} is no run folder: it has no config.yaml")
         stored = yaml.read(path / "config.yaml", _Stored[kind])  # type: ignore[valid-type]
-        return cls(path), as_begun(stored.config), stored.data_fingerprint
+        return cls(path), with_original_gradients(stored.config), stored.data_fingerprint
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self, patience: float = 0) -> Iterator[None]:
         """Keep other processes out of the folder; the lock goes with the process, however that ends.
+
+        Args:
+            patience: seconds to wait for another process to end.
 
         Raises:
             RunFolderError: another process is at work here, or the folder cannot be written.
         """
-        with held(self.path, f"{self.path}: another process is at work in this folder; wait for it to end"):
+        busy = f"{self.path}: another process is at work in this folder; wait for it to end"
+        with held(self.path, busy, patience):
             yield
 
     def queries(self, task: str, label: str, split: str) -> Path:
@@ -113,6 +108,12 @@ class RunFolder:
     def finished(self) -> bool:
         """Whether the run came to its end."""
         return self.report.is_file()
+
+    @property
+    def begun(self) -> bool:
+        """Whether the run, or a stage of it, has something to go on with: scores, steps, targets or a checkpoint."""
+        reached = ("**/results.jsonl", "**/log.jsonl", "**/checkpoint", "targets/*/*")
+        return any(any(self.path.glob(pattern)) for pattern in reached)
 
     def save_model(self, encoder: Saveable) -> None:
         """Write the encoder to `model/`; `RunFolderError` when there is no room for it."""
@@ -171,9 +172,3 @@ class RunFolder:
         """Delete the checkpoint; nothing happens when there is none."""
         for name in CHECKPOINT_FOLDERS:
             shutil.rmtree(self.path / name, ignore_errors=True)
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that a result depends on."""
-    found = {name: version(name) for name in _LIBRARIES}
-    return {"metasearch": __version__, "python": platform.python_version(), **found}

@@ -1,11 +1,7 @@
-"""Hyper-parameters and run settings as typed, frozen values.
-
-A `Recipe` says how a learner learns and comes from `tasks/recipes/*.yaml`; a `RunConfig` says what is run and comes
-from the command line. Together they are all that a run depends on besides the data and the encoder's weights.
-"""
+"""Hyper-parameters of a learner as typed, frozen values; they come from `tasks/recipes/*.yaml`."""
 
 from collections.abc import Collection
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -185,65 +181,3 @@ class Recipe(Declared):
     dropout: bool = False
     options: dict[str, Any] = {}
     sources: dict[str, str] = {}
-
-
-class RunConfig(Declared):
-    """What is run, as resolved from the command line; `config.yaml` of a run folder.
-
-    Attributes:
-        recipe: all hyper-parameters, resolved.
-        fold: which fold is held out.
-        fold_seed: shuffle articles or rows with this seed before cutting folds; None keeps the task's protocol.
-        max_steps: outer steps at most; when it is less than an epoch, both phases shrink in proportion.
-        engine: what computes the outer gradient.
-        data: folder of the data files, or None to look in `METASEARCH_DATA`.
-        include: folders with further tasks, modes and recipes.
-    """
-
-    task: str
-    mode: str
-    encoder: str
-    recipe: Recipe
-    fold: Count = 0
-    fold_seed: int | None = None
-    seed: int = 0
-    max_steps: Positive | None = None
-    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    precision: Literal["fp32", "bf16"] = "fp32"
-    engine: Engine = DEFAULT_ENGINE
-    data: str | None = None
-    include: list[str] = []
-    trust_remote_code: bool = False
-
-
-class ScoreConfig(Declared):
-    """An encoder that is scored as it is, on dev and test of a fold; `config.yaml` of such a run folder.
-
-    Attributes:
-        label: what the encoder is called in results, `zero-shot` unless something else made it.
-        seed: of the weights of an encoder that is made from a seed.
-    """
-
-    task: str
-    encoder: str
-    label: str = "zero-shot"
-    fold: Count = 0
-    fold_seed: int | None = None
-    seed: int = 0
-    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    data: str | None = None
-    include: list[str] = []
-    trust_remote_code: bool = False
-
-
-Stored = TypeVar("Stored", bound=Declared)
-
-
-def as_begun(config: Stored) -> Stored:
-    """Return a configuration that was read back, with the engine on which it began.
-
-    What was written before engines could be chosen began on the reference, whatever the default is now, and goes on to
-    the same bits only there.
-    """
-    unsaid = "engine" in type(config).model_fields and "engine" not in config.model_fields_set
-    return config.model_copy(update={"engine": "reference"}) if unsaid else config

@@ -6,6 +6,7 @@ from typing import Any
 
 from metasearch.errors import ConfigError, DataError
 from metasearch.runs.rows import MEAN, Row
+from metasearch.runs.versions import differing
 from metasearch.study.arms import Arm, arm_of, labelled, settings_of
 from metasearch.study.study import Run, Scored
 
@@ -41,12 +42,11 @@ def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> Non
 
 
 def _same_versions(both: str, one: Mapping[str, str], other: Mapping[str, str]) -> None:
-    for name in {**one, **other}:
-        if one.get(name) != other.get(name):
-            raise ConfigError(
-                f"{both} cannot be compared: they were made with {name} {one.get(name)} and {other.get(name)}; "
-                "--any-version compares all the same"
-            )
+    if name := differing(one, other):
+        raise ConfigError(
+            f"{both} cannot be compared: they were made with {name} {one.get(name)} and {other.get(name)}; "
+            "--any-version compares all the same"
+        )
 
 
 def combine(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:

@@ -82,9 +82,7 @@ def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
         what = "does not exist" if not path.exists() else f"is no study and no run: no {STUDY_FILE}, no config.yaml"
         raise RunFolderError(f"{path} {what}")
     if not RunFolder(path).finished:
-        recipe = _config(path).get("recipe")
-        command = "distill" if isinstance(recipe, dict) and "stages" in recipe else "train"
-        raise RunFolderError(f"{path} is not finished; go on with: metasearch {command} --resume {path}")
+        raise RunFolderError(f"{path} is not finished; go on with: metasearch resume {path}")
     return [_run(path, _study_of(path) or name)], []
 
 

@@ -5,10 +5,11 @@ import os
 import platform
 import resource
 import sys
-from pathlib import Path
 from typing import Any
 
 import torch
+
+from metasearch.runs.versions import processor
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENAS = -1, -3, -8
 """Parameters of glibc's `mallopt`: two in bytes, and how many arenas threads have."""
@@ -46,7 +47,7 @@ def used(seconds: float, device: torch.device) -> dict[str, Any]:
     facts = {
         "seconds": round(seconds, 3),
         "peak_memory_mib": round(peak_memory() / 2**20, 1),
-        "processor": _processor(),
+        "processor": processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "threads": torch.get_num_threads(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -62,12 +63,3 @@ def peak_memory() -> int:
     """Return the most memory that this process ever held, in bytes."""
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return held if sys.platform == "darwin" else 1024 * held
-
-
-def _processor() -> str:
-    """Return the processor's name; `platform` does not know it on Linux."""
-    listed = Path("/proc/cpuinfo")
-    for line in listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else ():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

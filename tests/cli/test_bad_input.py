@@ -87,7 +87,7 @@ def test_a_damaged_file_is_named_with_its_line(tmp_path, damage, says):
     [
         ("episodes.k=9999", "meta-train, episodes.k=9999: 9999 triplets of el_el need 9999 questions"),
         ("episodes.q=40", "meta-valid, episodes.q=40"),
-        ("episodes.n_neg=500", "500 negatives in el need as many answers"),
+        ("episodes.n_neg=500", "500 negatives in el need as many different answers"),
     ],
 )
 def test_more_examples_than_the_data_has_are_refused_before_anything_is_written(tmp_path, setting, says):
@@ -103,7 +103,7 @@ def test_a_missing_language_is_named(tmp_path):
 
 def test_an_existing_run_folder_is_kept_and_the_way_on_is_named(tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
-    assert f"metasearch train --resume {tmp_path}" in failing(*TRAIN, "-o", tmp_path, code=5)
+    assert f"metasearch resume {tmp_path}" in failing(*TRAIN, "-o", tmp_path, code=5)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 

@@ -166,9 +166,9 @@ def test_ctrl_c_saves_what_was_reached_and_resume_goes_on(tmp_path):
     os.kill(process.pid, signal.SIGINT)
     _, error = process.communicate(timeout=120)
     assert process.returncode == 130, error
-    assert f"metasearch train --resume {run}" in error
+    assert f"metasearch resume {run}" in error
     assert SentenceTransformer(str(run / "model"), device="cpu").encode("x").shape == (128,)
-    metasearch("train", "--resume", run)
+    metasearch("resume", run)
     metasearch("train", "--mode", "trans", *settings, "-o", whole)
     tables = [(folder / "report.md").read_text().split("| run ")[0] for folder in (run, whole)]
     assert tables[0] == tables[1]

@@ -194,7 +194,7 @@ def test_the_report_names_the_encoders_that_were_used_and_no_others(place, whole
         (["--set=stages.student.learner=fine-tune"], "learner 'fine-tune' learns from scored data, not parallel"),
         (
             ["--set=stages.contrast.options.contrast=sfot"],
-            "should be 'none', 'soft', 'bool', 'ce' or 'infonce' (got 'sfot')",
+            "options: contrast: no such contrastive loss. Did you mean 'soft'?",
         ),
         (["--set=stages.contrast.options.temperature=0"], "temperature: input should be greater than 0"),
         (["--set=stages.student.monitor=spearman"], "parallel data has no 'spearman'; known: accuracy, cosine, loss"),
@@ -307,7 +307,7 @@ def test_a_language_that_the_corpus_has_not_and_a_file_of_another_name_are_refus
 def test_a_folder_that_exists_is_kept_and_the_way_on_is_named(place, tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
     error = distill(*flags(place), "-o", tmp_path, code=5).stderr
-    assert f"metasearch distill --resume {tmp_path}" in error
+    assert f"metasearch resume {tmp_path}" in error
     assert names(tmp_path) == {"mine.txt"}
 
 

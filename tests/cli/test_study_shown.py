@@ -7,18 +7,18 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from metasearch.cli import _cells
-from metasearch.jobs.crossval.board import Board
+from metasearch.cli import _live_table
+from metasearch.jobs.crossval.board import StatusBoard
 from metasearch.jobs.crossval.plan import Cell
-from metasearch.spec.recipe import ScoreConfig
+from metasearch.spec.run import ScoreConfig
 
 
 def board(count, **states):
     """Return a board of cells `c0`, `c1`, ..., those that are named in another state."""
     config = ScoreConfig(task="demo", encoder="tiny")
-    found = Board.of([Cell(f"c{i}", "score", config, f"c{i}") for i in range(count)], ())
+    found = StatusBoard.of([Cell(f"c{i}", "score", config, f"c{i}") for i in range(count)], ())
     for name, state in states.items():
-        found.places[name].state = state
+        found.cells[name].state = state
     return found
 
 
@@ -26,7 +26,7 @@ def drawn(shown, height=24):
     """Return what a table of a study is on a terminal of so many lines."""
     console = Console(width=80, height=height, force_terminal=True, color_system=None)
     with console.capture() as capture:
-        console.print(_cells.table(shown, max(1, height - _cells._MARGIN)))
+        console.print(_live_table.table(shown, max(1, height - _live_table._MARGIN)))
     return capture.get().splitlines()
 
 
@@ -44,7 +44,7 @@ def test_a_table_is_never_taller_than_the_terminal(height, stopping):
 
 
 def test_what_is_waited_for_is_said(capsys):
-    shown, lines = board(2, c0="running"), _cells.Lines()
+    shown, lines = board(2, c0="running"), _live_table.Lines()
     assert "Ctrl-C" not in drawn(shown)[-1]
     lines.ticked(shown)
     assert capsys.readouterr().err == ""
@@ -67,7 +67,7 @@ def test_ctrl_c_waits_until_the_table_is_drawn(monkeypatch):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have its jobs ignore Ctrl-C
     try:
         with pytest.raises(KeyboardInterrupt):
-            _cells.Shown(Live(console=Console(), auto_refresh=False)).ticked(board(1))
+            _live_table.LiveTable(Live(console=Console(), auto_refresh=False)).ticked(board(1))
         assert ended == [True]
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:

@@ -16,7 +16,10 @@ from helpers.gradients import AWKWARD, Case, encoder_of, error, errors, on_both,
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.fast import FastGradients
+from metasearch.learners.base import OuterLoss
 from metasearch.learners.gradients import ReferenceGradients
+from metasearch.learners.maml import MAML as MAML_CLASS
+from metasearch.spec.recipe import Loss
 
 EXACT = 1e-10
 MAML = Case("maml")
@@ -248,3 +251,22 @@ def test_gradients_are_added_to_those_that_are_there(bert, case):
         sums.append([p.grad.to_dense() for _, p in learner.named_parameters() if p.grad is not None])
     for wanted, mine in zip(*sums, strict=True):
         torch.testing.assert_close(mine, wanted, rtol=1e-9, atol=1e-12)
+
+
+class Doubled(MAML_CLASS):
+    """MAML with another formula."""
+
+    def outer_loss(self, episodes):
+        loss = super().outer_loss(episodes)
+        return OuterLoss(2 * loss.total, loss.terms)
+
+
+def test_a_subclass_of_a_learner_has_the_gradient_of_its_own_formula(bert):
+    """The fast form of MAML is that of MAML alone."""
+    options = MAML_CLASS.Options(inner_lr=0.05, inner_steps=1)
+    fast = FastGradients(bert)
+    own = outer(Doubled(bert, Loss(), options), MAML.episodes(1), fast)
+    plain = outer(MAML_CLASS(bert, Loss(), options), MAML.episodes(1), fast)
+    assert own.loss.item() == pytest.approx(2 * plain.loss.item(), rel=EXACT)
+    for name, gradient in plain.dense.items():
+        torch.testing.assert_close(own.dense[name], 2 * gradient, rtol=1e-8, atol=1e-12)

@@ -1,15 +1,14 @@
 """Runs `metasearch crossval` with its cells in this process, as the processes of cells would run them."""
 
 import json
-import os
 
 from click.testing import CliRunner
 
 from metasearch.cli import main
 from metasearch.errors import MetasearchError
 from metasearch.jobs.crossval import pool
-from metasearch.jobs.crossval.cell import Reports, do
-from metasearch.jobs.crossval.plan import plan
+from metasearch.jobs.crossval.process import begin_attempt
+from metasearch.jobs.resume import resume_run
 
 STEPS = 8
 FLAGS = [
@@ -24,18 +23,14 @@ class Inline:
 
     begun: list[str]
 
-    def __init__(self, study, name, threads, inbox):
+    def __init__(self, study, name, threads, trust_remote_code):
         self.begun.append(name)
-        stored = study.stored()
-        cell = next(cell for cell in plan(stored.config, study.path) if cell.name == name)
-        with open(os.devnull, "wb") as sink:
-            code = 0
-            try:
-                do(study, cell, stored, Reports(sink.fileno()))
-            except MetasearchError as error:
-                inbox.put((name, {"error": str(error)}))
-                code = error.exit_code
-        inbox.put((name, {"ended": code}))
+        self.code = 0
+        try:
+            resume_run(study.at(name), trust_remote_code=trust_remote_code)
+        except MetasearchError as error:
+            begin_attempt(study, name, str(error))
+            self.code = error.exit_code
 
     def stop(self):
         """Do nothing: it has ended."""
@@ -43,7 +38,7 @@ class Inline:
 
 def inline(monkeypatch):
     """Run cells in this process; return the names of those that were begun."""
-    monkeypatch.setattr(pool, "Worker", Inline)
+    monkeypatch.setattr(pool, "CellProcess", Inline)
     monkeypatch.setattr(Inline, "begun", [], raising=False)
     return Inline.begun
 

@@ -20,7 +20,8 @@ from metasearch.evaluation.search import ranking_of
 from metasearch.runs.questions import QuestionResults, questions_path
 from metasearch.spec import yaml
 from metasearch.spec.measure import Measure
-from metasearch.spec.recipe import Outer, Recipe, RunConfig, ScoreConfig
+from metasearch.spec.recipe import Outer, Recipe
+from metasearch.spec.run import RunConfig, ScoreConfig
 from metasearch.spec.seeding import stream
 
 ZERO_SHOT = "zero-shot"
@@ -231,9 +232,10 @@ def _similarity(way: Made, fold: int, split: str, shared: Setting, noises: Seque
 
 
 def _events(made: Made) -> list[dict[str, Any]]:
+    phases = ["meta-train", "meta-train", "meta-valid", "meta-valid"]
     steps = [
-        {"step": i, "phase": "meta-train" if i < 3 else "meta-valid", "loss": 1 / i, "task": 1 / i, "grad": 0.1}
-        for i in range(1, 5)
+        {"step": i, "total": 4, "phase": phase, "loss": 1 / i, "task": 1 / i, "grad": 0.1}
+        for i, phase in enumerate(phases, 1)
     ]
     start, end = ({"step": step, "dev": 0.1 + step * made.quality / 100, "best": step > 0} for step in (0, 4))
     return [start, *steps, end]

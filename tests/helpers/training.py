@@ -51,7 +51,7 @@ def start(recipe="maml-tiny", mode="trans", *changes, seed=0):
     """Return a learner with a fresh encoder, the small benchmark, and the recipe with two inner steps if it has any."""
     inner = [] if recipe.startswith("fine-tune") else ["options.inner_steps=2"]
     chosen = load_recipe(recipe, [*SMALL, *inner, *changes])
-    encoder = compose.load_encoder("tiny", small(mode).task.max_length, "cpu", seed=seed)
+    encoder = compose.load_encoder("tiny", small(mode).task.max_length, device="cpu", seed=seed)
     return compose.make_learner(chosen, encoder), small(mode), chosen
 
 

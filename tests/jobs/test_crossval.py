@@ -13,7 +13,7 @@ import pytest
 
 from helpers.crossval import FLAGS, STEPS, TUNED, ZERO, inline, run, scores
 from metasearch.jobs.crossval.folder import StudyFolder
-from metasearch.jobs.crossval.worker import attempts, last_line
+from metasearch.jobs.crossval.process import attempts, last_error
 from metasearch.study.read import read_study
 
 
@@ -144,7 +144,7 @@ def test_a_killed_runner_goes_on_with_the_same_command_and_does_nothing_twice(wh
     assert (attempts(study, ZERO), attempts(study, TUNED)) == (1, 1)
     before = study.at(ZERO).joinpath("report.md").stat().st_mtime_ns
     run(*FLAGS, "-o", folder)  # waits until the process that the runner left has saved its checkpoint
-    assert "; model and checkpoint are saved" in last_line(study, TUNED)
+    assert "; model and checkpoint are saved" in last_error(study, TUNED)
     assert begun == [TUNED]
     assert study.at(ZERO).joinpath("report.md").stat().st_mtime_ns == before
     steps = [json.loads(line) for line in log.read_text().splitlines()]

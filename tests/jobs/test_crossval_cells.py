@@ -13,8 +13,8 @@ from metasearch.errors import Interrupted
 from metasearch.jobs.crossval import pool
 from metasearch.jobs.crossval.board import Unwatched
 from metasearch.jobs.crossval.folder import StudyFolder
-from metasearch.jobs.crossval.runner import crossval
-from metasearch.jobs.crossval.worker import how_ended
+from metasearch.jobs.crossval.process import how_ended
+from metasearch.jobs.crossval.runner import begin as crossval
 from metasearch.spec.study import StudyConfig
 from metasearch.study.read import read_study
 
@@ -61,12 +61,12 @@ def empty(folder):
 
 def test_zero_shot_of_an_encoder_that_depends_on_no_seed_is_computed_once(tmp_path, begun, monkeypatch):
     from metasearch.jobs import compose as composition
-    from metasearch.jobs import scoring
+    from metasearch.jobs import score
 
     evaluated = []
-    load, evaluate = composition.load_encoder, scoring.evaluate
-    monkeypatch.setattr(composition, "load_encoder", lambda *args, **more: load(*args[:3], 0, *args[4:], **more))
-    monkeypatch.setattr(scoring, "evaluate", lambda *args: evaluated.append(args) or evaluate(*args))
+    load, evaluate = composition.load_encoder, score.evaluate
+    monkeypatch.setattr(composition, "load_encoder", lambda ref, *args: load(ref.model_copy(update={"seed": 0}), *args))
+    monkeypatch.setattr(score, "evaluate", lambda *args: evaluated.append(args) or evaluate(*args))
     run(*FLAGS, "--learner=zero-shot", "--seeds=4,5", "-o", tmp_path / "study")
     assert begun == ["zero-shot/fold-0-seed-4", "zero-shot/fold-0-seed-5"]
     assert len(evaluated) == 2  # dev and test, with the first seed
@@ -86,7 +86,7 @@ class Busy:
     deaf = False
     heard: list[tuple[str, str]]
 
-    def __init__(self, study, name, threads, inbox):
+    def __init__(self, study, name, threads, trust_remote_code):
         self.name, self.code = name, None
 
     def stop(self):
@@ -118,11 +118,11 @@ class Impatient(Unwatched):
     ],
 )
 def test_ctrl_c_stops_all_processes_and_again_kills_them(tmp_path, monkeypatch, times, heard, said):
-    monkeypatch.setattr(pool, "Worker", Busy)
+    monkeypatch.setattr(pool, "CellProcess", Busy)
     monkeypatch.setattr(Busy, "heard", [], raising=False)
     monkeypatch.setattr(Busy, "deaf", times == 2)
     config = StudyConfig(task="demo-sts", encoder="tiny", folds=(0, 1, 2))
-    with pytest.raises(Interrupted, match=f"{said}. Go on with the same command, or: metasearch crossval --resume"):
+    with pytest.raises(Interrupted, match=f"{said}. Go on with: metasearch resume"):
         crossval(config, tmp_path / "study", jobs=2, watcher=Impatient(times))
     at_work = ["zero-shot/fold-0-seed-0", "zero-shot/fold-1-seed-0"]
     assert Busy.heard == [(name, what) for what in heard for name in at_work]

@@ -36,7 +36,7 @@ def interrupted(args, stage, step, code=130):
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("metasearch.cli._progress.Shown.on_step", on_step)
+        patch.setattr("metasearch.cli._progress.ProgressBar.on_step", on_step)
         return distill(*args, code=code).stderr
 
 
@@ -48,7 +48,7 @@ def on_step(self, done, total, phase, terms):
     if phase == 'student' and done == 7:
         os.kill(os.getpid(), signal.SIGKILL)
 
-_progress.Shown.on_step = on_step
+_progress.ProgressBar.on_step = on_step
 main(['distill', '--resume', sys.argv[1]])
 """
 
@@ -65,9 +65,7 @@ def snapshot(folder):
 def test_a_run_that_was_killed_and_one_that_was_interrupted_end_with_the_bits_of_the_whole_one(place, tmp_path):
     run = tmp_path / "run"
     error = interrupted([*arguments(place), "-o", run], "assistant", 6)
-    assert (
-        f"after step 6 of 1-assistant; the checkpoint is saved. Go on with: metasearch distill --resume {run}" in error
-    )
+    assert f"after step 6 of 1-assistant; the checkpoint is saved. Go on with: metasearch resume {run}" in error
     command = [sys.executable, "-c", KILLED, str(run)]
     assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
     assert not (run / FOLDERS[2] / "report.md").exists()
@@ -179,7 +177,7 @@ def test_a_ctrl_c_at_the_last_step_of_a_stage_ends_the_run_before_the_next_one_a
     run = tmp_path / "run"
     error = interrupted([*arguments(place), "--stages=1-2", "-o", run], "assistant", STEPS)
     assert f"after step {STEPS} of 1-assistant; the checkpoint is saved. " in error
-    assert f"Go on with: metasearch distill --resume {run}" in error
+    assert f"Go on with: metasearch resume {run}" in error
     assert not (run / FOLDERS[0] / "report.md").exists()
     assert not (run / FOLDERS[1]).exists()
     taken = events(run / FOLDERS[0])
@@ -199,7 +197,7 @@ def test_a_run_that_ended_between_a_dev_score_and_the_report_of_its_stage_has_th
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("metasearch.jobs.distill.job.stage_report", stop)
         error = distill(*flags(place, "--stages=1", steps=2), "-o", run, code=130).stderr
-    assert f"stopped. Go on with: metasearch distill --resume {run}" in error
+    assert f"stopped. Go on with: metasearch resume {run}" in error
     (before,) = results(run)
     distill("--resume", run)
     assert results(run) == [before]

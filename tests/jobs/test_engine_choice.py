@@ -22,7 +22,8 @@ from metasearch.runs.folder import RunFolder
 from metasearch.spec import yaml
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.library import load_recipe
-from metasearch.spec.recipe import Outer, Recipe, RunConfig, ScoreConfig, as_begun
+from metasearch.spec.recipe import Outer, Recipe
+from metasearch.spec.run import RunConfig, ScoreConfig, with_original_gradients
 from metasearch.spec.stages import Distillation
 from metasearch.spec.study import StudyConfig, Trained
 
@@ -108,14 +109,14 @@ def test_help_lists_the_flag_by_its_present_name_alone():
 )
 def test_train_asks_for_the_gradients_that_are_said_and_by_default_for_fast_ones(monkeypatch, said, engine):
     asked = []
-    monkeypatch.setattr(train, "train", stop_with(asked))
+    monkeypatch.setattr(train, "begin", stop_with(asked))
     metasearch("train", "--mode", "trans", *said, code=1)
     assert asked[0][0][0].engine == engine
 
 
 def test_the_demo_asks_for_it_too(monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(train, "train", stop_with(asked))
+    monkeypatch.setattr(train, "begin", stop_with(asked))
     metasearch("demo", "--gradients=reference", "-o", tmp_path / "demo", code=1)
     assert asked[0][0][0].engine == "reference"
 
@@ -154,7 +155,7 @@ def test_a_configuration_from_before_there_was_a_choice_means_the_reference(tmp_
 
 def test_what_trains_nothing_has_no_engine():
     config = ScoreConfig(task="demo", encoder="tiny")
-    assert as_begun(config) == config
+    assert with_original_gradients(config) == config
 
 
 def test_a_study_from_before_there_was_a_choice_means_the_reference_in_every_cell(tmp_path):
@@ -228,7 +229,7 @@ def test_a_run_says_so_too_when_it_begins(monkeypatch):
     monkeypatch.setattr(compose.log, "info", lambda text, *values: said.append(text % values))
     monkeypatch.setattr(compose, "Trainer", stop_with([]))
     benchmark, recipe = load_benchmark("demo", "trans"), load_recipe("maml-tiny")
-    learner = compose.make_learner(recipe, compose.load_encoder("tiny", benchmark.task.max_length, "cpu"))
+    learner = compose.make_learner(recipe, compose.load_encoder("tiny", benchmark.task.max_length, device="cpu"))
     monkeypatch.setattr(FastGradients, "__init__", lambda self, encoder: setattr(self, "notes", ("one", "two")))
     with pytest.raises(Stop):
         compose.fit(learner, benchmark, recipe)

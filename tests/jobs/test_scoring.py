@@ -10,10 +10,11 @@ from click.testing import CliRunner
 from metasearch.cli import main
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, RunFolderError
-from metasearch.jobs import scoring
-from metasearch.runs.folder import RunFolder, versions
+from metasearch.jobs import score
+from metasearch.runs.folder import RunFolder
 from metasearch.runs.questions import load
-from metasearch.spec.recipe import ScoreConfig
+from metasearch.runs.versions import versions
+from metasearch.spec.run import ScoreConfig
 from metasearch.study.read import read_study
 
 TRANSLATIONS = """\
@@ -33,9 +34,8 @@ monitor: accuracy
 def scored(folder, **asked):
     """Score in a new run folder."""
     config = ScoreConfig(encoder="tiny", **asked)
-    files = RunFolder.create(folder, config, "")
-    scoring.score(config, files)
-    return files, config
+    score.begin(config, folder)
+    return RunFolder(folder), config
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def similarity(tmp_path_factory):
 def copy(similarity, tmp_path):
     """Return the files of a run of which the last was not written, and what its files were."""
     files, config = similarity
-    new = RunFolder.create(tmp_path / "copy", config, "")
+    new = RunFolder.create(tmp_path / "copy", config, load_benchmark("demo-sts").data.fingerprint)
     (new.path / "queries").mkdir()
     for name in NAMES:
         (new.path / name).write_bytes((files.path / name).read_bytes())
@@ -67,7 +67,7 @@ def never(*args):
 
 def test_every_score_says_of_what_it_is(similarity):
     files, _ = similarity
-    benchmark = load_benchmark("demo-sts", None, 1, fold_seed=4)
+    benchmark = load_benchmark("demo-sts", fold=1, fold_seed=4)
     facts = {"task": "demo-sts", "encoder": "tiny", "fold": 1, "fold_seed": 4, "seed": 2, "mode": None, "recipe": None}
     facts |= {"learner": "zero-shot", "step": 0, "data": benchmark.data.fingerprint, "versions": versions()}
     rows = files.results()
@@ -87,7 +87,7 @@ def test_facts_and_report_say_that_it_is_done(similarity):
 def test_what_was_predicted_is_kept_with_its_gold(similarity):
     files, _ = similarity
     kept, facts = load(files.path / NAMES[1])
-    test = load_benchmark("demo-sts", None, 1, fold_seed=4).split.test
+    test = load_benchmark("demo-sts", fold=1, fold_seed=4).split.test
     assert facts["fold"] == 1
     for (name, pool, pair, _), values in kept.columns.items():
         own = [p for p in test.pairs if p.pair == pair]
@@ -103,32 +103,32 @@ def test_a_study_reads_such_a_run(similarity):
 
 
 def test_a_finished_run_is_not_done_again(similarity, monkeypatch):
-    files, config = similarity
+    files, _ = similarity
     before = contents(files)
     monkeypatch.setattr("metasearch.jobs.compose.load_encoder", never)
-    scoring.score(config, files)
+    score.resume(files.path)
     assert contents(files) == before
 
 
 def test_a_run_that_lacks_its_report_alone_is_not_scored_again(copy, monkeypatch):
-    files, config = copy
+    files, _ = copy
     before = contents(files)
-    monkeypatch.setattr(scoring, "evaluate", never)
-    scoring.score(config, files)
+    monkeypatch.setattr(score, "evaluate", never)
+    score.resume(files.path)
     assert files.finished
     assert contents(files) == before
 
 
 @pytest.mark.parametrize("lost", [*NAMES, "half of the results"])
 def test_what_a_crash_has_lost_is_made_again_to_the_byte(copy, lost):
-    files, config = copy
+    files, _ = copy
     before = contents(files)
     if lost in NAMES:
         (files.path / lost).unlink()
     else:
         rows = (files.path / NAMES[0]).read_text().splitlines(keepends=True)
         (files.path / NAMES[0]).write_text("".join(rows[: len(rows) // 2]))  # all of dev
-    scoring.score(config, files)
+    score.resume(files.path)
     assert contents(files) == before
 
 
@@ -136,9 +136,9 @@ def test_scores_on_one_task_do_not_stand_for_those_on_another(tmp_path):
     files = RunFolder(tmp_path)
     row = {"task": "one", "learner": "4 contrast", "split": "test", "measure": "map", "language": "mean"}
     files.add_results([row])
-    assert scoring.complete(files, "one", {"map"}) == {("4 contrast", "test")}
-    assert scoring.complete(files, "one", {"map", "map@20"}) == set()
-    assert scoring.complete(files, "two", {"map"}) == set()
+    assert score.scored(files, "one", {"map"}) == {("4 contrast", "test")}
+    assert score.scored(files, "one", {"map", "map@20"}) == set()
+    assert score.scored(files, "two", {"map"}) == set()
 
 
 def test_a_task_that_is_all_test_is_scored_on_test_alone(tmp_path):
@@ -181,7 +181,7 @@ with FileLock(sys.argv[1] + "/.lock"):
 def held_elsewhere(tmp_path):
     """A run folder, not finished, that another process holds."""
     from metasearch.spec.library import load_recipe
-    from metasearch.spec.recipe import RunConfig
+    from metasearch.spec.run import RunConfig
 
     config = RunConfig(task="demo", mode="trans", encoder="tiny", recipe=load_recipe("maml-tiny"), max_steps=1)
     files = RunFolder.create(tmp_path / "run", config, load_benchmark("demo").data.fingerprint)

@@ -3,11 +3,12 @@
 import pytest
 from pydantic import ValidationError
 
-from metasearch.jobs.crossval.board import Board
+from metasearch.jobs.crossval.board import StatusBoard
 from metasearch.jobs.crossval.estimate import Measured, estimate, evaluations, seconds_of
 from metasearch.jobs.crossval.plan import Cell, plan
 from metasearch.spec.distill_run import DistillConfig
-from metasearch.spec.recipe import Outer, Recipe, RunConfig, ScoreConfig
+from metasearch.spec.recipe import Outer, Recipe
+from metasearch.spec.run import RunConfig, ScoreConfig
 from metasearch.spec.stages import Distillation
 from metasearch.spec.study import StudyConfig, Trained
 
@@ -74,7 +75,7 @@ def test_what_the_cells_share_comes_from_the_study(tmp_path):
     config = study(**shared, max_steps=3, precision="bf16", engine="reference", include=("/more",))
     for cell in plan(config, tmp_path):
         assert {key: getattr(cell.config, key) for key in shared} == shared
-        assert cell.config.include == ["/more"]
+        assert cell.config.include == ("/more",)
     run = named(plan(config, tmp_path))["maml-trans/fold-0-seed-4"].config
     assert isinstance(run, RunConfig)
     assert (run.max_steps, run.precision, run.engine, run.mode, run.recipe) == (3, "bf16", "reference", "trans", RECIPE)
@@ -90,7 +91,7 @@ def board(*done):
     """Return a board of a → b → c and d."""
     needs = {"a": (), "b": ("a",), "c": ("b",), "d": ()}
     config = ScoreConfig(task="demo", encoder="tiny")
-    return Board.of([Cell(name, "score", config, name, of) for name, of in needs.items()], done)
+    return StatusBoard.of([Cell(name, "score", config, name, of) for name, of in needs.items()], done)
 
 
 def test_the_next_cell_is_the_first_that_has_all_it_needs():
@@ -98,15 +99,15 @@ def test_the_next_cell_is_the_first_that_has_all_it_needs():
     assert board("a").next().cell.name == "b"
     assert board("a", "b", "c", "d").next() is None
     running = board()
-    running.places["a"].state = "running"
+    running.cells["a"].state = "running"
     assert running.next().cell.name == "d"
 
 
 def test_what_needs_a_cell_that_failed_is_skipped_and_so_is_what_needs_that():
     found = board()
-    found.places["a"].state = "failed"
+    found.cells["a"].state = "failed"
     assert found.next().cell.name == "d"
-    assert [(place.cell.name, place.error) for place in found.within("skipped")] == [
+    assert [(status.cell.name, status.error) for status in found.within("skipped")] == [
         ("b", "it needs a, which failed"),
         ("c", "it needs b, which is skipped"),
     ]

@@ -31,9 +31,8 @@ def arm(label="maml", learner="maml"):
 
 
 def steps(losses, phase="meta-train"):
-    return [
-        {"step": i + 1, "phase": phase, "loss": value, "task": value, "grad": 1.0} for i, value in enumerate(losses)
-    ]
+    fixed = {"total": 99, "phase": phase, "grad": 1.0}
+    return [{"step": i, **fixed, "loss": value, "task": value} for i, value in enumerate(losses, 1)]
 
 
 def test_the_mean_goes_as_far_as_all_runs_do():

@@ -7,9 +7,10 @@ import signal
 import pytest
 
 from metasearch.errors import ConfigError, RunFolderError
-from metasearch.runs.folder import RunFolder, versions
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.versions import versions
 from metasearch.spec.library import load_recipe
-from metasearch.spec.recipe import RunConfig
+from metasearch.spec.run import RunConfig
 
 CONFIG = RunConfig(task="demo", mode="trans", encoder="tiny", recipe=load_recipe("maml-tiny"), fold=3, max_steps=7)
 

@@ -10,7 +10,7 @@ from huggingface_hub.errors import OfflineModeIsEnabled, RepositoryNotFoundError
 from metasearch.cli import main
 from metasearch.cli.crossval import configure as study
 from metasearch.cli.train import configure
-from metasearch.jobs import train
+from metasearch.jobs import evaluate
 from metasearch.spec.default_encoder import default_encoder
 from metasearch.spec.library import Library, shipped
 
@@ -102,6 +102,6 @@ def test_studies_and_evaluations_choose_likewise(hub, elsewhere, monkeypatch):
     flags |= {"include": (elsewhere[1].removeprefix("--include="),), "data": elsewhere[2].removeprefix("--data=")}
     assert study(**flags).encoder == "mini"
     scored = []
-    monkeypatch.setattr(train, "evaluate_encoder", lambda name, *rest: scored.append(name) or [])
+    monkeypatch.setattr(evaluate, "evaluate_encoder", lambda ref, *rest: scored.append(ref.name) or [])
     CliRunner().invoke(main, ["evaluate", *elsewhere, "--json"])
     assert scored == ["mini"]

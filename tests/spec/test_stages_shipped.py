@@ -219,7 +219,7 @@ def test_a_configuration_is_read_back_as_it_was_written(tmp_path, name):
         seed=7,
         max_steps=3,
     )
-    RunFolder.create(tmp_path / "run", config, "", "distill")
+    RunFolder.create(tmp_path / "run", config, "")
     _, found, fingerprint = RunFolder.open(tmp_path / "run", DistillConfig)
     assert found == config
     assert fingerprint == ""
@@ -228,7 +228,7 @@ def test_a_configuration_is_read_back_as_it_was_written(tmp_path, name):
 def test_parts_that_are_left_whole_are_so_after_a_resume(tmp_path, compress):
     whole = Student(bottleneck=None, recurrent=None, repeats=None)
     config = DistillConfig(recipe=compress.model_copy(update={"student": whole}), max_steps=None)
-    RunFolder.create(tmp_path / "run", config, "", "distill")
+    RunFolder.create(tmp_path / "run", config, "")
     assert RunFolder.open(tmp_path / "run", DistillConfig)[1].recipe.student == whole
 
 

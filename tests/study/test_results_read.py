@@ -191,12 +191,10 @@ def test_a_study_of_which_nothing_is_finished_says_so(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("recipe", "command"), [({"learner": "maml"}, "train"), ({"stages": {}}, "distill")])
-def test_a_run_that_is_not_finished_says_how_to_go_on(tmp_path, recipe, command):
+def test_a_run_that_is_not_finished_says_how_to_go_on(tmp_path):
     path = run(tmp_path / "r")
     (path / "report.md").unlink()
-    (path / "config.yaml").write_text(yaml.dump({"config": {"recipe": recipe}}))
-    assert message(RunFolderError, path) == f"{path} is not finished; go on with: metasearch {command} --resume {path}"
+    assert message(RunFolderError, path) == f"{path} is not finished; go on with: metasearch resume {path}"
 
 
 def test_a_folder_that_is_neither_study_nor_run_is_refused(tmp_path):

@@ -1,30 +1,31 @@
-"""Where the cells of a study stand."""
+"""The status of the cells of a study."""
 
 import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, Protocol
 
 from metasearch.jobs.crossval.plan import Cell
-from metasearch.jobs.crossval.worker import Event
+from metasearch.runs.log import read_latest
 
 State = Literal["waiting", "running", "done", "failed", "skipped", "stopped"]
 
 
-@dataclass
-class Place:
-    """A cell and where it stands.
+@dataclass(eq=False)
+class CellStatus:
+    """How far a cell is.
 
     Attributes:
-        cell: which one.
-        state: of it.
-        step: outer steps that are done.
-        total: outer steps at most; 0 as long as they are not known.
+        cell: the cell.
+        state: its state.
+        step: number of outer steps that are done.
+        total: number of outer steps at most; 0 as long as it is not known.
         dev: the latest dev score.
-        stage: of a distillation.
+        stage: name of the stage, of a distillation.
         began: when this attempt began, in seconds of `time.monotonic`.
-        seconds: that this attempt took, once it has ended.
+        seconds: time that this attempt took, once it has ended.
         error: why it failed, or which cell it would have needed.
     """
 
@@ -38,13 +39,17 @@ class Place:
     seconds: float = 0.0
     error: str = ""
 
-    def hear(self, event: Event) -> None:
-        """Take note of what the process tells."""
-        self.stage = event.get("stage") or ""
-        self.step = event.get("step", self.step)
-        self.total = event.get("total", self.total)
-        self.dev = event.get("dev", self.dev)
-        self.error = event.get("error", self.error)
+    def follow(self, folder: Path) -> None:
+        """Take note of the latest events in the log of the cell's run, or of the stage that is at work."""
+        logs = [path for path in (folder / "log.jsonl", *folder.glob("*/log.jsonl")) if path.is_file()]
+        if not logs:
+            return
+        log = max(logs, key=lambda path: path.stat().st_mtime)
+        self.stage = "" if log.parent == folder else log.parent.name.partition("-")[2]
+        for event in read_latest(log):
+            self.step = event["step"]
+            self.total = event.get("total", self.total)
+            self.dev = event.get("dev", self.dev)
 
     @property
     def elapsed(self) -> float:
@@ -53,64 +58,61 @@ class Place:
 
 
 @dataclass
-class Board:
+class StatusBoard:
     """All cells of a study.
 
     Attributes:
-        places: cell by cell, in the order in which they are begun.
+        cells: status by name of the cell, in the order in which cells are begun.
         began: when the runner began, in seconds of `time.monotonic`.
         stopping: whether all that run were asked to stop, and are waited for.
     """
 
-    places: dict[str, Place]
+    cells: dict[str, CellStatus]
     began: float = field(default_factory=time.monotonic)
     stopping: bool = False
 
     @classmethod
-    def of(cls, cells: Iterable[Cell], done: Iterable[str]) -> "Board":
+    def of(cls, cells: Iterable[Cell], done: Iterable[str]) -> "StatusBoard":
         """Return the cells, those that are done marked as such."""
         known = set(done)
-        return cls({cell.name: Place(cell, "done" if cell.name in known else "waiting") for cell in cells})
+        return cls({cell.name: CellStatus(cell, "done" if cell.name in known else "waiting") for cell in cells})
 
     def counts(self) -> Counter[State]:
         """Return how many cells are in each state."""
-        return Counter(place.state for place in self.places.values())
+        return Counter(status.state for status in self.cells.values())
 
-    def within(self, *states: State) -> list[Place]:
+    def within(self, *states: State) -> list[CellStatus]:
         """Return the cells in some states."""
-        return [place for place in self.places.values() if place.state in states]
+        return [status for status in self.cells.values() if status.state in states]
 
-    def next(self) -> Place | None:
+    def next(self) -> CellStatus | None:
         """Return the first cell that has all it needs; those that will never have it are marked as skipped."""
-        for place in self.within("waiting"):
-            needed = [self.places[name] for name in place.cell.needs]
+        for status in self.within("waiting"):
+            needed = [self.cells[name] for name in status.cell.needs]
             lost = next((other for other in needed if other.state in ("failed", "skipped")), None)
             if lost is not None:
-                place.state, place.error = "skipped", f"it needs {lost.cell.name}, which {_lost(lost)}"
+                why = "failed" if lost.state == "failed" else "is skipped"
+                status.state, status.error = "skipped", f"it needs {lost.cell.name}, which {why}"
             elif all(other.state == "done" for other in needed):
-                return place
+                return status
         return None
 
 
-def _lost(place: Place) -> str:
-    return "failed" if place.state == "failed" else "is skipped"
-
-
 class Watcher(Protocol):
-    """Hears where the cells stand; live tables and lines are watchers."""
+    """Hears of the status of cells; live tables and lines are watchers."""
 
-    def changed(self, board: Board, place: Place) -> None:
+    def changed(self, board: StatusBoard, status: CellStatus) -> None:
         """Hear that a cell has another state."""
 
-    def ticked(self, board: Board) -> None:
+    def ticked(self, board: StatusBoard) -> None:
         """Hear that time has passed, several times a second."""
 
 
 class Unwatched:
     """A watcher that says nothing."""
 
-    def changed(self, board: Board, place: Place) -> None:
+    def changed(self, board: StatusBoard, status: CellStatus) -> None:
         """Hear of a change."""
 
-    def ticked(self, board: Board) -> None:
+    def ticked(self, board: StatusBoard) -> None:
         """Hear of time."""

@@ -13,7 +13,7 @@ from metasearch.spec.study import StudyConfig
 
 
 @dataclass(frozen=True)
-class Outlook:
+class Forecast:
     """What is left of a study.
 
     Attributes:
@@ -31,7 +31,7 @@ class Outlook:
     threads: int
 
 
-def dry_run(config: StudyConfig | None, folder: Path, jobs: int) -> Outlook:
+def dry_run(config: StudyConfig | None, folder: Path, jobs: int) -> Forecast:
     """Return what `crossval` with the same arguments would do, measured on one step of each arm.
 
     Raises:
@@ -44,4 +44,4 @@ def dry_run(config: StudyConfig | None, folder: Path, jobs: int) -> Outlook:
     threads = whole.threads or threads_of(jobs)
     cells = plan(whole, study.path)
     left = [cell for cell in cells if not study.done(cell.name)]
-    return Outlook(cells, left, estimate(left, measure_arms(left, threads), jobs), jobs, threads)
+    return Forecast(cells, left, estimate(left, measure_arms(left, threads), jobs), jobs, threads)

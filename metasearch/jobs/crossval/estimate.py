@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from metasearch.errors import MetasearchError
 from metasearch.jobs.crossval.plan import Cell
-from metasearch.jobs.crossval.worker import environment, how_ended
-from metasearch.spec.recipe import Declared, RunConfig
+from metasearch.jobs.crossval.process import environment, how_ended
+from metasearch.spec.recipe import Declared
+from metasearch.spec.run import RunConfig
 
 
 class Measured(Declared):
@@ -112,6 +113,6 @@ def _measured(cell: Cell, threads: int) -> Measured:
         kinds = {kind.exit_code: kind for kind in MetasearchError.__subclasses__()}
         kind = kinds.get(ended.returncode, MetasearchError)
         raise kind(f"{cell.name}: {said[-1] if said else f'its process died ({how_ended(ended.returncode)})'}")
-    found = Measured.model_validate_json(ended.stdout)
+    measured = Measured.model_validate_json(ended.stdout)
     # What the process took beside its step and texts: imports, too, which it cannot see itself.
-    return found.model_copy(update={"load": max(found.load, time.monotonic() - began - found.step)})
+    return measured.model_copy(update={"load": max(measured.load, time.monotonic() - began - measured.step)})

@@ -18,7 +18,8 @@ from metasearch.jobs.crossval.plan import Cell
 from metasearch.runs.files import held, write_whole
 from metasearch.runs.folder import RunFolder
 from metasearch.spec import yaml
-from metasearch.spec.recipe import Declared, as_begun
+from metasearch.spec.recipe import Declared
+from metasearch.spec.run import with_original_gradients
 from metasearch.spec.study import StudyConfig
 from metasearch.study.read import STUDY_FILE
 
@@ -60,9 +61,8 @@ class StudyFolder:
 
     @property
     def reached(self) -> bool:
-        """Whether any cell has something to go on with: scores, steps or a checkpoint."""
-        cells = self.path / "cells"
-        return any(any(cells.rglob(name)) for name in ("results.jsonl", "log.jsonl", "checkpoint"))
+        """Whether any cell has something to go on with."""
+        return RunFolder(self.path / "cells").begun
 
     def stored(self) -> Stored:
         """Return what the study was begun with; `RunFolderError` when there is none."""
@@ -70,8 +70,8 @@ class StudyFolder:
             what = f"is no study: it has no {STUDY_FILE}" if self.path.exists() else "does not exist"
             raise RunFolderError(f"{self.path} {what}")
         stored = yaml.read(self._file, Stored)
-        distilled = tuple(as_begun(each) for each in stored.config.distilled)
-        begun = as_begun(stored.config).model_copy(update={"distilled": distilled})
+        distilled = tuple(with_original_gradients(each) for each in stored.config.distilled)
+        begun = with_original_gradients(stored.config).model_copy(update={"distilled": distilled})
         return stored.model_copy(update={"config": begun})
 
     def store(self, stored: Stored) -> None:
@@ -101,7 +101,7 @@ class StudyFolder:
 
     def done(self, name: str) -> bool:
         """Whether a cell came to its end."""
-        return (self.at(name) / "report.md").is_file()
+        return RunFolder(self.at(name)).finished
 
     def tidy(self, cell: Cell, keep_models: bool) -> None:
         """Delete what a finished cell has no more need of: its checkpoint, and unless it is wanted its model."""

@@ -16,7 +16,9 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.errors import MetasearchError
 from metasearch.jobs import compose
 from metasearch.jobs.crossval.estimate import Measured
-from metasearch.spec.recipe import Role, RunConfig, ScoreConfig
+from metasearch.runs.listener import Silent
+from metasearch.spec.recipe import Role
+from metasearch.spec.run import DataRef, EncoderRef, RunConfig, ScoreConfig
 from metasearch.training.machine import keep_memory, peak_memory
 
 SAMPLE = 64
@@ -29,7 +31,7 @@ class _Enough(Exception):
     """One step is done."""
 
 
-class _First:
+class _First(Silent):
     """A listener that ends training after its first step."""
 
     def __init__(self) -> None:
@@ -40,17 +42,13 @@ class _First:
         self.total = total
         raise _Enough
 
-    def on_dev(self, step: int, score: float, best: bool) -> None:
-        """Hear of the baseline, which is not computed here."""
-
 
 def measure(config: RunConfig | ScoreConfig) -> Measured:
     """Load what a run needs, take one outer step of it, and encode some texts."""
     began = time.monotonic()
     mode = config.mode if isinstance(config, RunConfig) else None
-    benchmark = load_benchmark(config.task, mode, config.fold, config.data, config.include, config.fold_seed)
-    length, trust = benchmark.task.max_length, config.trust_remote_code
-    encoder = compose.load_encoder(config.encoder, length, config.device, config.seed, trust)
+    benchmark = load_benchmark(DataRef.of(config), mode)
+    encoder = compose.load_encoder(EncoderRef.of(config), benchmark.task.max_length)
     loaded = time.monotonic()
     steps = _one_step(config, benchmark, encoder) if isinstance(config, RunConfig) else 0
     stepped = time.monotonic()
@@ -96,8 +94,8 @@ def _one_step(config: RunConfig, benchmark: Benchmark, encoder: Encoder) -> int:
     return first.total
 
 
-def _seconds_per_text(encoder: Encoder, found: list[Text]) -> float:
-    sample = found[:: max(1, len(found) // SAMPLE)][:SAMPLE]
+def _seconds_per_text(encoder: Encoder, distinct: list[Text]) -> float:
+    sample = distinct[:: max(1, len(distinct) // SAMPLE)][:SAMPLE]
     began = time.monotonic()
     for role in dict.fromkeys(role for role, _ in sample):
         encoder.encode([text for own, text in sample if own == role], role)

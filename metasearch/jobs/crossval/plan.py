@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from metasearch.spec.distill_run import DistillConfig
-from metasearch.spec.recipe import DEFAULT_ENGINE, ZERO_SHOT, RunConfig, ScoreConfig
+from metasearch.spec.recipe import DEFAULT_ENGINE, ZERO_SHOT
+from metasearch.spec.run import RunConfig, ScoreConfig
 from metasearch.spec.study import StudyConfig
 
+CellConfig = ScoreConfig | RunConfig | DistillConfig
 Kind = Literal["score", "train", "distill"]
-_SHARED = ("task", "encoder", "fold_seed", "device", "data", "trust_remote_code")
+_SHARED = ("task", "encoder", "fold_seed", "device", "data", "include", "trust_remote_code")
 _TRAINS = ("max_steps", "precision", "engine")
 
 
@@ -19,9 +21,9 @@ class Cell:
     """One run of a study, done in a process of its own.
 
     Attributes:
-        name: of its folder below `cells/`, such as `maml-trans/fold-0-seed-1`.
+        name: name of its folder below `cells/`, such as `maml-trans/fold-0-seed-1`.
         kind: `score` an encoder as it is, `train`, or `distill`.
-        config: of the run.
+        config: configuration of the run.
         arm: first part of the name.
         needs: cells that must be done before.
         origin: the one of them whose zero-shot scores are taken over, where they are the same to the bit.
@@ -29,7 +31,7 @@ class Cell:
 
     name: str
     kind: Kind
-    config: ScoreConfig | RunConfig | DistillConfig
+    config: CellConfig
     arm: str
     needs: tuple[str, ...] = ()
     origin: str | None = None
@@ -50,7 +52,7 @@ def plan(config: StudyConfig, folder: Path) -> list[Cell]:
         config: of the study.
         folder: of the study, in which distilled models will lie.
     """
-    shared = {key: getattr(config, key) for key in _SHARED} | {"include": list(config.include)}
+    shared = {key: getattr(config, key) for key in _SHARED}
     config = config.model_copy(update={"engine": config.engine or DEFAULT_ENGINE})
     return [*_zero_shot(config, shared), *_distillations(config), *_arms(config, shared, folder)]
 

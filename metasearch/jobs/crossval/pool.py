@@ -1,13 +1,13 @@
 """Runs the cells of a study, several processes at a time, until all are done or have failed."""
 
 import time
-from contextlib import suppress
-from queue import Empty, SimpleQueue
 
-from metasearch.errors import Interrupted
-from metasearch.jobs.crossval.board import Board, Place, Watcher
-from metasearch.jobs.crossval.folder import StudyFolder
-from metasearch.jobs.crossval.worker import Event, Inbox, Worker, how_ended, last_line
+from metasearch.errors import MetasearchError
+from metasearch.jobs.crossval.board import CellStatus, StatusBoard, Watcher
+from metasearch.jobs.crossval.folder import Stored, StudyFolder
+from metasearch.jobs.crossval.prepare import prepare
+from metasearch.jobs.crossval.process import CellProcess, begin_attempt, how_ended, last_error
+from metasearch.jobs.lifecycle import interrupted
 
 _TICK_SECONDS = 0.25
 
@@ -17,20 +17,19 @@ class Pool:
 
     Args:
         study: whose cells are run.
-        board: where they stand.
-        jobs: processes at a time.
-        threads: of each.
+        stored: what the study is asked to do.
+        board: status of each cell.
+        jobs: number of processes at a time.
         watcher: hears of changes.
     """
 
-    def __init__(self, study: StudyFolder, board: Board, jobs: int, threads: int, watcher: Watcher) -> None:
+    def __init__(self, study: StudyFolder, stored: Stored, board: StatusBoard, jobs: int, watcher: Watcher) -> None:
         self.study = study
+        self.stored = stored
         self.board = board
         self.jobs = jobs
-        self.threads = threads
         self.watcher = watcher
-        self._workers: dict[str, Worker] = {}
-        self._inbox: Inbox = SimpleQueue()
+        self._processes: dict[str, CellProcess] = {}
         self._killed = False
 
     def run(self) -> None:
@@ -43,77 +42,72 @@ class Pool:
         try:
             try:
                 while self._begin():
-                    self._hear()
+                    self._look()
             finally:
                 self._stop()
         except KeyboardInterrupt:
             reached = "killed; the last checkpoints are there" if self._killed else "stopped; what was reached is saved"
-            raise Interrupted(
-                f"{reached}. Go on with the same command, or: metasearch crossval --resume {self.study.path}"
-            ) from None
+            raise interrupted(self.study.path, reached) from None
 
     def _begin(self) -> bool:
         """Begin as many cells as may run; return whether any is at work."""
-        before = {place.cell.name for place in self.board.within("skipped")}
-        while len(self._workers) < self.jobs and (place := self.board.next()):
-            name = place.cell.name
-            self._workers[name] = Worker(self.study, name, self.threads, self._inbox)
-            place.state, place.began, place.error = "running", time.monotonic(), ""
-            self.watcher.changed(self.board, place)
-        for place in self.board.within("skipped"):
-            if place.cell.name not in before:
-                self.watcher.changed(self.board, place)
-        return bool(self._workers)
+        before = self.board.within("skipped")
+        while len(self._processes) < self.jobs and (status := self.board.next()):
+            status.state, status.began, status.error = "running", time.monotonic(), ""
+            self.watcher.changed(self.board, status)
+            self._begin_cell(status)
+        for status in self.board.within("skipped"):
+            if status not in before:
+                self.watcher.changed(self.board, status)
+        return bool(self._processes)
 
-    def _hear(self) -> None:
-        """Take what the processes tell, for a moment."""
-        with suppress(Empty):
-            self._take(*self._inbox.get(timeout=_TICK_SECONDS))
-            while True:
-                self._take(*self._inbox.get_nowait())
+    def _begin_cell(self, status: CellStatus) -> None:
+        name, config = status.cell.name, self.stored.config
+        try:
+            prepare(self.study, status.cell, self.stored)
+        except MetasearchError as error:
+            begin_attempt(self.study, name, str(error))
+            self._end(status, error.exit_code)
+        else:
+            self._processes[name] = CellProcess(self.study, name, config.threads or 1, config.trust_remote_code)
+
+    def _look(self, stopping: bool = False) -> None:
+        """See how far the cells are and which have ended; wait for a moment where none has."""
+        ended = []
+        for name, process in self._processes.items():
+            status = self.board.cells[name]
+            status.follow(self.study.at(name))
+            if process.code is not None:
+                self._end(status, process.code, stopping)
+                ended.append(name)
+        for name in ended:
+            del self._processes[name]
         self.watcher.ticked(self.board)
+        if not ended:
+            time.sleep(_TICK_SECONDS)
 
-    def _take(self, name: str, event: Event) -> None:
-        place = self.board.places[name]
-        if "ended" in event:
-            del self._workers[name]
-            self._end(place, int(event["ended"]))
-        else:
-            place.hear(event)
-
-    def _end(self, place: Place, code: int, stopping: bool = False) -> None:
-        place.seconds = time.monotonic() - place.began
-        if code == 0 and self.study.done(place.cell.name):
-            place.state = "done"
+    def _end(self, status: CellStatus, code: int, stopping: bool = False) -> None:
+        name = status.cell.name
+        status.seconds = time.monotonic() - status.began
+        if code == 0 and self.study.done(name):
+            self.study.tidy(status.cell, self.stored.config.keep_models)
+            status.state = "done"
         elif stopping:
-            place.state = "stopped"
+            status.state = "stopped"
         else:
-            place.state = "failed"
-            said = place.error or last_line(self.study, place.cell.name) or "it wrote no error"
-            place.error = f"{how_ended(code)}: {said} (log: {self.study.log(place.cell.name)})"
-        self.watcher.changed(self.board, place)
+            status.state = "failed"
+            said = last_error(self.study, name) or "it wrote no error"
+            status.error = f"{how_ended(code)}: {said} (log: {self.study.log(name)})"
+        self.watcher.changed(self.board, status)
 
     def _stop(self) -> None:
         """Ask all processes to end, and wait for that; Ctrl-C meanwhile, whatever it interrupts, kills them."""
-        self.board.stopping = bool(self._workers)
-        while self._workers:
+        self.board.stopping = bool(self._processes)
+        while self._processes:
             try:
-                for worker in self._workers.values():
-                    (worker.kill if self._killed else worker.stop)()
-                while self._workers:
-                    self._wait()
+                for process in self._processes.values():
+                    (process.kill if self._killed else process.stop)()
+                while self._processes:
+                    self._look(stopping=True)
             except KeyboardInterrupt:
                 self._killed = True
-
-    def _wait(self) -> None:
-        """Hear, for a moment, of processes that were asked to end."""
-        with suppress(Empty):
-            name, event = self._inbox.get(timeout=_TICK_SECONDS)
-            if "ended" not in event:
-                self.board.places[name].hear(event)
-        for name, worker in list(self._workers.items()):
-            # Asked of the process itself: Ctrl-C may have come between the inbox and whoever took its last event.
-            if worker.code is not None:
-                self._end(self.board.places[name], worker.code, stopping=True)
-                del self._workers[name]
-        self.watcher.ticked(self.board)

@@ -9,6 +9,7 @@ from metasearch.errors import ConfigError
 from metasearch.jobs import compose
 from metasearch.spec.library import Library, choose_recipe
 from metasearch.spec.recipe import ZERO_SHOT, Recipe
+from metasearch.spec.run import DataRef
 from metasearch.spec.study import StudyConfig, Trained
 from metasearch.spec.task import Task
 
@@ -107,7 +108,7 @@ def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyC
 
 
 def _benchmark(mode: str, config: StudyConfig) -> Benchmark:
-    return load_benchmark(config.task, mode, config.folds[0], config.data, config.include, config.fold_seed)
+    return load_benchmark(DataRef.of(config, fold=config.folds[0]), mode)
 
 
 def _fits(recipe: Recipe, benchmark: Benchmark, name: str) -> bool:

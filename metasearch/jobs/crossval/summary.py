@@ -11,7 +11,7 @@ from metasearch.study.study import ScoreSelection, Study
 
 def results(study: Study) -> str:
     """Return the scores of every arm on every fold with every seed as lines of JSON, zero-shot once."""
-    rows = [{"arm": found.arm.label, **row} for found in study.scored for row in found.rows]
+    rows = [{"arm": scored.arm.label, **row} for scored in study.scored for row in scored.rows]
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
@@ -25,7 +25,7 @@ def report(study: Study) -> str:
 
 def means(study: Study) -> list[dict[str, Any]]:
     """Return the means of every arm over languages, seeds and folds, by measure, pool and split, as JSON."""
-    found = []
+    rows = []
     for arm in ordered(study):
         for selection in (
             ScoreSelection(m, p, s) for s in ("test", "dev") for m in study.measures for p in study.pools
@@ -33,5 +33,5 @@ def means(study: Study) -> list[dict[str, Any]]:
             mean = over_languages(study, arm, selection)
             if mean is not None:
                 named = {"arm": arm.label, "split": selection.split, **selection._asdict()}
-                found.append({**named, "mean": mean.mean, "sd": mean.sd, "count": mean.count, "over": mean.over})
-    return found
+                rows.append({**named, "mean": mean.mean, "sd": mean.sd, "count": mean.count, "over": mean.over})
+    return rows

@@ -10,6 +10,7 @@ from metasearch.jobs.distill.stage import learner_of
 from metasearch.jobs.distill.targets import comparable
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.library import Library
+from metasearch.spec.run import DataRef
 from metasearch.spec.stages import Stage
 
 
@@ -50,7 +51,7 @@ def benchmarks_of(config: DistillConfig) -> list[Benchmark]:
     # The folder of the data is that of all tasks; one whose data lies beside it needs none.
     library = Library(config.include)
     places = {task: None if library.task(task).data else config.data for task in config.evaluate}
-    return [load_benchmark(task, None, 0, data, config.include) for task, data in places.items()]
+    return [load_benchmark(DataRef.of(config, task=task, data=data)) for task, data in places.items()]
 
 
 def roles_of(config: DistillConfig) -> Roles:

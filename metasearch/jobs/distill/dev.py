@@ -93,8 +93,8 @@ class Dev:
         if self.monitor == "cosine":
             return self._cosine(pairs, source, target), target
         languages = np.array([pair.languages[1] for pair in pairs])
-        found = [_both_ways(source[languages == code], target[languages == code]) for code in sorted(set(languages))]
-        return float(np.mean(found)), target
+        each = [_both_ways(source[languages == code], target[languages == code]) for code in sorted(set(languages))]
+        return float(np.mean(each)), target
 
     def _loss(self) -> float:
         """Return the mean over the held-out pairs of the stage's loss, without dropout."""

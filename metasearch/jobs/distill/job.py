@@ -1,6 +1,6 @@
 """A distillation in its run folder: stage after stage, each scored, and whatever is finished never done again.
 
-config.yaml      the resolved configuration; `--resume` reads it
+config.yaml      the resolved configuration; `metasearch resume` reads it
 1-assistant/     a stage: log.jsonl, data.txt, report.md, model/, and checkpoint/ while it is not finished
 2-embedding/     ...
 targets/         outputs of the frozen encoders
@@ -13,36 +13,28 @@ model/           what the last stage made; loads with SentenceTransformer after 
 
 import shutil
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted
+from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.jobs.distill.checks import benchmarks_of, resolved, roles_of
-from metasearch.jobs.distill.report import DEV, stage_report, whole_report
+from metasearch.jobs.distill.report import stage_report, whole_report
 from metasearch.jobs.distill.roles import Roles
 from metasearch.jobs.distill.stage import Finished, run_stage
-from metasearch.jobs.scoring import add_scores
-from metasearch.jobs.train import RunResult
-from metasearch.runs.folder import RunFolder, versions
-from metasearch.runs.listener import Listener, Silent
-from metasearch.runs.rows import MEAN
+from metasearch.jobs.lifecycle import ListenerOf, RunResult, complete, interrupted, require_trust, silent
+from metasearch.jobs.score import add_scores
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.listener import Listener
+from metasearch.runs.rows import MEAN, STAGE
+from metasearch.runs.versions import versions
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.training.machine import used
 
-Hear = Callable[[str], AbstractContextManager[Listener]]
-"""Opens a listener for the stage of a name."""
 
-
-def unheard(stage: str) -> AbstractContextManager[Listener]:
-    """Return a listener that says nothing."""
-    return nullcontext(Silent())
-
-
-def distill(config: DistillConfig, folder: Path, hear: Hear = unheard) -> RunResult:
+def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent) -> RunResult:
     """Run the chosen stages of a recipe in a new run folder.
 
     Every name, option and task is checked before weights are loaded, and every encoder and the files of every stage
@@ -50,8 +42,8 @@ def distill(config: DistillConfig, folder: Path, hear: Hear = unheard) -> RunRes
 
     Args:
         config: what is run.
-        folder: of the run; must not exist or be empty.
-        hear: opens a listener for each stage.
+        folder: the run folder; must not exist or be empty.
+        listener_of: opens a listener for each stage.
 
     Raises:
         MetasearchError: of every kind that `metasearch.errors` lists; what was written before it stays.
@@ -59,52 +51,36 @@ def distill(config: DistillConfig, folder: Path, hear: Hear = unheard) -> RunRes
     config = resolved(config)
     benchmarks = benchmarks_of(config)
     roles = roles_of(config)
-    files = RunFolder.create(folder, config, "", "distill")
+    files = RunFolder.create(folder, config, "")
     try:
-        return _resumable(files, config, benchmarks, roles, hear)
+        return complete(files, lambda: run_to_end(files, config, benchmarks, roles, listener_of))
     except (ConfigError, DataError, EncoderError):
-        _discard_unbegun(files)
+        if not files.begun:
+            _discard(files)
         raise
 
 
-def resume(folder: Path, hear: Hear = unheard, trust_remote_code: bool = False) -> RunResult:
-    """Go on with a distillation where it was left; a finished one is only read.
-
-    Raises:
-        ConfigError: an encoder comes with code that is not trusted.
-        RunFolderError: the folder is no run, or a checkpoint is damaged.
-        DataError: the data is not what a stage began with.
-    """
+def resume(
+    folder: Path, listener_of: ListenerOf = silent, trust_remote_code: bool = False, patience: float = 0
+) -> RunResult:
+    """Go on with a distillation where it was left; a finished one is only read. Errors are as of `train.resume`."""
     files, config, _ = RunFolder.open(folder, DistillConfig)
     if files.finished:
-        return RunResult(folder, files.results(), files.report.read_text(encoding="utf-8"))
-    if config.trust_remote_code and not trust_remote_code:
-        raise ConfigError(f"{folder}: the run began with --trust-remote-code; say it again to go on")
-    return _resumable(files, config, benchmarks_of(config), Roles(config), hear)
+        return RunResult.of(files)
+    require_trust(folder, config.trust_remote_code, trust_remote_code)
+    benchmarks = benchmarks_of(config)
+    roles = Roles(config) if files.begun else roles_of(config)
+    return complete(files, lambda: run_to_end(files, config, benchmarks, roles, listener_of), patience)
 
 
-def _discard_unbegun(files: RunFolder) -> None:
-    """Delete a run that holds nothing but its configuration, so that the corrected command can have its folder."""
-    kept = [*files.path.glob("*/log.jsonl"), *files.path.glob("targets/*/*"), *files.path.glob("results.jsonl")]
-    if not kept:
-        for path in files.path.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-        with suppress(OSError):  # a link, or a mounted folder, stays
-            files.path.rmdir()
+def run_to_end(
+    files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], roles: Roles, listener_of: ListenerOf
+) -> None:
+    """Run the stages that are not finished, score after each, and report.
 
-
-def _resumable(
-    files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], roles: Roles, hear: Hear
-) -> RunResult:
-    """Run; wherever it is stopped, say how to go on."""
-    try:
-        with files.held():
-            return _go(files, config, benchmarks, roles, hear)
-    except KeyboardInterrupt:
-        raise Interrupted(f"stopped. Go on with: metasearch distill --resume {files.path}") from None
-
-
-def _go(files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], roles: Roles, hear: Hear) -> RunResult:
+    Raises:
+        Interrupted: between two steps; the checkpoint is saved.
+    """
     began = time.monotonic()
     recipe = config.recipe
     encoder = None
@@ -112,44 +88,56 @@ def _go(files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], ro
         if name not in recipe.chosen:
             continue
         below = RunFolder(files.path / f"{number}-{name}")
-        if below.finished:
-            roles.take(stage.trains, below.model)
+        with listener_of(name) as listener:
+            if below.finished:
+                roles.take(stage.trains, below.model)
+            else:
+                if name == recipe.chosen[0]:
+                    untrained = roles.at(stage.trains, stage.max_length)
+                    _score(files, config, benchmarks, untrained, f"{stage.trains}, before", 0, listener)
+                _run_stage(files, config, name, f"{number} {name}", roles, below, listener)
             encoder = roles.at(stage.trains, stage.max_length)
-        else:
-            below.path.mkdir(parents=True, exist_ok=True)
-            if name == recipe.chosen[0]:
-                _score(
-                    files, config, benchmarks, roles.at(stage.trains, stage.max_length), f"{stage.trains}, before", 0
-                )
-            with hear(name) as listener:
-                finished = run_stage(config, name, roles, below, listener)
-            encoder = finished.encoder
-            _stop_if_interrupted(below, files, finished)
-            _note(files, config, name, f"{number} {name}", finished)
-            below.save_model(encoder)
-            below.finish(stage_report(config, name, finished))
-        _score(files, config, benchmarks, encoder, f"{number} {name}", number)
+            _score(files, config, benchmarks, encoder, f"{number} {name}", number, listener)
     assert encoder is not None
     files.save_model(encoder)
     seconds = time.monotonic() - began
-    report = whole_report(files, config, encoder, seconds)
-    files.finish(report, used(seconds, encoder.device) | {"engine": config.engine})
-    return RunResult(files.path, files.results(), report)
+    facts = used(seconds, encoder.device) | {"engine": config.engine}
+    files.finish(whole_report(files, config, encoder, seconds), facts)
 
 
-def _stop_if_interrupted(below: RunFolder, files: RunFolder, finished: Finished) -> None:
+def _run_stage(
+    files: RunFolder,
+    config: DistillConfig,
+    name: str,
+    label: str,
+    roles: Roles,
+    below: RunFolder,
+    listener: Listener,
+) -> None:
+    """Run a stage in its folder to its end, note its dev score, and write its model and report."""
+    below.path.mkdir(parents=True, exist_ok=True)
+    finished = run_stage(config, name, roles, below, listener)
     if finished.outcome.reason == "interrupted":
-        raise Interrupted(
-            f"stopped after step {finished.outcome.steps} of {below.path.name}; the checkpoint is saved. "
-            f"Go on with: metasearch distill --resume {files.path}"
-        )
+        steps = finished.outcome.steps
+        raise interrupted(files.path, f"stopped after step {steps} of {below.path.name}; the checkpoint is saved")
+    _note(files, config, name, label, finished)
+    below.save_model(finished.encoder)
+    below.finish(stage_report(config, name, finished))
+
+
+def _discard(files: RunFolder) -> None:
+    """Delete a run that holds nothing but its configuration, so that the corrected command can have its folder."""
+    for path in files.path.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with suppress(OSError):  # a link, or a mounted folder, stays
+        files.path.rmdir()
 
 
 def _note(files: RunFolder, config: DistillConfig, name: str, label: str, finished: Finished) -> None:
     """Append the dev score of a stage to the results, unless it stands there."""
     stage, outcome = config.recipe.stages[name], finished.outcome
     row = {
-        "task": DEV,
+        "task": STAGE,
         "learner": label,
         "recipe": config.recipe.recipe,
         "split": "dev",
@@ -163,12 +151,18 @@ def _note(files: RunFolder, config: DistillConfig, name: str, label: str, finish
         "seed": config.seed,
         "versions": versions(),
     }
-    if (DEV, label) not in {(row["task"], row["learner"]) for row in files.results()}:
+    if (STAGE, label) not in {(row["task"], row["learner"]) for row in files.results()}:
         files.add_results([row])
 
 
 def _score(
-    files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], encoder: Encoder, label: str, number: int
+    files: RunFolder,
+    config: DistillConfig,
+    benchmarks: list[Benchmark],
+    encoder: Encoder,
+    label: str,
+    number: int,
+    listener: Listener,
 ) -> None:
     """Append the scores on the tasks' test data to the results, unless they stand there."""
     for benchmark in benchmarks:
@@ -183,4 +177,4 @@ def _score(
             "seed": config.seed,
         }
         view = Encoder(encoder.model, encoder.name, benchmark.task.max_length)
-        add_scores(files, facts, benchmark, view, {"test": benchmark.split.test})
+        add_scores(files, facts, benchmark, view, {"test": benchmark.split.test}, listener)

@@ -5,13 +5,11 @@ from typing import Any
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.jobs.distill.stage import Finished
-from metasearch.runs.folder import RunFolder, versions
+from metasearch.runs.folder import RunFolder
 from metasearch.runs.markdown import by_language, markdown
-from metasearch.runs.rows import MEAN
+from metasearch.runs.rows import MEAN, STAGE
+from metasearch.runs.versions import versions
 from metasearch.spec.distill_run import DistillConfig
-
-DEV = "dev"
-"""Stands in the results for the task where a score is that of a stage's own held-out data."""
 
 _MEBI = 2**20
 _ENDED = {"patience": "no better dev score for the stage's patience", "finished": "all steps done"}
@@ -74,7 +72,7 @@ def _by_group(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _stages(rows: Sequence[Mapping[str, Any]], config: DistillConfig) -> str:
     """Return a table of the dev scores of each stage."""
-    by_label = {row["learner"]: row for row in rows if row["task"] == DEV}
+    by_label = {row["learner"]: row for row in rows if row["task"] == STAGE}
     lines = []
     for number, (name, stage) in enumerate(config.recipe.stages.items(), 1):
         if name in config.recipe.chosen:

@@ -10,6 +10,7 @@ from metasearch.errors import ConfigError
 from metasearch.jobs import compose
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.recipe import MaxLength
+from metasearch.spec.run import EncoderRef
 from metasearch.spec.stages import RoleName
 
 log = logging.getLogger(__name__)
@@ -54,8 +55,8 @@ class Roles:
 
     def take(self, role: RoleName, folder: Path) -> None:
         """Go on with what a finished stage made of a role."""
-        self._loaded[role] = found = self._load(str(folder))
-        found.name = self._label(role)
+        self._loaded[role] = trained = self._load(str(folder))
+        trained.name = self._label(role)
 
     def at(self, role: RoleName, max_length: int = 128) -> Encoder:
         """Return the encoder of a role, with texts cut at `max_length` tokens.
@@ -66,18 +67,16 @@ class Roles:
         if role not in self._loaded:
             name = self.config.named(role)
             self._loaded[role] = self._load(name) if name is not None else self._student()
-        found = self._loaded[role]
+        loaded = self._loaded[role]
         # A checkpoint takes the longest of its lengths with it, so none of them is longer than what is trained.
         lengths = MaxLength(question=max_length, candidate=max_length, text=max_length)
-        return Encoder(found.model, found.name, lengths)
+        return Encoder(loaded.model, loaded.name, lengths)
 
     def _label(self, role: RoleName) -> str:
         return self.config.named(role) or f"student of {self.config.assistant}"
 
     def _load(self, name: str) -> Encoder:
-        return compose.load_encoder(
-            name, None, self.config.device, self.config.seed, trust_remote_code=self.config.trust_remote_code
-        )
+        return compose.load_encoder(EncoderRef.of(self.config, name=name))
 
     def _student(self) -> Encoder:
         settings = self.config.recipe.student

@@ -100,7 +100,7 @@ def _scored(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) ->
 
 
 def _entailment(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
-    found = read_entailment(files)
-    train, dev = found.hold_out(stage.corpus.dev, seed)
+    data = read_entailment(files)
+    train, dev = data.hold_out(stage.corpus.dev, seed)
     described = f"{len(train.pairs)} entailment pairs, {len(dev.pairs)} for dev"
-    return Source(train.pairs, dev.pairs, None, found.fingerprint, described, found.report.describe())
+    return Source(train.pairs, dev.pairs, None, data.fingerprint, described, data.report.describe())

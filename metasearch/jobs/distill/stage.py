@@ -48,16 +48,16 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
     Raises:
         ConfigError: the learner or an option is wrong, or `against` is missing or in vain.
     """
-    found: type[Learner] = registry.load("learners", stage.learner).LEARNER
-    if 1 not in found.links:
+    learner: type[Learner] = registry.load("learners", stage.learner).LEARNER
+    if 1 not in learner.links:
         raise ConfigError(f"{where}: learner '{stage.learner}' learns from episodes; it is run by `metasearch train`")
-    if stage.data not in found.data:
+    if stage.data not in learner.data:
         raise ConfigError(
-            f"{where}: learner '{stage.learner}' learns from {' or '.join(found.data)} data, not {stage.data}"
+            f"{where}: learner '{stage.learner}' learns from {' or '.join(learner.data)} data, not {stage.data}"
         )
-    options = yaml.check(stage.options, found.Options, f"{where}: options")
+    options = yaml.check(stage.options, learner.Options, f"{where}: options")
     resolved_loss(stage.loss, f"{where}: loss")
-    wanted = found.wanted(options)
+    wanted = learner.wanted(options)
     if wanted and stage.against is None:
         raise ConfigError(f"{where}: learner '{stage.learner}' needs a frozen role to learn from, under `against`")
     if not wanted and stage.against is not None:
@@ -66,7 +66,7 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
         raise ConfigError(f"{where}: monitor: cosine is to targets, and learner '{stage.learner}' takes none")
     if wanted and wanted.output == "tokens" and stage.monitor == "cosine":
         raise ConfigError(f"{where}: monitor: cosine is between vectors of texts; options.output is tokens")
-    return found, options, wanted
+    return learner, options, wanted
 
 
 def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, listener: Listener) -> Finished:

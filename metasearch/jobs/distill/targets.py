@@ -26,8 +26,8 @@ class LiveTokens:
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the output of the embedding block at every token, `(N, H)`, text after text."""
         with torch.no_grad():
-            found = self.encoder.embedder(self.encoder.features(texts, "text"), "tokens")
-        rows: NDArray[np.float32] = found.float().cpu().numpy()
+            outputs = self.encoder.embedder(self.encoder.features(texts, "text"), "tokens")
+        rows: NDArray[np.float32] = outputs.float().cpu().numpy()
         return rows
 
 

@@ -21,7 +21,7 @@ ORDER = 60
 _POINTS = 120
 # More arms than this in one picture nobody can tell apart.
 _ONE_PICTURE = 5
-_NOT_TERMS = ("step", "phase", "grad", "lr")
+_NOT_TERMS = ("step", "total", "phase", "grad", "lr")
 _TERM_SIZE = (360.0, 130.0)
 
 

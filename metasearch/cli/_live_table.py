@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from metasearch.jobs.crossval.board import Board, Place, State, Watcher
+from metasearch.jobs.crossval.board import CellStatus, State, StatusBoard, Watcher
 
 _EVERY_SECONDS = 60.0
 _STOPPING = "stopping, with checkpoints; Ctrl-C again kills what is at work"
@@ -37,7 +37,7 @@ def watching() -> Iterator[Watcher]:
         return
     console = Console(stderr=True)
     with Live(console=console, auto_refresh=False, transient=True) as live:
-        yield Shown(live)
+        yield LiveTable(live)
 
 
 class Lines:
@@ -47,11 +47,11 @@ class Lines:
         self._last = time.monotonic()
         self._stopping = False
 
-    def changed(self, board: Board, place: Place) -> None:
+    def changed(self, board: StatusBoard, status: CellStatus) -> None:
         """Show the new state of a cell."""
-        self._line(f"{place.cell.name} {place.state}{_said(place)} ({counted(board)})")
+        self._line(f"{status.cell.name} {status.state}{_said(status)} ({counted(board)})")
 
-    def ticked(self, board: Board) -> None:
+    def ticked(self, board: StatusBoard) -> None:
         """Show counts once a minute, and once that cells are waited for."""
         if board.stopping and not self._stopping:
             self._stopping = True
@@ -59,14 +59,14 @@ class Lines:
         now = time.monotonic()
         if now - self._last >= _EVERY_SECONDS:
             self._last = now
-            running = ", ".join(f"{place.cell.name} {progress(place)}" for place in board.within("running"))
+            running = ", ".join(f"{status.cell.name} {progress(status)}" for status in board.within("running"))
             self._line(f"{counted(board)}; {running}")
 
     def _line(self, text: str) -> None:
         print(f"crossval: {text}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-class Shown:
+class LiveTable:
     """A live table; what failed is also written above it, so that it stays.
 
     Args:
@@ -76,14 +76,16 @@ class Shown:
     def __init__(self, live: Live) -> None:
         self._live = live
 
-    def changed(self, board: Board, place: Place) -> None:
+    def changed(self, board: StatusBoard, status: CellStatus) -> None:
         """Show the new state of a cell."""
-        if place.state in ("failed", "skipped"):
+        if status.state in ("failed", "skipped"):
             with _whole():
-                self._live.console.print(Text(f"{place.cell.name} {place.state}{_said(place)}", _STYLES[place.state]))
+                self._live.console.print(
+                    Text(f"{status.cell.name} {status.state}{_said(status)}", _STYLES[status.state])
+                )
         self.ticked(board)
 
-    def ticked(self, board: Board) -> None:
+    def ticked(self, board: StatusBoard) -> None:
         """Show how far the cells are."""
         rows = max(1, self._live.console.height - _MARGIN)
         with _whole():
@@ -108,41 +110,40 @@ def _whole() -> Iterator[None]:
             signal.raise_signal(each)
 
 
-def table(board: Board, rows: int) -> Group:
+def table(board: StatusBoard, rows: int) -> Group:
     """Return the cells as a table of so many rows at most, and counts below it.
 
     Where they do not all fit, those that are at work and those that failed stand before those that wait or are done.
     """
-    places = list(board.places.values())
-    if len(places) > rows:
-        urgent = sorted(places, key=lambda place: _URGENT.index(place.state))[:rows]
-        shown = {place.cell.name for place in urgent}
-        places = [place for place in places if place.cell.name in shown]
-    found = Table(box=None, pad_edge=False, header_style="dim")
+    cells = list(board.cells.values())
+    if len(cells) > rows:
+        urgent = sorted(cells, key=lambda status: _URGENT.index(status.state))[:rows]
+        cells = [status for status in cells if status in urgent]
+    shown = Table(box=None, pad_edge=False, header_style="dim")
     for name, justify in (("cell", "left"), ("state", "left"), ("step", "right"), ("dev", "right"), ("time", "right")):
-        found.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
-    for place in places:
-        dev = "" if place.dev is None else f"{100 * place.dev:.2f}"
-        took = clock(place.elapsed) if place.elapsed else ""
-        step = progress(place).removeprefix("step ") if place.total else ""
-        found.add_row(Text(place.cell.name), Text(place.state, _STYLES[place.state]), Text(step), dev, took)
-    hidden = len(board.places) - len(places)
+        shown.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
+    for status in cells:
+        dev = "" if status.dev is None else f"{100 * status.dev:.2f}"
+        took = clock(status.elapsed) if status.elapsed else ""
+        step = progress(status).removeprefix("step ") if status.total else ""
+        shown.add_row(Text(status.cell.name), Text(status.state, _STYLES[status.state]), Text(step), dev, took)
+    hidden = len(board.cells) - len(cells)
     more = f", {hidden} not shown" if hidden else ""
     count = Text(f"{counted(board)}{more}, {clock(time.monotonic() - board.began)}")
-    return Group(found, count, *([Text(_STOPPING)] if board.stopping else []))
+    return Group(shown, count, *([Text(_STOPPING)] if board.stopping else []))
 
 
-def counted(board: Board) -> str:
+def counted(board: StatusBoard) -> str:
     """Return how many cells are in which state, such as `3 of 8 done, 1 failed`."""
     counts = board.counts()
     other = "".join(f", {counts[state]} {state}" for state in ("failed", "skipped", "stopped") if counts[state])
-    return f"{counts['done']} of {len(board.places)} done{other}"
+    return f"{counts['done']} of {len(board.cells)} done{other}"
 
 
-def progress(place: Place) -> str:
+def progress(status: CellStatus) -> str:
     """Return how far a cell is, such as `step 12/45`."""
-    stage = f"{place.stage} " if place.stage else ""
-    return f"{stage}step {place.step}/{place.total}" if place.total else "begins"
+    stage = f"{status.stage} " if status.stage else ""
+    return f"{stage}step {status.step}/{status.total}" if status.total else "begins"
 
 
 def clock(seconds: float) -> str:
@@ -152,9 +153,9 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
 
 
-def _said(place: Place) -> str:
+def _said(status: CellStatus) -> str:
     """Return what there is to say of a cell's new state."""
-    if place.state == "done":
-        dev = "" if place.dev is None else f", dev {100 * place.dev:.2f}"
-        return f" in {clock(place.seconds)}{dev}"
-    return f": {place.error}" if place.error and place.state in ("failed", "skipped") else ""
+    if status.state == "done":
+        dev = "" if status.dev is None else f", dev {100 * status.dev:.2f}"
+        return f" in {clock(status.seconds)}{dev}"
+    return f": {status.error}" if status.error and status.state in ("failed", "skipped") else ""

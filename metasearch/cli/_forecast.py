@@ -1,24 +1,24 @@
 """Shows what a study would do and cost."""
 
-from metasearch.cli._cells import clock
-from metasearch.jobs.crossval.dry_run import Outlook
+from metasearch.cli._live_table import clock
+from metasearch.jobs.crossval.dry_run import Forecast
 
 _GIB = 2**30
 _ROOMY = 0.8
 """Share of the machine's memory above which a study is warned of."""
 
 
-def shown(outlook: Outlook) -> str:
+def shown(forecast: Forecast) -> str:
     """Return the cells and the estimate as lines."""
-    known, left = outlook.estimate, {cell.name for cell in outlook.left}
-    width = max((len(cell.name) for cell in outlook.cells), default=0)
+    known, left = forecast.estimate, {cell.name for cell in forecast.left}
+    width = max((len(cell.name) for cell in forecast.cells), default=0)
     lines = []
-    for cell in outlook.cells:
+    for cell in forecast.cells:
         cost = clock(known.seconds[cell.name]) if cell.name in known.seconds else "?" if cell.name in left else "done"
         waits = f"  after {', '.join(cell.needs)}" if cell.needs else ""
         lines.append(f"{cell.name.ljust(width)}  {cell.kind:7}  {cost:>8}{waits}")
-    side = f"{outlook.jobs} at a time with {outlook.threads} threads each"
-    lines += ["", f"{len(left)} of {len(outlook.cells)} cells to do, {side}"]
+    side = f"{forecast.jobs} at a time with {forecast.threads} threads each"
+    lines += ["", f"{len(left)} of {len(forecast.cells)} cells to do, {side}"]
     lines.append(
         f"time: at most {clock(known.total)}, by one measured step of each arm; early stopping may end it before"
     )
@@ -30,14 +30,14 @@ def shown(outlook: Outlook) -> str:
     return "\n".join(lines)
 
 
-def tree(outlook: Outlook) -> dict[str, object]:
+def tree(forecast: Forecast) -> dict[str, object]:
     """Return the same as JSON."""
-    known, left = outlook.estimate, {cell.name for cell in outlook.left}
+    known, left = forecast.estimate, {cell.name for cell in forecast.left}
     cells = [
         {
             "name": cell.name, "kind": cell.kind, "needs": list(cell.needs), "done": cell.name not in left,
             "seconds": known.seconds.get(cell.name),
         }
-        for cell in outlook.cells
+        for cell in forecast.cells
     ]  # fmt: skip
     return {"cells": cells, "seconds": known.total, "memory": known.memory, "machine": known.machine}

@@ -1,0 +1,56 @@
+"""`metasearch resume`: go on with a run, a distillation or a study."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import click
+
+from metasearch.cli import _options
+from metasearch.errors import ConfigError
+
+
+@click.command("resume", short_help="Go on with a run, a distillation or a study.")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes at a time, of a study; by default 1.")
+@click.option("--until-eof", is_flag=True, hidden=True, help="Stop, with a checkpoint, at the end of standard input.")
+@_options.options_group(_options.trust, _options.as_json)
+def command(folder: Path, jobs: int | None, until_eof: bool, trust_remote_code: bool, as_json: bool) -> None:
+    """Go on with FOLDER as it was configured: as if it had never stopped.
+
+    FOLDER is what train, distill, demo or crossval were told to write, or a cell of a study. What is finished is not
+    done again, only its report is printed.
+
+    \b
+    Examples:
+      metasearch resume runs/lareqa
+      metasearch resume studies/lareqa --jobs 2
+      metasearch resume studies/lareqa/cells/maml-trans/fold-0-seed-1
+    """
+    from metasearch.cli._output import show_run
+    from metasearch.cli._progress import ProgressBar
+    from metasearch.jobs.lifecycle import WAIT_SECONDS
+    from metasearch.jobs.resume import kind_of, resume_run
+    from metasearch.training.machine import keep_memory
+
+    if kind_of(folder) == "study":
+        from metasearch.cli.crossval import run
+
+        run(None, folder, jobs or 1, as_json, trust_remote_code)
+        return
+    if jobs is not None:
+        raise ConfigError(f"--jobs is for studies; {folder} is one run")
+    if until_eof:
+        threading.Thread(target=_stop_at_eof, daemon=True).start()
+    keep_memory()
+    # What the process of a killed runner has reached is saved first.
+    result = resume_run(folder, ProgressBar, trust_remote_code, WAIT_SECONDS if until_eof else 0)
+    show_run(result, as_json)
+
+
+def _stop_at_eof() -> None:
+    """Wait for the end of standard input, then ask this process to stop as a user would."""
+    while os.read(0, 1024):
+        continue
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,109 @@
+"""What the runner does before the process of a cell is begun: its run folder, and the scores that it takes over.
+
+Zero-shot scores are the same in every run on a fold: they are taken over, not computed again.
+"""
+
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from metasearch.errors import ConfigError, RunFolderError
+from metasearch.jobs import compose
+from metasearch.jobs.crossval.folder import Stored, StudyFolder
+from metasearch.jobs.crossval.plan import Cell, CellConfig
+from metasearch.jobs.distill.checks import resolved as resolved_distillation
+from metasearch.jobs.lifecycle import WAIT_SECONDS, Row
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.questions import load
+from metasearch.runs.versions import differing, versions
+from metasearch.spec import registry
+from metasearch.spec.distill_run import DistillConfig
+from metasearch.spec.library import Library
+from metasearch.spec.recipe import ZERO_SHOT
+from metasearch.spec.run import EncoderRef, RunConfig, ScoreConfig
+
+
+def prepare(study: StudyFolder, cell: Cell, stored: Stored) -> None:
+    """Make the run folder of a cell, unless it is there as it is wanted, and take over its zero-shot scores.
+
+    Raises:
+        RunFolderError: the run that is there was made with other settings, or another process is at work in it.
+    """
+    path = study.at(cell.name)
+    if path.is_dir():
+        # The process that a killed runner left saves its checkpoint first.
+        with RunFolder(path).held(WAIT_SECONDS):
+            pass
+    files = _files(path, _resolved(cell.config), stored.data_fingerprint if cell.listed else "")
+    if cell.origin is None:
+        return
+    origin = RunFolder(study.at(cell.origin))
+    if isinstance(cell.config, RunConfig):
+        # With a part of dev held out, the dev score is on that part alone.
+        splits = ("test",) if cell.config.recipe.budget.dev_holdout else ("dev", "test")
+        facts: Row = {"mode": cell.config.mode, "recipe": cell.config.recipe.recipe}
+        take_over(origin, files, facts, stored.data_fingerprint, splits)
+    elif isinstance(cell.config, ScoreConfig) and _independent_of_seed(cell.config, stored.config.seeds[0]):
+        take_over(origin, files, {"seed": cell.config.seed}, stored.data_fingerprint, ("dev", "test"))
+
+
+def take_over(origin: RunFolder, files: RunFolder, facts: Row, data: str, splits: Collection[str]) -> bool:
+    """Copy the zero-shot scores of a run, and the results of each question, to another one.
+
+    Nothing is copied where the other run has them, or where they were made of other data or by other versions.
+
+    Args:
+        origin: a finished run.
+        files: the run that takes them over.
+        facts: what its rows say instead, such as seed and mode.
+        data: fingerprint of its data.
+        splits: which parts are the same in both runs.
+
+    Returns:
+        whether the scores stand in its results now.
+    """
+    rows = [row for row in origin.results() if row["learner"] == ZERO_SHOT and row["split"] in splits]
+    now = versions()
+    if not rows or any(row["data"] != data or differing(row["versions"], now) for row in rows):
+        return False
+    if any(row["learner"] == ZERO_SHOT for row in files.results()):
+        return True
+    for split in splits:
+        questions = origin.queries(rows[0]["task"], ZERO_SHOT, split)
+        if questions.is_file():
+            # Before the rows, as where they were made.
+            known, said = load(questions)
+            known.save(files.queries(rows[0]["task"], ZERO_SHOT, split), {**said, **facts})
+    files.add_results({**row, **facts} for row in rows)
+    return True
+
+
+def _files(path: Path, config: CellConfig, fingerprint: str) -> RunFolder:
+    """Return the run folder of a cell; what is there is made anew where it is damaged or has come to nothing."""
+    try:
+        files, known, _ = RunFolder.open(path, type(config))
+    except (ConfigError, RunFolderError):  # never made, or killed while its first file was written
+        known = None
+    if known is not None and _resolved(known) == config:
+        return files
+    # Where the study was moved, and with it a distilled model, its scores are soon made again.
+    if known is not None and files.begun and not isinstance(config, ScoreConfig):
+        raise RunFolderError(f"{path}: the run that is here was made with other settings than the study has")
+    shutil.rmtree(path, ignore_errors=True)
+    return RunFolder.create(path, config, fingerprint)
+
+
+def _resolved(config: CellConfig) -> CellConfig:
+    """Return a configuration with all options of its learners spelt out."""
+    if isinstance(config, RunConfig):
+        return config.model_copy(update={"recipe": compose.resolved(config.recipe)})
+    return resolved_distillation(config) if isinstance(config, DistillConfig) else config
+
+
+def _independent_of_seed(config: ScoreConfig, first: int) -> bool:
+    """Whether the encoder is the same with the study's first seed; a checkpoint always is."""
+    if config.encoder not in registry.names("encoders"):
+        return True
+    length = Library(config.include).task(config.task).max_length
+    refs = (EncoderRef.of(config, device="cpu", seed=seed) for seed in (first, config.seed))
+    return len({compose.load_encoder(ref, length).fingerprint for ref in refs}) == 1

@@ -1,0 +1,106 @@
+"""The process of a cell: `metasearch resume CELL` in a session and with a log of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from metasearch.errors import RunFolderError
+from metasearch.jobs.crossval.folder import StudyFolder
+
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
+_ATTEMPT = "--- attempt "
+_ERROR = "metasearch: error: "
+
+
+def environment(threads: int) -> dict[str, str]:
+    """Return the environment of a process with a number of threads."""
+    shared = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, "PYTHONUNBUFFERED": "1"}
+    return {**shared, **dict.fromkeys(_THREADS, str(threads))}
+
+
+class CellProcess:
+    """Goes on with a cell, whose run folder is made. It stops by itself, with a checkpoint, when this process ends.
+
+    Args:
+        study: the study.
+        name: name of the cell.
+        threads: number of threads.
+        trust_remote_code: run code that comes with the encoder.
+
+    Raises:
+        RunFolderError: the log cannot be written.
+    """
+
+    def __init__(self, study: StudyFolder, name: str, threads: int, trust_remote_code: bool = False) -> None:
+        trusted = ["--trust-remote-code"] if trust_remote_code else []
+        command = [
+            sys.executable,
+            "-m",
+            "metasearch",
+            "resume",
+            str(study.at(name)),
+            "--until-eof",
+            "--debug",
+            *trusted,
+        ]
+        begin_attempt(study, name)
+        try:
+            with study.log(name).open("ab") as log:
+                # A session of its own: Ctrl-C on the terminal reaches the runner only, which tells its cells itself.
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment(threads), cwd=study.path,
+                    start_new_session=True,
+                )  # fmt: skip
+        except OSError as error:
+            raise RunFolderError(f"{study.log(name)}: cell {name} cannot be begun: {error.strerror}") from None
+
+    @property
+    def code(self) -> int | None:
+        """Exit code of the process; None as long as it lives."""
+        return self._process.poll()
+
+    def stop(self) -> None:
+        """Ask the process to save what it has reached and end."""
+        self._process.terminate()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+
+
+def begin_attempt(study: StudyFolder, name: str, error: str = "") -> None:
+    """Begin a further attempt in the log of a cell, with the error that ended it before it had a process."""
+    log = study.log(name)
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a", encoding="utf-8") as file:
+            file.write(f"{_ATTEMPT}{attempts(study, name) + 1}, {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
+            file.write(f"{_ERROR}{error}\n" if error else "")
+    except OSError as failure:
+        raise RunFolderError(f"{log}: cell {name} cannot be begun: {failure.strerror}") from None
+
+
+def attempts(study: StudyFolder, name: str) -> int:
+    """Return how often a cell was begun."""
+    return sum(line.startswith(_ATTEMPT) for line in _log(study, name).splitlines())
+
+
+def last_error(study: StudyFolder, name: str) -> str:
+    """Return the error that the latest attempt at a cell ended with, or its last line; empty when it wrote none."""
+    attempt = _log(study, name).rpartition(_ATTEMPT)[2].partition("\n")[2].strip()
+    return attempt.rpartition(_ERROR)[2] if _ERROR in attempt else attempt.rpartition("\n")[2]
+
+
+def how_ended(code: int) -> str:
+    """Return an exit code of `subprocess` in words: `exit code 4`, or `killed by SIGKILL`."""
+    if code >= 0:
+        return f"exit code {code}"
+    names = {number.value: number.name for number in signal.Signals}
+    return f"killed by {names.get(-code, f'signal {-code}')}"
+
+
+def _log(study: StudyFolder, name: str) -> str:
+    log = study.log(name)
+    return log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""

@@ -1,0 +1,86 @@
+"""What all commands that fill a run folder share: how one is begun, gone on with, and stopped."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from metasearch.errors import ConfigError, DataError, Interrupted
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.listener import Listener, Silent
+
+Row = dict[str, Any]
+"""A score, as in `results.jsonl`."""
+
+ListenerOf = Callable[[str], AbstractContextManager[Listener]]
+"""Opens a listener for what is called so, a run or a stage of one."""
+
+WAIT_SECONDS = 60.0
+"""How long a cell waits for the process of a runner that was killed to save its checkpoint and let go of the folder."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a finished run gives back.
+
+    Attributes:
+        folder: the run folder.
+        rows: all scores, as in `results.jsonl`.
+        report: the Markdown of `report.md`.
+    """
+
+    folder: Path
+    rows: list[Row]
+    report: str
+
+    @classmethod
+    def of(cls, files: RunFolder) -> "RunResult":
+        """Return what stands in a finished run folder."""
+        return cls(files.path, files.results(), files.report.read_text(encoding="utf-8"))
+
+
+def silent(name: str) -> AbstractContextManager[Listener]:
+    """Open a listener that says nothing."""
+    return nullcontext(Silent())
+
+
+def complete(files: RunFolder, work: Callable[[], object], patience: float = 0) -> RunResult:
+    """Do the work of a run that is not finished, alone in its folder.
+
+    Args:
+        files: the run folder.
+        work: runs to the end, and writes the report.
+        patience: seconds to wait for another process that is at work in the folder.
+
+    Raises:
+        Interrupted: by Ctrl-C or SIGTERM; it says how to go on.
+        RunFolderError: another process is at work in the folder.
+    """
+    try:
+        with files.held(patience):
+            if not files.finished:
+                work()
+    except KeyboardInterrupt:
+        raise interrupted(files.path, "stopped") from None
+    return RunResult.of(files)
+
+
+def interrupted(folder: Path, what: str) -> Interrupted:
+    """Return the error of a run that was stopped, which says how to go on with its folder."""
+    return Interrupted(f"{what}. Go on with: metasearch resume {folder}")
+
+
+def require_trust(folder: Path, began_with: bool, said: bool, what: str = "run") -> None:
+    """Raise `ConfigError` where a run or study began with code of its encoder's, and that is not trusted again."""
+    if began_with and not said:
+        raise ConfigError(f"{folder}: the {what} began with --trust-remote-code; say it again to go on")
+
+
+def require_same_data(folder: Path, before: str, now: str, what: str = "run") -> None:
+    """Raise `DataError` where the fingerprint of the data is not the one that a run or study began with."""
+    if before != now:
+        raise DataError(
+            f"{folder}: the data has changed since the {what} began (fingerprint {before}, now {now}); it cannot go on "
+            "with other data"
+        )

@@ -1,0 +1,74 @@
+"""`metasearch resume`: goes on with whatever a folder holds, a run, a cell of a study, a distillation or a study."""
+
+from pathlib import Path
+from typing import Literal
+
+from metasearch.errors import ConfigError, RunFolderError, nearest
+from metasearch.jobs import score, train
+from metasearch.jobs.distill import job as distill
+from metasearch.jobs.lifecycle import ListenerOf, RunResult, silent
+from metasearch.spec import yaml
+from metasearch.study.read import STUDY_FILE
+
+Kind = Literal["study", "train", "distill", "score"]
+
+
+def kind_of(folder: Path) -> Kind:
+    """Return which command goes on with a folder, by its configuration.
+
+    Raises:
+        RunFolderError: the folder does not exist or holds none; what is near is named.
+        ConfigError: its configuration is none of metasearch.
+    """
+    if not _holds_something(folder):
+        raise RunFolderError(_what_is_missing(folder))
+    if (folder / STUDY_FILE).is_file():
+        return "study"
+    config = yaml.tree(folder / "config.yaml").get("config")
+    if not isinstance(config, dict):
+        raise ConfigError(f"{folder / 'config.yaml'}: config: this key is missing; it is no run of metasearch")
+    if "recipe" not in config:
+        return "score"
+    return "distill" if "stages" in (config["recipe"] or ()) else "train"
+
+
+def resume_run(
+    folder: Path, listener_of: ListenerOf = silent, trust_remote_code: bool = False, patience: float = 0
+) -> RunResult:
+    """Go on with a run, a distillation or a cell of a study; a finished one is only read.
+
+    Args:
+        folder: the run folder.
+        listener_of: opens a listener for a run or for the stage of a name.
+        trust_remote_code: run code that comes with an encoder; must be said again where the run began with it.
+        patience: seconds to wait for another process that is at work in the folder.
+
+    Raises:
+        ConfigError: the folder holds a study, or code that comes with an encoder is not trusted.
+        MetasearchError: of every kind; what was reached is saved.
+    """
+    kind = kind_of(folder)
+    if kind == "study":
+        raise ConfigError(f"{folder} is a study; its cells are the runs")
+    if kind == "distill":
+        return distill.resume(folder, listener_of, trust_remote_code, patience)
+    resume = train.resume if kind == "train" else score.resume
+    with listener_of(folder.name) as listener:
+        return resume(folder, listener, trust_remote_code, patience)
+
+
+def _holds_something(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (STUDY_FILE, "config.yaml"))
+
+
+def _what_is_missing(folder: Path) -> str:
+    """Return why nothing can be gone on with in a folder, and what is near."""
+    if not folder.exists():
+        beside = [str(path) for path in sorted(folder.parent.glob("*")) if _holds_something(path)]
+        return f"{folder} does not exist.{nearest(str(folder), beside) if beside else ''}"
+    said = f"{folder} is no run, distillation or study: it has neither config.yaml nor {STUDY_FILE}."
+    above = next((path for path in folder.resolve().parents if _holds_something(path)), None)
+    below = [str(path) for path in sorted(folder.glob("*")) if _holds_something(path)]
+    if above is not None:
+        return f"{said} Did you mean {above}?"
+    return f"{said}{nearest(str(folder), below) if below else ''}"

@@ -1,0 +1,49 @@
+"""What a score depends on besides data, configuration and weights: versions of libraries, and the processor."""
+
+import platform
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from metasearch import __version__
+
+_LIBRARIES = ("torch", "transformers", "sentence-transformers", "learn2learn", "numpy")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a score depends on.
+
+    A library that is loaded says its own: `torch.__version__` is `2.13.0+cu130` where package metadata may say
+    `2.13.0`. This module loads none.
+    """
+    return {"metasearch": __version__, "python": platform.python_version(), **{n: _version(n) for n in _LIBRARIES}}
+
+
+def _version(name: str) -> str:
+    loaded = sys.modules.get(name.replace("-", "_"))
+    return str(getattr(loaded, "__version__", None) or version(name))
+
+
+def differing(one: Mapping[str, str], other: Mapping[str, str]) -> str | None:
+    """Return the name of the first library of which two scores have different versions; None where there is none.
+
+    A build such as `+cu130` counts only where both name theirs: package metadata, from which versions were taken
+    before, may leave it out.
+    """
+    for name in {**one, **other}:
+        (before, _, first), (now, _, second) = (str(each.get(name)).partition("+") for each in (one, other))
+        if before != now or (first and second and first != second):
+            return name
+    return None
+
+
+@cache
+def processor() -> str:
+    """Return the processor's name, which the last bits of a score depend on; `platform` does not know it on Linux."""
+    listed = Path("/proc/cpuinfo")
+    for line in listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else ():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,141 @@
+"""What a run is asked to do, as resolved from the command line; `config.yaml` of its run folder.
+
+Together with a `Recipe`, a configuration is all that a run depends on besides the data and the encoder's weights. Its
+keys are flat. What is opened for it is named by two values made of some of them: a `DataRef` and an `EncoderRef`.
+"""
+
+from typing import Any, Literal, Self, TypeVar
+
+from pydantic import BaseModel
+
+from metasearch.spec import yaml
+from metasearch.spec.recipe import DEFAULT_ENGINE, ZERO_SHOT, Count, Declared, Engine, Positive, Recipe
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+Precision = Literal["fp32", "bf16"]
+
+
+class Reference(Declared):
+    """Names something to open, and says how."""
+
+    @classmethod
+    def of(cls, config: BaseModel, **own: Any) -> Self:
+        """Return the reference that a configuration makes with the keys that both have.
+
+        Args:
+            config: of a run, a score, a distillation or a study.
+            **own: values of keys that the configuration does not have, or has of another kind.
+        """
+        shared = {key: getattr(config, key) for key in cls.model_fields if hasattr(config, key)}
+        return cls(**{**shared, **own})
+
+    @classmethod
+    def to(cls, name: Self | str, **keys: Any) -> Self:
+        """Return a reference by the value of its first key and of further ones, or change keys of one that is given.
+
+        Raises:
+            ConfigError: there is no such key, or a value is wrong.
+        """
+        tree = {next(iter(cls.model_fields)): name} if isinstance(name, str) else name.model_dump()
+        return yaml.check({**tree, **keys}, cls, f"'{name}'" if isinstance(name, str) else cls.__name__)
+
+
+class DataRef(Reference):
+    """The data of a task, with one fold held out.
+
+    Attributes:
+        task: name of the task, such as `lareqa`.
+        fold: which fold is held out.
+        fold_seed: shuffle articles or rows with this seed before cutting folds; None keeps the task's protocol.
+        data: folder of the data files; None looks beside the task, or in `METASEARCH_DATA`.
+        include: folders with further tasks, modes and recipes.
+    """
+
+    task: str
+    fold: Count = 0
+    fold_seed: int | None = None
+    data: str | None = None
+    include: tuple[str, ...] = ()
+
+
+class EncoderRef(Reference):
+    """An encoder, and where and how it is loaded.
+
+    Attributes:
+        name: built-in name, local folder or hub name, such as `tiny`, `runs/my-run/model` or `org/name`.
+        device: where it runs; `auto` takes a GPU when there is one.
+        seed: of the weights of an encoder that is made from a seed.
+        trust_remote_code: run Python code that comes with the checkpoint.
+    """
+
+    name: str
+    device: Device = "auto"
+    seed: int = 0
+    trust_remote_code: bool = False
+
+    @classmethod
+    def of(cls, config: BaseModel, **own: Any) -> Self:
+        """Return the reference that a configuration makes; its key `encoder` is the name, unless another is given."""
+        return super().of(config, **{"name": getattr(config, "encoder", None), **own})
+
+
+class RunConfig(Declared):
+    """A learner that is trained on a fold of a task, and scored beside the encoder as it was.
+
+    Attributes:
+        mode: transfer mode.
+        recipe: all hyper-parameters, resolved.
+        seed: of episodes, dropout, and the weights of an encoder that is made from a seed.
+        max_steps: outer steps at most; when it is less than an epoch, both phases shrink in proportion.
+        precision: of forward passes.
+        engine: what computes the outer gradient.
+        task: this and all others as in `DataRef` and `EncoderRef`.
+    """
+
+    task: str
+    mode: str
+    encoder: str
+    recipe: Recipe
+    fold: Count = 0
+    fold_seed: int | None = None
+    seed: int = 0
+    max_steps: Positive | None = None
+    device: Device = "auto"
+    precision: Precision = "fp32"
+    engine: Engine = DEFAULT_ENGINE
+    data: str | None = None
+    include: tuple[str, ...] = ()
+    trust_remote_code: bool = False
+
+
+class ScoreConfig(Declared):
+    """An encoder that is scored as it is, on dev and test of a fold.
+
+    Attributes:
+        label: what the encoder is called in results, `zero-shot` unless something else made it.
+        task: this and all others as in `DataRef` and `EncoderRef`.
+    """
+
+    task: str
+    encoder: str
+    label: str = ZERO_SHOT
+    fold: Count = 0
+    fold_seed: int | None = None
+    seed: int = 0
+    device: Device = "auto"
+    data: str | None = None
+    include: tuple[str, ...] = ()
+    trust_remote_code: bool = False
+
+
+Config = TypeVar("Config", bound=Declared)
+
+
+def with_original_gradients(config: Config) -> Config:
+    """Return a configuration that was read back, with what computed its gradients when it began.
+
+    What was written before that could be chosen began on the reference, whatever the default is now, and goes on to the
+    same bits only there.
+    """
+    unsaid = "engine" in type(config).model_fields and "engine" not in config.model_fields_set
+    return config.model_copy(update={"engine": "reference"}) if unsaid else config
