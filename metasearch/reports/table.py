@@ -41,7 +41,6 @@ class Table:
 
     Attributes:
         key: name for files and links, such as `main`.
-        title: what it shows, in one line.
         heads: headings of the first columns, which say what a line is.
         columns: headings of the values.
         lines: lines of values.

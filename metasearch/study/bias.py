@@ -48,15 +48,12 @@ class Bias:
 
     Attributes:
         k: depth of the top.
-        asked: languages of the questions.
-        languages: languages of the candidates.
+        asked: languages of the questions; `languages` are those of the candidates.
         observed: share of each candidate language in the top k, o, `(A, L)`.
         expected: share of a ranker without bias, e, `(A, L)`.
         lost: AP@k lost to the distractors of each candidate language, `(A, L)`.
         by_language: bias of each question language, `(A,)`.
-        figures: summary in a few figures.
-        spread: sample standard deviation of the figures over folds; None of a single fold.
-        folds: number of folds that it is the mean of.
+        spread: sample standard deviation of the figures over `folds` folds; None of a single fold.
     """
 
     k: int

@@ -1,6 +1,6 @@
 """Scores of several runs combined into arms, after a check that they may be compared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,16 +37,12 @@ def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> Non
         if row.get("fold_seed") != begun.get("fold_seed"):
             seeds = f"fold_seed {begun.get('fold_seed')} and {row.get('fold_seed')}"
             raise ConfigError(f"{both} cannot be compared: their folds are cut differently ({seeds})")
-        if not any_version:
-            _same_versions(both, begun["versions"], row["versions"])
-
-
-def _same_versions(both: str, one: Mapping[str, str], other: Mapping[str, str]) -> None:
-    if name := differing(one, other):
-        raise ConfigError(
-            f"{both} cannot be compared: they were made with {name} {one.get(name)} and {other.get(name)}; "
-            "--any-version compares all the same"
-        )
+        one, other = begun["versions"], row["versions"]
+        if not any_version and (name := differing(one, other)):
+            raise ConfigError(
+                f"{both} cannot be compared: they were made with {name} {one.get(name)} and {other.get(name)}; "
+                "--any-version compares all the same"
+            )
 
 
 def combine(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:

@@ -53,7 +53,7 @@ class Compared:
         value: mean of the arm, likewise.
         interval: paired bootstrap interval of the difference.
         test: paired t-test over fold × language means.
-        adjusted: p-value of the test after Holm's correction over all compared arms; None where no test was possible.
+        adjusted: its p-value after Holm's correction over all compared arms; None where no test was possible.
         languages: language of the questions, or language pair → difference, whose interval is not corrected for the
             number of languages.
         level: level of the intervals; 1 - level is α of the test.

@@ -98,12 +98,10 @@ class Study:
 
     Attributes:
         name: names of the folders it was read from.
-        task: name of the task.
         data: fingerprint of all data of the task.
         versions: versions of metasearch and its libraries.
         arms: labelled arms, in the order in which they were read.
         scored: each arm on each fold with each seed, as far as they are there.
-        runs: all finished runs.
         missing: what a study lacks, one sentence each.
     """
 
