@@ -128,6 +128,6 @@ def _check_fit(config: Any, plan: Plan) -> None:
 def _trimmed(encoder: Encoder, paths: Sequence[Path]) -> Encoder:
     if not paths:
         return encoder
-    from metasearch.compress.vocabulary import trim
+    from metasearch.compress.trimming import trim
 
     return trim(encoder, read_texts(paths))

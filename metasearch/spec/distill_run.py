@@ -1,8 +1,9 @@
 """What a distillation is asked to do, as resolved from the command line; `config.yaml` of its run folder."""
 
-from typing import Literal, get_args
+from typing import get_args
 
 from metasearch.spec.recipe import DEFAULT_ENGINE, Declared, Engine, Positive
+from metasearch.spec.run import Device, Precision
 from metasearch.spec.stages import Distillation, RoleName, Stage
 
 
@@ -36,8 +37,8 @@ class DistillConfig(Declared):
     targets: str | None = None
     seed: int = 0
     max_steps: Positive | None = None
-    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    precision: Literal["fp32", "bf16"] = "fp32"
+    device: Device = "auto"
+    precision: Precision = "fp32"
     engine: Engine = DEFAULT_ENGINE
     data: str | None = None
     include: tuple[str, ...] = ()

@@ -13,8 +13,8 @@ from metasearch.jobs.distill.dev import Dev
 from metasearch.jobs.distill.roles import Roles
 from metasearch.jobs.distill.sources import Source, read_source
 from metasearch.jobs.distill.targets import targets_of
-from metasearch.learners.base import Learner
-from metasearch.learners.targets import Wanted
+from metasearch.learners.base import Learner, Wanted
+from metasearch.learners.losses.base import warn_of_unused
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import Listener, Logged
 from metasearch.spec import registry, yaml
@@ -89,9 +89,9 @@ def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, 
     _same_data(files.path, source)
     for said in filter(None, (source.described, source.report)):
         log.info("stage %s: %s", name, said)
+    warn_of_unused(stage.loss)
     batches = source.batches(encoder, stage.budget.batch, config.seed, name)
-    limits = [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]
-    total = min(limit for limit in limits if limit)
+    total = min(filter(None, [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]))
     if wanted and stage.against:
         frozen = roles.at(stage.against, stage.max_length)
         pairs = chain((source.train[i] for i in batches.visited(total).tolist()), source.dev)

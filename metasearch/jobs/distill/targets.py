@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
-from metasearch.jobs.distill.target_store import TargetStore
-from metasearch.learners.targets import Targets, Wanted
+from metasearch.jobs.distill.target_store import stored_targets
+from metasearch.learners.base import Targets, Wanted
 
 log = logging.getLogger(__name__)
 
@@ -43,14 +43,14 @@ def targets_of(frozen: Encoder, trained: Encoder, wanted: Wanted, pairs: Iterabl
 
     Raises:
         ConfigError: the outputs of the two encoders cannot be compared.
-        NonFiniteError, RunFolderError: as `TargetStore.targets`.
+        NonFiniteError, RunFolderError: as `stored_targets`.
     """
     comparable(frozen, trained, wanted)
     if wanted.output == "tokens":
         return LiveTokens(frozen)
     texts = dict.fromkeys(text for pair in pairs for text in pair.texts[: 2 if wanted.translations else 1])
     log.info(f"{len(texts):,} texts for {frozen.name}; what is kept already is not computed again")
-    return TargetStore(folder).targets(frozen, list(texts), "text", wanted.output, _Told(frozen.name))
+    return stored_targets(folder, frozen, list(texts), "text", wanted.output, _Told(frozen.name))
 
 
 def comparable(frozen: Encoder, trained: Encoder, wanted: Wanted) -> None:
