@@ -71,18 +71,15 @@ def run_stage(
     encoder = roles.at(stage.trains, stage.max_length)
     source = read_source(config, name, encoder)
     _same_data(files.path, source)
-    for line in filter(None, (source.described, source.report)):
-        log.info("stage %s: %s", name, line)
-    warn_of_unused(stage.loss)
+    _announce(name, source, stage)
     batches = source.batches(encoder, stage.budget.batch, config.seed, name)
     total = min(filter(None, [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]))
-    targets = None
+    learner = kind(encoder, stage.loss, options)
     if wanted and stage.against:
         frozen = roles.at(stage.against, stage.max_length)
         pairs = chain((source.train[i] for i in batches.visited(total).tolist()), source.dev)
         folder = Path(config.targets) if config.targets else files.path.parent / "targets"
-        targets = targets_of(frozen, encoder, wanted, pairs, folder, listener)
-    learner = kind(encoder, stage.loss, options, targets)
+        learner.targets = targets_of(frozen, encoder, wanted, pairs, folder, listener)
     output: Output = getattr(options, "output", "sentence")
     trainer = Trainer(
         learner,
@@ -106,6 +103,13 @@ def run_stage(
         dropout=stage.dropout,
     )
     return trainer.fit(resume=True), source.described
+
+
+def _announce(name: str, source: Source, stage: Stage) -> None:
+    """Log a stage's data, and warn of settings that do nothing."""
+    for line in filter(None, (source.described, source.report)):
+        log.info("stage %s: %s", name, line)
+    warn_of_unused(stage.loss)
 
 
 def _same_data(folder: Path, source: Source) -> None:
