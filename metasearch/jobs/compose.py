@@ -18,7 +18,7 @@ from metasearch.evaluation.evaluate import evaluate
 from metasearch.fast import FastGradients
 from metasearch.learners.base import Learner
 from metasearch.learners.gradients import Gradients, ReferenceGradients
-from metasearch.learners.losses.base import losses_of
+from metasearch.learners.losses.base import losses_of, warn_of_unused
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe
@@ -138,6 +138,7 @@ def fit(
     check_fit(recipe, benchmark, precision)
     if learner.second_order:
         log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
+    warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
     encoder = learner.encoder
     take_gradients = make_gradients(encoder, gradients)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)

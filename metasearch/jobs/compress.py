@@ -12,7 +12,7 @@ from metasearch.compress.plan import Plan
 from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes, with_other
 from metasearch.compress.student import make_student
 from metasearch.compress.texts import read_texts
-from metasearch.compress.vocabulary import trim
+from metasearch.compress.trimming import trim
 from metasearch.encoders.compressed import CompressedConfig
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import StoredConfig, write_stored

@@ -43,9 +43,7 @@ class Source:
 
     def batches(self, encoder: Encoder, size: int, seed: int, name: str) -> Batches:
         """Return the training batches of an encoder, pairs of similar length together."""
-        balance = self.groups is not None
-        lengths = self.lengths(self.train, encoder)
-        return Batches(self.train, lengths, size, seed, parts=self.groups, balance=balance, name=name)
+        return Batches(self.train, self.lengths(self.train, encoder), size, seed, self.groups, name)
 
     def dev_batches(self, encoder: Encoder, size: int, name: str) -> Batches:
         """Return the dev batches, of which one epoch holds every pair once."""

@@ -12,8 +12,8 @@ from metasearch.jobs.distill.dev import Dev
 from metasearch.jobs.distill.roles import Roles
 from metasearch.jobs.distill.sources import Source, read_source
 from metasearch.jobs.distill.targets import targets_of
-from metasearch.learners.base import Learner
-from metasearch.learners.targets import Wanted
+from metasearch.learners.base import Learner, Wanted
+from metasearch.learners.losses.base import warn_of_unused
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import Listener, Logged
 from metasearch.spec import registry, yaml
@@ -72,6 +72,7 @@ def run_stage(
     _same_data(files.path, source)
     for line in filter(None, (source.described, source.report)):
         log.info("stage %s: %s", name, line)
+    warn_of_unused(stage.loss)
     batches = source.batches(encoder, stage.budget.batch, config.seed, name)
     limits = [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]
     total = min(limit for limit in limits if limit)

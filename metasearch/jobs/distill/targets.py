@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
-from metasearch.jobs.distill.target_store import TargetStore
-from metasearch.learners.targets import Targets, Wanted
+from metasearch.jobs.distill.target_store import stored_targets
+from metasearch.learners.base import Targets, Wanted
 from metasearch.runs.listener import Listener
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ def targets_of(
 
     Raises:
         ConfigError: the outputs of the two encoders cannot be compared.
-        NonFiniteError, RunFolderError: as `TargetStore.targets`.
+        NonFiniteError, RunFolderError: as `stored_targets`.
     """
     comparable(frozen, trained, wanted)
     if wanted.output == "tokens":
@@ -58,7 +58,7 @@ def targets_of(
     def told(done: int, total: int) -> None:
         listener.on_encode(f"targets by {frozen.name}", done, total)
 
-    return TargetStore(folder).targets(frozen, list(texts), "text", wanted.output, told)
+    return stored_targets(folder, frozen, list(texts), "text", wanted.output, told)
 
 
 def comparable(frozen: Encoder, trained: Encoder, wanted: Wanted) -> None:
