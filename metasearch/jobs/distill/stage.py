@@ -1,7 +1,7 @@
 """Runs one stage in its own folder: data, targets, learner, and the engine's loop."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +76,8 @@ def run_stage(
     batches = source.batches(encoder, stage.budget.batch, config.seed, name)
     limits = [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]
     total = min(limit for limit in limits if limit)
-
-    def seen() -> Iterator[Any]:
-        yield from (source.train[i] for i in batches.visited(total).tolist())
-        yield from source.dev
-
     folder = Path(config.targets) if config.targets else files.path.parent / "targets"
-    learner = _learner(name, stage, roles, encoder, seen(), folder, listener)
+    learner = _learner(name, stage, roles, encoder, source.seen(batches, total), folder, listener)
     output: Output = getattr(learner.options, "output", "sentence")
     trainer = Trainer(
         learner,
