@@ -1,6 +1,6 @@
 """What a stage learns from and what gives its dev score: translations, scored pairs or entailment pairs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,11 @@ class Source:
     def dev_batches(self, encoder: Encoder, size: int, name: str) -> Batches:
         """Return the dev batches, of which one epoch holds every pair once."""
         return Batches(self.dev, self.lengths(self.dev, encoder), size, 0, name=f"{name} dev")
+
+    def seen(self, batches: Batches, steps: int) -> Iterator[Any]:
+        """Yield the training pairs that so many steps look at, then the dev pairs."""
+        yield from (self.train[i] for i in batches.visited(steps).tolist())
+        yield from self.dev
 
     @staticmethod
     def lengths(pairs: Sequence[Any], encoder: Encoder) -> NDArray[np.int64]:

@@ -1,11 +1,11 @@
 """Runs one stage in its own folder: data, targets, learner, and the engine's loop."""
 
 import logging
-from itertools import chain
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from metasearch.encoders.encoder import Output
+from metasearch.encoders.encoder import Encoder, Output
 from metasearch.errors import ConfigError, DataError
 from metasearch.jobs.compose import make_gradients, resolved_loss
 from metasearch.jobs.distill.dev import Dev
@@ -67,20 +67,18 @@ def run_stage(
         MetasearchError: of every kind; what was written before it stays.
     """
     stage = config.recipe.stages[name]
-    kind, options, wanted = learner_of(stage, f"stage '{name}'")
     encoder = roles.at(stage.trains, stage.max_length)
     source = read_source(config, name, encoder)
     _same_data(files.path, source)
-    _announce(name, source, stage)
+    for line in filter(None, (source.described, source.report)):
+        log.info("stage %s: %s", name, line)
+    warn_of_unused(stage.loss)
     batches = source.batches(encoder, stage.budget.batch, config.seed, name)
-    total = min(filter(None, [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]))
-    learner = kind(encoder, stage.loss, options)
-    if wanted and stage.against:
-        frozen = roles.at(stage.against, stage.max_length)
-        pairs = chain((source.train[i] for i in batches.visited(total).tolist()), source.dev)
-        folder = Path(config.targets) if config.targets else files.path.parent / "targets"
-        learner.targets = targets_of(frozen, encoder, wanted, pairs, folder, listener)
-    output: Output = getattr(options, "output", "sentence")
+    limits = [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]
+    total = min(limit for limit in limits if limit)
+    folder = Path(config.targets) if config.targets else files.path.parent / "targets"
+    learner = _learner(name, stage, roles, encoder, source.seen(batches, total), folder, listener)
+    output: Output = getattr(learner.options, "output", "sentence")
     trainer = Trainer(
         learner,
         make_gradients(encoder, config.engine),
@@ -105,11 +103,16 @@ def run_stage(
     return trainer.fit(resume=True), source.described
 
 
-def _announce(name: str, source: Source, stage: Stage) -> None:
-    """Log a stage's data, and warn of settings that do nothing."""
-    for line in filter(None, (source.described, source.report)):
-        log.info("stage %s: %s", name, line)
-    warn_of_unused(stage.loss)
+def _learner(
+    name: str, stage: Stage, roles: Roles, trained: Encoder, pairs: Iterable[Any], folder: Path, listener: Listener
+) -> Learner:
+    """Return the learner of a stage, with the targets of the pairs that it sees where it learns from a frozen role."""
+    kind, options, wanted = learner_of(stage, f"stage '{name}'")
+    if not (wanted and stage.against):
+        return kind(trained, stage.loss, options)
+    frozen = roles.at(stage.against, stage.max_length)
+    targets = targets_of(frozen, trained, wanted, pairs, folder, listener)
+    return kind(trained, stage.loss, options, targets)
 
 
 def _same_data(folder: Path, source: Source) -> None:
