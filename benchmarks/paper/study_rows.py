@@ -17,8 +17,7 @@ from metasearch.study.compare import Compared, Comparison, compare, over_folds
 from metasearch.study.paired import pair
 from metasearch.study.resampled import difference, figures
 from metasearch.study.statistics import bootstrap
-from metasearch.study.statistics.holm import holm
-from metasearch.study.statistics.paired import paired_test
+from metasearch.study.statistics.paired import holm, paired_test
 from metasearch.study.study import Study
 
 FEW_SHOT, ZERO_SHOT = "few-shot", "zero-shot"

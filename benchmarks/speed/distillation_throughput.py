@@ -48,7 +48,7 @@ from metasearch.episodes.batches import Batches
 from metasearch.jobs.compose import load_encoder, make_gradients
 from metasearch.jobs.distill.sources import Source
 from metasearch.jobs.distill.stage import learner_of
-from metasearch.jobs.distill.target_store import TargetStore
+from metasearch.jobs.distill.target_store import stored_targets
 from metasearch.runs.markdown import markdown
 from metasearch.spec.library import load_distillation
 from metasearch.spec.recipe import Engine, MaxLength
@@ -83,7 +83,7 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         texts = [text for pair in used for text in (pair.texts if wanted.translations else [pair.source])]
         began = clock()
-        targets = TargetStore(Path(folder)).targets(frozen, texts, "text", "pooled")
+        targets = stored_targets(Path(folder), frozen, texts, "text", "pooled")
         filling = clock() - began
 
         def ours_on(engine: Engine) -> Callable[[int], Seconds]:

@@ -21,7 +21,7 @@ from metasearch.encoders.encoder import Encoder, Features
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.fast import FastGradients
 from metasearch.jobs.compose import make_gradients, make_learner
-from metasearch.learners.losses.triplet import triplet_loss
+from metasearch.learners.losses.base import Embedded, losses_of
 from metasearch.learners.sets import Prepared
 from metasearch.spec.recipe import Role
 
@@ -89,7 +89,7 @@ class Peer:
         self, setting: Setting, encoder: Encoder, batches: Sequence[list[Episode]], watch: Watch | None = None
     ) -> None:
         recipe = setting.recipe
-        self.steps, self.loss = recipe.options["inner_steps"], recipe.loss
+        self.steps, self.loss = recipe.options["inner_steps"], losses_of(recipe.loss)[0]
         self.first_order = recipe.options["first_order"]
         self.watch = watch
         if not self.first_order:
@@ -124,7 +124,7 @@ class Peer:
         vectors = [fast(features) for features in examples]
         if self.watch:
             self.watch(vectors)
-        return triplet_loss(vectors[0], vectors[1], vectors[2], self.loss.margin, self.loss.distance)
+        return self.loss(Embedded(dict(zip(self.loss.columns, vectors, strict=True))))
 
 
 def as_the_authors(vectors: Sequence[Tensor]) -> float:

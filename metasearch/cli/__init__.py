@@ -80,11 +80,14 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             raise _Failure("interrupted", Interrupted.exit_code) from None
         except Exception as error:
-            if "--debug" in sys.argv:
+            expected = isinstance(error, MetasearchError)
+            # The log of a study's cell has the traceback of a bug; what a user can mend is one line there, too.
+            traced = "--debug" in sys.argv or ("--until-eof" in sys.argv and not expected)
+            if traced:
                 traceback.print_exc()
             if isinstance(error, MetasearchError):
                 raise _Failure(str(error), error.exit_code) from error
-            hint = "" if "--debug" in sys.argv else "; --debug shows where"
+            hint = "" if traced else "; --debug shows where"
             raise _Failure(f"a bug in metasearch: {type(error).__name__}: {error}{hint}", 1) from error
 
 

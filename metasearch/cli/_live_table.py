@@ -40,7 +40,7 @@ def watching() -> Iterator[Watcher]:
         yield LiveTable(live)
 
 
-class Lines:
+class Lines(Watcher):
     """One line for each change, and one a minute with counts."""
 
     def __init__(self) -> None:
@@ -66,12 +66,8 @@ class Lines:
         print(f"crossval: {text}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-class LiveTable:
-    """A live table; what failed is also written above it, so that it stays.
-
-    Args:
-        live: shows it.
-    """
+class LiveTable(Watcher):
+    """A live table; what failed is also written above it, so that it stays."""
 
     def __init__(self, live: Live) -> None:
         self._live = live

@@ -26,11 +26,7 @@ device = click.option(
     show_default=True,
     help="Where it runs.",
 )
-trust = click.option(
-    "--trust-remote-code",
-    is_flag=True,
-    help="Run Python code that comes with the encoder.",
-)
+trust = click.option("--trust-remote-code", is_flag=True, help="Run Python code that comes with the encoder.")
 SEEDS = click.IntRange(0, 2**63 - 1)
 """Seeds that every library takes."""
 
@@ -49,8 +45,6 @@ class NewPath(click.Path):
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print scores as one JSON object on stdout.")
-
-
 precision = click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
 output = click.option("-o", "--output", type=NewPath(), help="Run folder; by default a new one below runs/.")
 
@@ -100,6 +94,19 @@ def options_group(*options: Callable[[F], F]) -> Callable[[F], F]:
 
     return decorate
 
+
+distilled = options_group(
+    click.option("--teacher", metavar="ENCODER", help="Frozen encoder that knows the pivot language."),
+    click.option("--assistant", metavar="ENCODER", help="Encoder in full size that the student is made of."),
+    click.option("--student", metavar="ENCODER", help="What is trained, where it is not made of the assistant."),
+    click.option("--corpus", multiple=True, metavar="PATH", help="Folder or file of translations; repeatable."),
+    click.option("--scored", multiple=True, metavar="FILE", help="Sentence pairs with scores from 0 to 5; repeatable."),
+    click.option("--entailment", multiple=True, metavar="FILE", help="SNLI or MultiNLI file; repeatable."),
+)
+"""Encoders and files of a distillation."""
+
+run = options_group(precision, gradients(), device, data, include, trust, output, resume(), as_json)
+"""How a run is done, where it goes, and what it prints."""
 
 compared = options_group(
     click.argument("paths", metavar="STUDY_OR_RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)),

@@ -1,8 +1,7 @@
 """What commands print on stdout when a run is finished."""
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,12 +9,9 @@ if TYPE_CHECKING:
     from metasearch.jobs.lifecycle import RunResult
 
 
-def show_run(result: "RunResult", as_json: bool) -> None:
-    """Print the report of a run and its folder, or its scores as one JSON object."""
-    show("run", result.folder, result.report, result.rows, as_json)
-
-
-def show(what: str, folder: Path, report: str, results: list[dict[str, Any]], as_json: bool) -> None:
-    """Print a report and its folder, or results as one JSON object."""
-    as_object = json.dumps({what: str(folder), "results": results}, ensure_ascii=False) if as_json else ""
-    click.echo(as_object or f"{report}\n{what}: {folder}")
+def show(result: "RunResult", as_json: bool, what: str = "run") -> None:
+    """Print the report of a run or study and its folder, or its scores as one JSON object."""
+    if as_json:
+        click.echo(json.dumps({what: str(result.folder), "results": result.rows}, ensure_ascii=False))
+    else:
+        click.echo(f"{result.report}\n{what}: {result.folder}")

@@ -8,10 +8,12 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from metasearch.runs.listener import Listener
+
 _EVERY_SECONDS = 10.0
 
 
-class ProgressBar:
+class ProgressBar(Listener):
     """A listener of training and of scoring, to be entered as a context.
 
     Args:

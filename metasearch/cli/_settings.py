@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -18,22 +19,21 @@ def absolute_encoder(name: str) -> str:
     return str(Path(name).resolve()) if local else name
 
 
-def absolute_data(flag: str | None, beside: bool = False) -> str | None:
-    """Return the absolute path of the folder of the data, by default that of `METASEARCH_DATA`.
+def absolute_folders(include: Sequence[str], data: str | None, beside: bool = False) -> dict[str, Any]:
+    """Return `include` and `data` of a configuration as absolute paths, which a run that is resumed elsewhere finds.
 
     Args:
-        flag: `--data`, where it was said.
+        include: folders, as `--include` named them.
+        data: `--data`, where it was said; by default the folder that `METASEARCH_DATA` names.
         beside: whether the data lies beside the task and needs no folder.
     """
     from metasearch.data.locate import VARIABLE
 
-    folder = flag or (None if beside else os.environ.get(VARIABLE))
-    return str(Path(folder).resolve()) if folder else None
-
-
-def absolute_folders(folders: Sequence[str]) -> tuple[str, ...]:
-    """Return the absolute paths of folders, so that a resumed run finds them from elsewhere."""
-    return tuple(str(Path(folder).resolve()) for folder in folders)
+    folder = data or (None if beside else os.environ.get(VARIABLE))
+    return {
+        "include": tuple(str(Path(each).resolve()) for each in include),
+        "data": str(Path(folder).resolve()) if folder else None,
+    }
 
 
 def refuse_others(what: str = "run", allowed: Collection[str] = ()) -> None:
@@ -44,8 +44,8 @@ def refuse_others(what: str = "run", allowed: Collection[str] = ()) -> None:
         allowed: parameters that may stand beside it, besides those of every command.
     """
     context = click.get_current_context()
-    said = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
-    others = sorted(set(said) - {"resume", "as_json", "trust_remote_code", *allowed})
+    given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    others = sorted(set(given) - {"resume", "as_json", "trust_remote_code", *allowed})
     if others:
         flag = {parameter.name: max(parameter.opts, key=len) for parameter in context.command.params}
         flags = ", ".join(flag[name] for name in others)

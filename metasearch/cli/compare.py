@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -25,16 +26,12 @@ FORMATS = ("markdown", "latex", "csv", "json")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def command(
     paths: Sequence[Path],
-    baseline: str | None,
-    measure: str | None,
-    pool: str | None,
     task: str | None,
-    level: float,
-    resamples: int,
-    seed: int,
     any_version: bool,
+    baseline: str | None,
     shown: str,
     as_json: bool,
+    **compared: Any,
 ) -> None:
     """Compare learners with a baseline, on the test questions that studies or finished runs have kept.
 
@@ -60,19 +57,20 @@ def command(
       metasearch compare runs/maml runs/maml-align --format latex > comparison.tex
       metasearch compare studies/sts --measure spearman --json
     """
-    from metasearch.reports import comparison, formats
+    from metasearch.reports import comparison as tables
+    from metasearch.reports import formats
     from metasearch.study.compare import compare
     from metasearch.study.read import read_study
     from metasearch.study.statistics.bootstrap import check
 
-    check(level, resamples)  # reading takes longer
+    check(compared["level"], compared["resamples"])  # reading takes longer
     study = read_study(paths, task, any_version)
     arm = None if baseline is None else study.arm(baseline)
-    compared = compare(study, arm, measure, pool, level, resamples, seed)
+    comparison = compare(study, arm, **compared)
     if as_json or shown == "json":
-        click.echo(json.dumps(comparison.as_tree(compared), ensure_ascii=False, allow_nan=False, indent=1))
+        click.echo(json.dumps(tables.as_tree(comparison), ensure_ascii=False, allow_nan=False, indent=1))
     elif shown == "csv":
-        click.echo(formats.csv(comparison.whole_table(compared)), nl=False)
+        click.echo(formats.csv(tables.whole_table(comparison)), nl=False)
     else:
-        tables = comparison.comparison_table(compared), comparison.language_table(compared)
-        click.echo("\n".join(map(formats.FORMATS[shown], tables)), nl=False)
+        both = tables.comparison_table(comparison), tables.language_table(comparison)
+        click.echo("\n".join(map(formats.FORMATS[shown], both)), nl=False)

@@ -83,20 +83,19 @@ def command(
         claim(output)
     chosen = Plan(**{**plan, **{name: tuple(text_files(plan[name])) for name in ("trim", "texts")}})
 
+    from metasearch.compress.sizes import RULE
     from metasearch.jobs import compose, compress
 
     source = compress.bare_config(encoder) if sizes_only else None
     if source is None:
         source = compose.load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
     sizes = compress.forecast(source, chosen) if output is None else compress.compress(source, chosen, output)
-    click.echo(_json(*sizes, output) if as_json else _table(*sizes, output))
-
-
-def _json(before: Any, after: Any, output: Path | None) -> str:
-    from metasearch.compress.sizes import RULE
-
-    shown = {"student": output and str(output), "before": before.rows(), "after": after.rows(), "rule": RULE}
-    return json.dumps(shown, ensure_ascii=False)
+    if as_json:
+        before, after = (each.rows() for each in sizes)
+        shown = {"student": output and str(output), "before": before, "after": after, "rule": RULE}
+        click.echo(json.dumps(shown, ensure_ascii=False))
+    else:
+        click.echo(_table(*sizes, output))
 
 
 def _table(before: Any, after: Any, output: Path | None) -> str:

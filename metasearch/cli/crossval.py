@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import absolute_data, absolute_encoder, absolute_folders, refuse_others
+from metasearch.cli._settings import absolute_encoder, absolute_folders, refuse_others
 from metasearch.errors import CellsFailed, ConfigError, nearest
 from metasearch.spec.default_encoder import default_encoder
 
@@ -37,13 +37,10 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 @click.option("--encoder", help="Built-in name, local folder or hub name; by default the task's.")
 @_options.precision
 @_options.gradients(None, "fast, or the study's")
-@click.option("--distill", metavar="RECIPES", help="Distil once with each seed, and score the student on each fold.")
-@click.option("--teacher", metavar="ENCODER", help="Of --distill; --assistant, --student and the files likewise.")
-@click.option("--assistant", metavar="ENCODER")
-@click.option("--student", metavar="ENCODER")
-@click.option("--corpus", multiple=True, metavar="PATH")
-@click.option("--scored", multiple=True, metavar="FILE")
-@click.option("--entailment", multiple=True, metavar="FILE")
+@click.option(
+    "--distill", metavar="RECIPES", help="Distil once with each seed, of what follows, and score on each fold."
+)
+@_options.distilled
 @_options.options_group(_options.fold_seed, _options.device, _options.data, _options.include, _options.trust)
 @click.option("--keep-models", is_flag=True, help="Keep the model of each run; otherwise only what was distilled.")
 @click.option("--dry-run", is_flag=True, help="Show the cells, and by one step of each arm what they cost; do nothing.")
@@ -79,17 +76,13 @@ def command(
     folder = resume or output
     assert folder is not None
     if dry_run:
-        _show_forecast(config, folder, jobs, as_json)
+        from metasearch.cli._forecast import shown, tree
+        from metasearch.jobs.crossval.estimate import forecast_of
+
+        forecast = forecast_of(config, folder, jobs)
+        click.echo(json.dumps(tree(forecast)) if as_json else shown(forecast))
     else:
         run(config, folder, jobs, as_json, trust_remote_code)
-
-
-def _show_forecast(config: Any, folder: Path, jobs: int, as_json: bool) -> None:
-    from metasearch.cli._forecast import shown, tree
-    from metasearch.jobs.crossval.dry_run import dry_run
-
-    forecast = dry_run(config, folder, jobs)
-    click.echo(json.dumps(tree(forecast)) if as_json else shown(forecast))
 
 
 def run(config: Any, folder: Path, jobs: int, as_json: bool, trust_remote_code: bool) -> None:
@@ -98,19 +91,17 @@ def run(config: Any, folder: Path, jobs: int, as_json: bool, trust_remote_code: 
     from metasearch.cli._output import show
     from metasearch.jobs.crossval import runner
     from metasearch.jobs.crossval.summary import means
+    from metasearch.jobs.lifecycle import RunResult
 
     report = folder / "report.md"
     try:
         with watching() as watcher:
-            if config is None:
-                study = runner.resume(folder, jobs, watcher, trust_remote_code)
-            else:
-                study = runner.begin(config, folder, jobs, watcher, trust_remote_code)
+            study = runner.begin(config, folder, jobs, watcher, trust_remote_code)
     except CellsFailed:
         if report.is_file() and not as_json:  # of the cells that are done
             click.echo(report.read_text(encoding="utf-8"))
         raise
-    show("study", folder, report.read_text(encoding="utf-8"), means(study) if as_json else [], as_json)
+    show(RunResult(folder, means(study) if as_json else [], report.read_text(encoding="utf-8")), as_json, "study")
 
 
 def configure(
@@ -136,8 +127,8 @@ def configure(
     stages = {key: rest.pop(key) for key in ("teacher", "assistant", "student", "corpus", "scored", "entailment")}
     trains = not (declared.evaluation_only or recipe or distill)
     learners = _names("learner", (LEARNERS if trains else "zero-shot") if learner is None else learner)
-    recipes, made = _names("recipe", recipe), _names("distill", distill)
-    changes = _changes(assignments, [*learners, *recipes, *made])
+    recipes, distillations = _names("recipe", recipe), _names("distill", distill)
+    changes = _changes(assignments, [*learners, *recipes, *distillations])
     config = StudyConfig.model_validate(
         {
             **rest,
@@ -145,13 +136,12 @@ def configure(
             "encoder": absolute_encoder(encoder or default_encoder(task, declared.encoder)),
             "folds": folds_of(folds, declared),
             "seeds": _seeds(seeds),
-            "include": absolute_folders(include),
-            "data": absolute_data(data, beside=bool(declared.data)),
+            **absolute_folders(include, data, beside=bool(declared.data)),
         }
     )
     trained = arms_of(learners, recipes, _names("mode", mode), changes, config)
-    distilled = tuple(_distillation(name, changes.get(name, ()), stages, include, config) for name in made)
-    if not made and any(stages.values()):
+    distilled = tuple(_distillation(name, changes.get(name, ()), stages, include, config) for name in distillations)
+    if not distillations and any(stages.values()):
         raise ConfigError(f"--{next(key for key, value in stages.items() if value)} goes with --distill RECIPE")
     return StudyConfig.model_validate({**config.model_dump(), "trained": trained, "distilled": distilled})
 

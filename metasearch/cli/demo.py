@@ -50,5 +50,4 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
         )  # fmt: skip
         with ProgressBar(learner) as bar:
             results.append(train.begin(config, folder / learner, bar))
-    report, rows = train.side_by_side(folder, results)
-    show("run", folder, report, rows, as_json)
+    show(train.side_by_side(folder, results), as_json)

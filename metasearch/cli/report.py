@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,14 +18,11 @@ from metasearch.cli import _options
 def command(
     paths: Sequence[Path],
     output: Path,
-    baseline: str | None,
-    measure: str | None,
     task: str | None,
-    level: float,
-    resamples: int,
-    seed: int,
     any_version: bool,
+    baseline: str | None,
     as_json: bool,
+    **compared: Any,
 ) -> None:
     """Write a report of studies or finished runs, from what they have kept. Nothing is run again.
 
@@ -53,14 +51,14 @@ def command(
     from metasearch.study.read import read_study
     from metasearch.study.statistics.bootstrap import check
 
-    check(level, resamples)  # what takes no time comes first
+    check(compared["level"], compared["resamples"])  # what takes no time comes first
     refuse(output)
     study = read_study(paths, task, any_version)
     arm = None if baseline is None else study.arm(baseline)
-    report = build(study, arm, measure, level, resamples, seed)
+    report = build(study, arm, **compared)
     written = write(report, output)
     if as_json:
         click.echo(json.dumps({"main": asdict(report.main), "files": list(map(str, written))}, ensure_ascii=False))
     else:
-        missing = "".join(f"{said}\n" for said in study.missing)
+        missing = "".join(f"{line}\n" for line in study.missing)
         click.echo(f"{formats.markdown(report.main)}\n{missing}report: {written[0]}")

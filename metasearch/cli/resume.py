@@ -28,7 +28,7 @@ def command(folder: Path, jobs: int | None, until_eof: bool, trust_remote_code: 
       metasearch resume studies/lareqa --jobs 2
       metasearch resume studies/lareqa/cells/maml-trans/fold-0-seed-1
     """
-    from metasearch.cli._output import show_run
+    from metasearch.cli._output import show
     from metasearch.cli._progress import ProgressBar
     from metasearch.jobs.lifecycle import WAIT_SECONDS
     from metasearch.jobs.resume import kind_of, resume_run
@@ -45,8 +45,7 @@ def command(folder: Path, jobs: int | None, until_eof: bool, trust_remote_code: 
         threading.Thread(target=_stop_at_eof, daemon=True).start()
     keep_memory()
     # What the process of a killed runner has reached is saved first.
-    result = resume_run(folder, ProgressBar, trust_remote_code, WAIT_SECONDS if until_eof else 0)
-    show_run(result, as_json)
+    show(resume_run(folder, ProgressBar, trust_remote_code, WAIT_SECONDS if until_eof else 0), as_json)
 
 
 def _stop_at_eof() -> None:

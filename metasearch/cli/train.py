@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import absolute_data, absolute_encoder, absolute_folders, fresh_folder, refuse_others
+from metasearch.cli._settings import absolute_encoder, absolute_folders, fresh_folder, refuse_others
 from metasearch.errors import ConfigError
 from metasearch.spec.default_encoder import default_encoder
 
@@ -23,12 +23,7 @@ from metasearch.spec.default_encoder import default_encoder
 @_options.seed("Of episodes, dropout and the tiny encoder.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps at most; both phases shrink.")
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over meta-train and meta-valid, at most.")
-@_options.precision
-@_options.gradients()
-@_options.options_group(_options.device, _options.data, _options.include, _options.trust)
-@_options.output
-@_options.resume()
-@_options.as_json
+@_options.run
 def command(resume: Path | None, output: Path | None, as_json: bool, **flags: Any) -> None:
     """Meta-train an encoder on a task, and report its scores against zero-shot.
 
@@ -38,21 +33,21 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
       metasearch train --task lareqa --mode trans --encoder minilm --data ~/data --max-steps 90 -o runs/lareqa
       metasearch resume runs/lareqa
     """
-    from metasearch.cli._output import show_run
+    from metasearch.cli._output import show
     from metasearch.cli._progress import ProgressBar
     from metasearch.jobs import train
+    from metasearch.jobs.resume import resume_run
     from metasearch.training.machine import keep_memory
 
     keep_memory()
     if resume is not None:
         refuse_others()
-        with ProgressBar(resume.name) as bar:
-            result = train.resume(resume, bar, flags["trust_remote_code"])
+        result = resume_run(resume, ProgressBar, flags["trust_remote_code"])
     else:
         config = configure(**flags)
         with ProgressBar(config.recipe.learner) as bar:
             result = train.begin(config, output or fresh_folder(config.task, config.recipe.learner), bar)
-    show_run(result, as_json)
+    show(result, as_json)
 
 
 def configure(
@@ -78,9 +73,6 @@ def configure(
     encoder = encoder or default_encoder(task, library.task(task).encoder)
     changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
     chosen = choose_recipe(mode, encoder, learner, recipe, changes, include)
-    places = {
-        "encoder": absolute_encoder(encoder),
-        "include": absolute_folders(include),
-        "data": absolute_data(rest.get("data"), beside=bool(library.task(task).data)),
-    }
-    return RunConfig.model_validate({**rest, "task": task, "mode": mode, "recipe": chosen, **places})
+    folders = absolute_folders(include, rest.get("data"), beside=bool(library.task(task).data))
+    named = {"task": task, "mode": mode, "encoder": absolute_encoder(encoder), "recipe": chosen}
+    return RunConfig.model_validate({**rest, **named, **folders})

@@ -3,7 +3,6 @@
 Notation used for tensor shapes: V words of the old vocabulary, V' of the new one, K columns of the word table.
 """
 
-import re
 from typing import Literal
 
 import numpy as np
@@ -12,11 +11,11 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import PreTrainedTokenizerBase
 
+from metasearch.compress._train_pieces import BYTES
 from metasearch.spec.seeding import stream
 
 Initial = Literal["pieces", "random"]
 
-_BYTE = re.compile("<0x([0-9A-F]{2})>")
 _ROLES = ("pad", "unk", "mask", "cls", "sep", "bos", "eos")
 _LIKE = {"cls": "bos", "bos": "cls", "sep": "eos", "eos": "sep"}
 _NO_CHARACTER = "\N{REPLACEMENT CHARACTER}"
@@ -26,19 +25,14 @@ def first_rows(
     table: Tensor, old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase, initial: Initial, seed: int
 ) -> Tensor:
     """Return the word table `(V', K)` of a new vocabulary from that of an old one, `(V, K)`."""
-    rows = _drawn(table, len(new), seed)
+    mean, deviation = table.mean(0), table.std(0, correction=0)
+    noise = stream(seed, "vocabulary").standard_normal((len(new), table.shape[1]), dtype=np.float32)
+    rows = mean + deviation * torch.from_numpy(noise).to(table)
     special = _counterparts(old, new)
     if initial == "pieces":
         _fill(rows, table, {token: ids for token, ids in _sources(old, new).items() if token not in special})
     _fill(rows, table, special)
     return rows
-
-
-def _drawn(table: Tensor, count: int, seed: int) -> Tensor:
-    """Return rows `(count, K)` from normal distributions with mean and deviation of each column of a table."""
-    mean, deviation = table.mean(0), table.std(0, correction=0)
-    noise = stream(seed, "vocabulary").standard_normal((count, table.shape[1]), dtype=np.float32)
-    return mean + deviation * torch.from_numpy(noise).to(table)
 
 
 def _fill(rows: Tensor, table: Tensor, sources: dict[int, list[int]]) -> None:
@@ -47,9 +41,8 @@ def _fill(rows: Tensor, table: Tensor, sources: dict[int, list[int]]) -> None:
         return
     flat = torch.tensor([number for numbers in sources.values() for number in numbers], device=table.device)
     lengths = torch.tensor([len(numbers) for numbers in sources.values()], device=table.device)
-    rows[torch.tensor(list(sources), device=table.device)] = F.embedding_bag(
-        flat, table, lengths.cumsum(0) - lengths, mode="mean"
-    )
+    means = F.embedding_bag(flat, table, lengths.cumsum(0) - lengths, mode="mean")
+    rows[torch.tensor(list(sources), device=table.device)] = means
 
 
 def _counterparts(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) -> dict[int, list[int]]:
@@ -82,9 +75,8 @@ def _sources(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) -> dict
 
 def _text(tokenizer: PreTrainedTokenizerBase, number: int, name: str) -> str:
     """Return the text that a token stands for; nothing for a part of a character."""
-    if byte := _BYTE.fullmatch(name):
-        value = int(byte[1], 16)
-        return chr(value) if value < 128 else ""
+    if name in BYTES:
+        return chr(BYTES[name]) if BYTES[name] < 128 else ""
     text: str = tokenizer.decode([number]).strip()
     # WordPiece marks what continues a word; its decoder takes the mark away behind another token only.
     text = text.removeprefix("##") if name.startswith("##") else text

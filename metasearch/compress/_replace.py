@@ -14,11 +14,7 @@ from metasearch.errors import EncoderError
 
 
 def word_table(model: Any) -> nn.Embedding:
-    """Return a model's table of words; of a factorised one the narrow factor.
-
-    Raises:
-        EncoderError: it has none that is known.
-    """
+    """Return a model's table of words; of a factorised one the narrow factor. `EncoderError` where there is none."""
     embedding = model.get_input_embeddings()
     table = getattr(embedding, "table", embedding)
     if not isinstance(table, nn.Embedding):
@@ -38,13 +34,9 @@ def padding_of(model: Any) -> int | None:
 
 
 def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor, padding: int | None = None) -> Encoder:
-    """Return a copy of an encoder with another tokenizer and word table.
+    """Return a copy of an encoder with another tokenizer, which becomes part of it, and another word table `(V, K)`.
 
-    Args:
-        encoder: stays as it is.
-        tokenizer: becomes part of the copy.
-        rows: the new word table, `(V, K)`.
-        padding: number of the padding token in the model, see `padding_of`; by default that of the tokenizer.
+    The number of the padding token in the model, see `padding_of`, is by default that of the tokenizer.
 
     Raises:
         EncoderError: the tokenizer has no padding token, or the model cannot take its number.
@@ -92,10 +84,7 @@ def _move_positions(model: Any, pad: int) -> None:
     """Move the table of positions so that position i has the row that it had.
 
     Models of the RoBERTa family count positions from `padding_idx + 1` on, so a new number of the padding token would
-    give every position another row.
-
-    Raises:
-        EncoderError: the model has the number of its padding token built in, as MPNet has.
+    give every position another row. `EncoderError` for MPNet, which has the number built in.
     """
     for module in filter(_counts_past_padding, model.modules()):
         before = module.padding_idx
@@ -111,16 +100,12 @@ def _move_positions(model: Any, pad: int) -> None:
         moved.weight = nn.Parameter(rows, requires_grad=old.weight.requires_grad)
         module.position_embeddings = moved
         module.padding_idx = pad
-        _lengthen(module, len(rows), weight.device)
+        numbers = torch.arange(len(rows), device=weight.device)[None]
+        for name, value in (("position_ids", numbers), ("token_type_ids", torch.zeros_like(numbers))):
+            if isinstance(getattr(module, name, None), Tensor):
+                setattr(module, name, value)
         for config in _configs(model):
             config.max_position_embeddings = len(rows)
-
-
-def _lengthen(module: nn.Module, positions: int, device: torch.device) -> None:
-    numbers = torch.arange(positions, device=device)[None]
-    for name, value in (("position_ids", numbers), ("token_type_ids", torch.zeros_like(numbers))):
-        if isinstance(getattr(module, name, None), Tensor):
-            setattr(module, name, value)
 
 
 def _counts_past_padding(module: Any) -> bool:

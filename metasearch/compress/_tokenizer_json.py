@@ -15,55 +15,43 @@ A text whose old tokens were all kept is cut into the same tokens by the new tok
 
 import copy
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tokenizers import pre_tokenizers
 
-from metasearch.errors import EncoderError
+from metasearch.compress._train_pieces import BYTES
 
 KINDS = ("BPE", "Unigram", "WordPiece")
-_BYTE = re.compile("<0x[0-9A-F]{2}>")
+"""Kinds of tokenizers that can be cut."""
+
 
 Spec = Mapping[str, Any]
 """The JSON of a tokenizer."""
 
 
-def check_kind(spec: Spec) -> None:
-    """Raise `EncoderError` unless a tokenizer is of a kind that can be cut."""
-    kind = spec["model"].get("type")
-    if kind not in KINDS:
-        raise EncoderError(f"a tokenizer of kind {kind} cannot be trimmed; these can: {', '.join(KINDS)}")
-
-
 def numbers(spec: Spec) -> dict[str, int]:
     """Return the number of every token, added ones last."""
-    vocabulary = spec["model"]["vocab"]
-    of_model = {piece: number for number, (piece, _) in enumerate(vocabulary)} if _unigram(spec) else dict(vocabulary)
-    return {**of_model, **{added["content"]: added["id"] for added in spec["added_tokens"]}}
+    return {**_own_numbers(spec["model"]), **{added["content"]: added["id"] for added in spec["added_tokens"]}}
 
 
 def needed(spec: Spec, used: Iterable[str]) -> set[str]:
     """Return the tokens that must stay so that the used ones come out as before; the used ones are among them."""
-    names = numbers(spec)
-    tokens = {*used, *(added["content"] for added in spec["added_tokens"])}
-    tokens |= {name for name in names if _BYTE.fullmatch(name)}
-    tokens |= _template_tokens(spec["post_processor"])
-    tokens |= {spec["model"].get("unk_token")}
-    tokens &= set(names)
-    if spec["model"]["type"] == "BPE":
+    names = numbers(spec).keys()
+    model = spec["model"]
+    added = {token["content"] for token in spec["added_tokens"]}
+    tokens = names & {*used, *added, *BYTES, *_template_tokens(spec["post_processor"]), model.get("unk_token")}
+    if model["type"] == "BPE":
         if '"ByteLevel"' in json.dumps(spec["pre_tokenizer"]):
-            tokens |= set(pre_tokenizers.ByteLevel.alphabet()) & set(names)
-        return _with_parts(spec, tokens)
-    prefix = spec["model"].get("continuing_subword_prefix") or ""
+            tokens |= names & set(pre_tokenizers.ByteLevel.alphabet())
+        return _with_parts(model, tokens)
+    prefix = model.get("continuing_subword_prefix") or ""
     characters = {character for name in tokens for character in name}
-    tokens |= ({*characters, *(prefix + character for character in characters)}) & set(names)
-    if _unigram(spec):
-        vocabulary = spec["model"]["vocab"]
-        tokens.add(vocabulary[spec["model"]["unk_id"] or 0][0])
-        tokens.add(min(vocabulary, key=lambda item: item[1])[0])
+    tokens |= names & {*characters, *(prefix + character for character in characters)}
+    if model["type"] == "Unigram":
+        tokens.add(model["vocab"][model["unk_id"] or 0][0])
+        tokens.add(min(model["vocab"], key=lambda item: item[1])[0])
     return tokens
 
 
@@ -71,13 +59,13 @@ def cut(spec: Spec, tokens: set[str]) -> tuple[dict[str, Any], dict[int, int]]:
     """Return the JSON of the tokenizer with these tokens only, and the new number of each by its old one."""
     old = numbers(spec)
     model = spec["model"]
-    pieces = {piece for piece, _ in model["vocab"]} if _unigram(spec) else set(model["vocab"])
+    pieces = _own_numbers(model)
     # Tokens that are added to the model are numbered behind its own.
     order = sorted(tokens, key=lambda name: (name not in pieces, old[name]))
     new = {name: number for number, name in enumerate(order)}
-    smaller = copy.deepcopy({key: value for key, value in spec.items() if key != "model"})
+    smaller = copy.deepcopy({**spec, "model": None})
     smaller["model"] = {**model, "vocab": {name: new[name] for name in order if name in pieces}}
-    if _unigram(spec):
+    if model["type"] == "Unigram":
         smaller["model"]["vocab"] = [[name, score] for name, score in model["vocab"] if name in tokens]
         if model["unk_id"] is not None:
             smaller["model"]["unk_id"] = new[model["vocab"][model["unk_id"]][0]]
@@ -108,8 +96,10 @@ def greedy(model: Mapping[str, Any], word: str) -> list[str]:
     return pieces
 
 
-def _unigram(spec: Spec) -> bool:
-    return bool(spec["model"]["type"] == "Unigram")
+def _own_numbers(model: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of every token of the model itself, without added ones."""
+    vocabulary = model["vocab"]
+    return {name: i for i, (name, _) in enumerate(vocabulary)} if model["type"] == "Unigram" else dict(vocabulary)
 
 
 def _merges(model: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -119,10 +109,10 @@ def _merges(model: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return [(left, right, left + right[skipped:]) for left, right in pairs]
 
 
-def _with_parts(spec: Spec, tokens: set[str]) -> set[str]:
+def _with_parts(model: Mapping[str, Any], tokens: set[str]) -> set[str]:
     """Return tokens of BPE and all tokens that any merge makes them of, and so on."""
     parts: dict[str, set[str]] = defaultdict(set)
-    for left, right, made in _merges(spec["model"]):
+    for left, right, made in _merges(model):
         parts[made] |= {left, right}
     whole: set[str] = set()
     waiting = list(tokens)

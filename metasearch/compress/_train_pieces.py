@@ -15,6 +15,9 @@ from tokenizers import Tokenizer, models, trainers
 
 Kind = Literal["unigram", "bpe"]
 
+BYTES = {f"<0x{byte:02X}>": byte for byte in range(256)}
+"""Names of the pieces that are single bytes, with the byte of each; they spell characters without a piece."""
+
 COVERAGE = 0.9995
 """Share of all characters that get a piece of their own, as in SentencePiece; the rarest are left to their bytes."""
 
@@ -37,14 +40,10 @@ def covered(texts: Sequence[str]) -> set[str]:
     return {character for character, mass in zip(ranked, before, strict=False) if mass < enough}
 
 
-def unigram(blank: Tokenizer, texts: Sequence[str], count: int, needed: Iterable[str] = ()) -> list[tuple[str, float]]:
+def unigram(blank: Tokenizer, texts: Sequence[str], count: int, needed: Iterable[str]) -> list[tuple[str, float]]:
     """Return at most `count` pieces and their log probabilities, best first; every character is one of them.
 
-    Args:
-        blank: has the normaliser and the pre-tokeniser.
-        texts: training texts.
-        count: pieces that are wanted; fewer come back when the texts do not have so many.
-        needed: characters that are pieces whether or not they occur in the texts.
+    The blank tokenizer has the normaliser and the pre-tokeniser. Needed characters may be missing from the texts.
     """
     blank.model = models.Unigram()
     # The trainer takes memory for as many as are asked for; more than it begins with it never finds.

@@ -1,13 +1,13 @@
 """How many tokens a tokenizer makes of words and characters: what the length of inputs, and so time, depends on."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
 from transformers import PreTrainedTokenizerBase
 
-_BYTE = re.compile("<0x[0-9A-F]{2}>")
+from metasearch.compress._train_pieces import BYTES
+
 _BATCH = 1000
 
 
@@ -16,10 +16,10 @@ class Fertility:
     """Counts over texts; special tokens are not counted.
 
     Attributes:
-        words: number of words between white space; Thai and Chinese have few, whatever their length.
-        characters: number of characters, white space not counted.
-        tokens: number of tokens that the tokenizer makes of them.
-        spelt: number of tokens that are single bytes of rare characters.
+        words: words between white space; Thai and Chinese have few, whatever their length.
+        characters: characters, white space not counted.
+        tokens: tokens that the tokenizer makes of them.
+        spelt: tokens that are single bytes of rare characters.
     """
 
     words: int
@@ -45,7 +45,7 @@ class Fertility:
 
 def fertility(tokenizer: PreTrainedTokenizerBase, texts: Iterable[str]) -> Fertility:
     """Return the counts over texts, of which one at least must not be blank."""
-    byte_ids = {number for name, number in tokenizer.get_vocab().items() if _BYTE.fullmatch(name)}
+    byte_ids = {number for name, number in tokenizer.get_vocab().items() if name in BYTES}
     words = characters = tokens = spelt = 0
     remaining = iter(texts)
     while batch := list(islice(remaining, _BATCH)):

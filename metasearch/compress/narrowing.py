@@ -36,15 +36,10 @@ _RIDGE = 1e-4
 
 
 def narrow(encoder: Encoder, feed_forward: int, texts: Iterable[str], seed: int = 0) -> Encoder:
-    """Return an encoder whose layers have narrower feed-forward blocks; all else is as it was.
+    """Return a stock encoder with M (`feed_forward`) neurons in the feed-forward block of each layer, else a copy.
 
-    The architecture stays that of the library: what comes out is a stock model.
-
-    Args:
-        encoder: of a kind in `metasearch.encoders.compressed.BACKBONES`, not compressed; stays as it is.
-        feed_forward: number M of neurons that stay in each block.
-        texts: texts in languages that the encoder knows, by whose values neurons are chosen; at most `TEXTS` are used.
-        seed: seed of the choice among more texts.
+    Neurons are chosen by texts, which should be in languages that the encoder knows; of more than `TEXTS` by a part
+    that is drawn with the seed.
 
     Raises:
         EncoderError: the encoder is of another kind, compressed already, or gives values that are not finite.
@@ -90,12 +85,12 @@ def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor,
 
     Args:
         covariance: C of the channels, `(F, F)`, float64.
-        weight: W `(H, F)`, which reads them, float64.
-        count: M of them to keep.
+        weight: W, which reads the channels, `(H, F)`, float64.
+        count: number M of channels to keep.
 
     Returns:
-        Their numbers `(M,)`, ascending, and W' `(H, M)`, which minimises tr((W − W'P)·C·(W − W'P)ᵀ) for the matrix P
-        that picks them, C having the ridge on its diagonal.
+        Numbers of the channels `(M,)`, ascending, and W' `(H, M)`, which minimises tr((W − W'P)·C·(W − W'P)ᵀ) for the
+        matrix P that picks them, C having the ridge on its diagonal.
     """
     ridge = (_RIDGE * covariance.diagonal().mean()).clamp(min=torch.finfo(covariance.dtype).tiny)
     whole = covariance + ridge * torch.eye(len(covariance)).to(covariance)
@@ -121,7 +116,7 @@ def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor,
 
 
 class _Moments:
-    """Mean and covariance over tokens of the values of a block's neurons.
+    """Mean `(F,)` and covariance `(F, F)` over tokens of the values of a block's neurons.
 
     Values are counted from the mean of the first ones: where neurons vary less than they are high, the difference of
     two large sums would have nothing but rounding in it.
@@ -129,12 +124,11 @@ class _Moments:
 
     def __init__(self) -> None:
         self.tokens = 0
-        self._origin: Tensor | None = None
-        self._first = self._second = torch.zeros(())
+        self._origin = self._first = self._second = torch.zeros(())
 
     def add(self, values: Tensor) -> None:
         """Count values `(tokens, F)`."""
-        if self._origin is None:
+        if not self.tokens:
             self._origin = values.mean(0)
         moved = values - self._origin
         self.tokens += len(values)
@@ -144,13 +138,10 @@ class _Moments:
 
     @property
     def mean(self) -> Tensor:
-        """Mean of the values, `(F,)`."""
-        assert self._origin is not None
         return self._origin.cpu().double() + self._first / self.tokens
 
     @property
     def covariance(self) -> Tensor:
-        """Covariance of the values, `(F, F)`."""
         mean = self._first / self.tokens
         return self._second / self.tokens - torch.outer(mean, mean)
 

@@ -18,55 +18,45 @@ _INSIDE = ".partial"
 
 def claim(folder: Path) -> None:
     """Raise `RunFolderError` unless a folder is new or empty and can be written; makes nothing."""
-    try:
-        taken = folder.exists() and (not folder.is_dir() or any(path.name != _INSIDE for path in folder.iterdir()))
-        partial = _partial(folder)
+    with _disk_errors(folder):
         _check_writable(folder)
-        left = partial.exists()
-    except OSError as error:
-        raise RunFolderError(f"{folder} cannot be written: {error.strerror}") from None
-    if taken:
-        raise RunFolderError(f"{folder} exists already; choose another folder with -o")
-    if left:
-        raise RunFolderError(
-            f"{partial} exists: another call writes {folder} now, or one was killed; delete it if none runs"
-        )
+        if folder.exists() and any(path.name != _INSIDE for path in folder.iterdir()):
+            raise RunFolderError(f"{folder} exists already; choose another folder with -o")
+        partial = _partial(folder)
+        if partial.exists():
+            raise RunFolderError(
+                f"{partial} exists: another call writes {folder} now, or one was killed; delete it if none runs"
+            )
 
 
 def claim_file(path: Path) -> None:
     """Raise `RunFolderError` unless a file is new and can be written; makes nothing."""
-    try:
-        taken = path.exists()
+    with _disk_errors(path):
         _check_writable(path.parent)
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
-    if taken:
-        raise RunFolderError(f"{path} exists already; choose another file with -o")
+        if path.exists():
+            raise RunFolderError(f"{path} exists already; choose another file with -o")
 
 
 @contextmanager
 def whole(folder: Path) -> Iterator[Path]:
     """Give a new folder to write to, which becomes `folder` when all went well, and is removed when it did not.
 
-    Args:
-        folder: new or empty.
-
-    Raises:
-        RunFolderError: it is neither, or it cannot be written, for want of space say.
+    `RunFolderError` where the folder is neither new nor empty, or cannot be written, for want of space say.
     """
     claim(folder)
     partial = _partial(folder)
-    try:
+    with _disk_errors(folder):
         partial.mkdir(parents=True)
-    except OSError as error:
-        raise RunFolderError(f"{folder} cannot be written: {error.strerror}") from error
     moved: list[Path] = []
     try:
         yield partial
         _put(partial, folder, moved)
     except BaseException as error:
         for path in (partial, *moved):
-            _remove(path)
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
         # What writes models raises errors of its own for a full disk.
         if isinstance(error, Exception) and not isinstance(error, MetasearchError):
             reason = getattr(error, "strerror", None) or error
@@ -89,11 +79,13 @@ def _put(partial: Path, folder: Path, moved: list[Path]) -> None:
     partial.rmdir()
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+@contextmanager
+def _disk_errors(path: Path) -> Iterator[None]:
+    """Turn an error of the disk into one that names the path that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _check_writable(folder: Path) -> None:

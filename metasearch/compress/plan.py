@@ -17,15 +17,11 @@ Initial = Literal["svd", "random"]
 
 @dataclass(frozen=True)
 class Plan:
-    """How to compress; see `metasearch.compress.student.make_student`.
+    """How to compress; the other attributes are arguments of `metasearch.compress.student.make_student`.
 
     Attributes:
-        bottleneck: columns of the word table's narrow factor.
-        recurrent: layers to keep.
-        repeats: number of times they run.
         feed_forward: neurons that the feed-forward block of each layer keeps.
         texts: text files, or folders of them, that choose these neurons.
-        initial: how the bottleneck is initialised.
         trim: text files, or folders of them, whose words are the vocabulary to keep; all words where there is none.
         seed: seed of fresh weights, and of the choice among many texts.
     """
@@ -45,11 +41,7 @@ class Plan:
         return any(value is not None for value in (self.bottleneck, self.recurrent, self.repeats))
 
     def check(self, writes: bool = True) -> None:
-        """Raise `ConfigError` where parts of the plan do not fit together.
-
-        Args:
-            writes: a student is to be made; sizes can be asked for without a plan, too.
-        """
+        """Raise `ConfigError` where parts of the plan do not fit together; sizes alone can be asked for without any."""
         if writes and not self.shrinks and not self.trim and self.feed_forward is None:
             raise ConfigError("nothing to compress: say --bottleneck, --recurrent, --feed-forward or --trim")
         if writes and self.feed_forward is not None and not self.texts:

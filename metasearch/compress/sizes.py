@@ -37,11 +37,7 @@ _PREFIXES = {
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of weights.
-
-    Attributes:
-        counts: number of weights in each of `COMPONENTS`.
-    """
+    """Numbers of weights, in each of `COMPONENTS` and in sums of them."""
 
     counts: Mapping[str, int]
 
@@ -78,13 +74,9 @@ def encoder_sizes(encoder: Encoder) -> Sizes:
 
 
 def config_sizes(config: Any) -> Sizes:
-    """Return the sizes of the transformer that a configuration describes; makes no weights.
+    """Return the sizes of the transformer that a configuration, stock or compressed, describes; makes no weights.
 
-    Args:
-        config: configuration of transformers, stock or compressed.
-
-    Raises:
-        EncoderError: it describes no model, such as one whose heads do not divide its width.
+    `EncoderError` where it describes none, such as one whose heads do not divide its width.
     """
     try:
         with torch.device("meta"):
@@ -94,12 +86,7 @@ def config_sizes(config: Any) -> Sizes:
 
 
 def planned_sizes(config: Any, bottleneck: int | None, recurrent: int | None, repeats: int | None = None) -> Sizes:
-    """Return the sizes of the student that `make_student` would make, from the assistant's configuration alone.
-
-    Raises:
-        EncoderError: the model is of a kind that cannot be compressed, or is compressed already.
-        ConfigError: a number does not fit it.
-    """
+    """Return the sizes that `make_student` would give, from the assistant's configuration; errors as there."""
     return config_sizes(student_config(config, bottleneck, recurrent, repeats))
 
 

@@ -30,9 +30,7 @@ def make_student(
     seed: int = 0,
     name: str | None = None,
 ) -> Encoder:
-    """Return a compressed encoder whose layers, and word table where it stays whole, are an assistant's.
-
-    Pooling, further modules, prompts, tokenizer and lengths are the assistant's, too. The assistant stays as it is.
+    """Return a compressed encoder; all that is not compressed is a copy of the assistant's.
 
     Args:
         assistant: encoder of a kind in `metasearch.encoders.compressed.BACKBONES`.
@@ -57,9 +55,15 @@ def make_student(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_of(seed, "student"))
         student = CompressedModel(config)
-        _copy(source, student.backbone)
+        # Weights of the same name in both: the student's layers are numbered as the assistant's first.
+        own = student.backbone.state_dict().keys()
+        shared = {name: weight for name, weight in source.state_dict().items() if name in own}
+        student.backbone.load_state_dict(shared, strict=False)
         if initial == "random":
-            _refresh(student.backbone.embeddings)
+            # As PyTorch draws them: Embedding N(0, 1), Linear U(±1/√K), LayerNorm 1 and 0.
+            for module in student.backbone.embeddings.modules():
+                if isinstance(module, nn.Embedding | nn.Linear | nn.LayerNorm):
+                    module.reset_parameters()
     table = student.get_input_embeddings()
     if initial == "svd" and isinstance(table, FactorisedEmbedding):
         table.approximate(source.get_input_embeddings().weight)
@@ -74,15 +78,12 @@ def student_config(assistant: Any, bottleneck: int | None, recurrent: int | None
     Logs a warning where the bottleneck K makes the table of V words and H columns larger: `V·K + K·H ≥ V·H` weights.
     """
     config = CompressedConfig(backbone=assistant, bottleneck=bottleneck, recurrent=recurrent, repeats=repeats)
-    words, width = config.vocab_size, width_of(config.native)
+    words, width = config.vocab_size, width_of(config.backbone)
     if bottleneck is not None and bottleneck * (words + width) >= words * width:
         log.warning(
-            "bottleneck %d saves nothing: the two factors have %s weights and the table itself has %s; "
-            "below V*H/(V+H) = %.1f columns it gets smaller",
-            bottleneck,
-            f"{bottleneck * (words + width):,}",
-            f"{words * width:,}",
-            words * width / (words + width),
+            f"bottleneck {bottleneck} saves nothing: the two factors have {bottleneck * (words + width):,} weights and "
+            f"the table itself has {words * width:,}; below V*H/(V+H) = {words * width / (words + width):.1f} columns "
+            "it gets smaller"
         )
     return config
 
@@ -90,16 +91,3 @@ def student_config(assistant: Any, bottleneck: int | None, recurrent: int | None
 def with_transformer(model: SentenceTransformer, transformer: Any) -> SentenceTransformer:
     """Return a copy of a model around another transformer; the model's own is not copied."""
     return copy.deepcopy(model, {id(model[0].auto_model): transformer})
-
-
-def _copy(source: nn.Module, target: nn.Module) -> None:
-    """Copy all weights that have the same name in both; the target's layers are numbered as the source's first."""
-    wanted = target.state_dict()
-    target.load_state_dict({key: value for key, value in source.state_dict().items() if key in wanted}, strict=False)
-
-
-def _refresh(block: nn.Module) -> None:
-    """Draw all weights of a block anew: Embedding N(0, 1), Linear U(±1/√K), LayerNorm 1 and 0."""
-    for module in block.modules():
-        if isinstance(module, nn.Embedding | nn.Linear | nn.LayerNorm):
-            module.reset_parameters()

@@ -12,8 +12,6 @@ from metasearch.data.text_files import text_lines
 from metasearch.errors import DataError
 
 SUFFIXES = (".txt", ".tsv")
-_COLUMNS = 2
-_SHOWN = 3
 
 log = logging.getLogger(__name__)
 
@@ -23,10 +21,6 @@ def read_texts(paths: Iterable[Path]) -> Iterator[str]:
 
     A line is a text. In a `.tsv` file the first two columns are, and further ones, which hold labels, are left out.
     Files that end in `.gz` are decompressed.
-
-    Args:
-        paths: files, or folders of which all files `*.txt`, `*.tsv`, `*.txt.gz` and `*.tsv.gz` are read, and those
-            of parallel corpora.
 
     Raises:
         DataError: a path is missing, a file has no text, is damaged, or is not UTF-8; names file and line.
@@ -38,10 +32,9 @@ def read_texts(paths: Iterable[Path]) -> Iterator[str]:
 def text_files(paths: Iterable[Path]) -> list[Path]:
     """Return files as they are, and for each folder the text files in it, at any depth, by name.
 
-    Other files of a folder are passed over, and the log names some of them; hidden ones are not mentioned.
-
-    Raises:
-        DataError: a path is missing, or a folder has no text file.
+    Text files are `*.txt`, `*.tsv`, `*.txt.gz`, `*.tsv.gz` and those of parallel corpora. Other files of a folder are
+    passed over, and the log names some of them; hidden ones are not mentioned. `DataError` where a path is missing, or
+    a folder has no text file.
     """
     files: list[Path] = []
     for path in paths:
@@ -56,7 +49,7 @@ def read_file(path: Path) -> Iterator[str]:
     table = path.name.removesuffix(".gz").endswith(".tsv")
     empty = True
     for _, line in text_lines(path):
-        for text in line.split("\t")[:_COLUMNS] if table else [line]:
+        for text in line.split("\t")[:2] if table else [line]:
             if text := text.strip():
                 empty = False
                 yield text
@@ -74,7 +67,7 @@ def _inside(folder: Path) -> list[Path]:
         )
     others = [str(path.relative_to(folder)) for path in files if not _is_text(path)]
     if others:
-        names = ", ".join(others[:_SHOWN] + ["..."] * (len(others) > _SHOWN))
+        names = ", ".join(others[:3] + ["..."] * (len(others) > 3))
         log.info("%s: %d files are no texts and are passed over: %s", folder, len(others), names)
     return texts
 

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from metasearch.compress._replace import padding_of, replaced, word_table
-from metasearch.compress._tokenizer_json import check_kind, cut, greedy, needed
+from metasearch.compress._tokenizer_json import KINDS, cut, greedy, needed
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import DataError, EncoderError
 
@@ -23,11 +23,7 @@ def trim(encoder: Encoder, texts: Iterable[str]) -> Encoder:
     Special tokens, bytes and the characters of all kept tokens are kept, too. For every text whose tokens are all kept,
     whether it is among the texts or not, tokens and vectors are as before, bit for bit. This is checked on the texts.
     Other texts are cut into smaller tokens than before. (A text with words that the old vocabulary does not know at
-    all is safe with WordPiece only if it is among the texts.)
-
-    Args:
-        encoder: stays as it is; it may be a compressed one.
-        texts: texts in the languages to keep; prompts of the encoder are put before them where it has any.
+    all is safe with WordPiece only if it is among the texts.) Prompts of the encoder are put before texts, too.
 
     Raises:
         DataError: there are no texts.
@@ -38,26 +34,35 @@ def trim(encoder: Encoder, texts: Iterable[str]) -> Encoder:
     if backend is None:
         raise EncoderError(f"{encoder.name}: its tokenizer is written in Python; only those in Rust can be trimmed")
     spec = json.loads(backend.to_str())
-    check_kind(spec)
-    distinct = list(dict.fromkeys(texts))
+    kind = spec["model"].get("type")
+    if kind not in KINDS:
+        raise EncoderError(f"a tokenizer of kind {kind} cannot be trimmed; these can: {', '.join(KINDS)}")
+    prompts = dict.fromkeys(["", *filter(None, encoder.model.prompts.values())])
+    distinct = dict.fromkeys(texts)
     if not distinct:
         raise DataError("there are no texts whose vocabulary could be kept")
-    prompts = list(dict.fromkeys(["", *filter(None, encoder.model.prompts.values())]))
+    inputs = [prompt + text for prompt in prompts for text in distinct]
     padding = padding_of(encoder.model[0].auto_model)
     special = {*old.all_special_ids, padding} - {None}
-    used = {*old.convert_ids_to_tokens(sorted(special)), *_used(old, spec, distinct, prompts)}
+    used = {*old.convert_ids_to_tokens(sorted(special)), *_used(old, spec, inputs)}
     smaller, moved = cut(spec, needed(spec, used))
-    new = _tokenizer(old, smaller)
-    _verify(encoder, new, moved, distinct, prompts)
+    # The plain class takes the JSON as it is; others build their own from the words.
+    new = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(json.dumps(smaller)),
+        **{name: getattr(old, name) for name in _KEPT_OPTIONS},
+        **old.special_tokens_map,
+    )
+    _verify(encoder, new, moved, inputs)
     table = word_table(encoder.model[0].auto_model).weight.detach()
     order = torch.tensor(sorted(moved, key=moved.__getitem__), device=table.device)
     return replaced(encoder, new, table[order], None if padding is None else moved[padding])
 
 
-def _used(old: PreTrainedTokenizerBase, spec: dict[str, Any], texts: Sequence[str], prompts: Sequence[str]) -> set[str]:
+def _used(old: PreTrainedTokenizerBase, spec: dict[str, Any], inputs: Sequence[str]) -> set[str]:
+    """Return the tokens that inputs are cut into, and those that the beginnings of unknown words are cut into."""
     used: set[int] = set()
     words: set[str] = set()
-    for batch in _batches(texts, prompts):
+    for batch in _batches(inputs):
         for text, ids in zip(batch, old(batch, verbose=False)["input_ids"], strict=True):
             used.update(ids)
             if spec["model"]["type"] == "WordPiece" and old.unk_token_id in ids:
@@ -73,33 +78,18 @@ def _words(tokenizer: PreTrainedTokenizerBase, text: str) -> list[str]:
     return [word for word, _ in backend.pre_tokenizer.pre_tokenize_str(plain)] if backend.pre_tokenizer else [plain]
 
 
-def _batches(texts: Sequence[str], prompts: Sequence[str]) -> Iterator[list[str]]:
-    for prompt in prompts:
-        for start in range(0, len(texts), _BATCH):
-            yield [prompt + text for text in texts[start : start + _BATCH]]
+def _batches(inputs: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (inputs[start : start + _BATCH] for start in range(0, len(inputs), _BATCH))
 
 
-def _tokenizer(old: PreTrainedTokenizerBase, spec: dict[str, Any]) -> PreTrainedTokenizerFast:
-    """Return a tokenizer of the plain class, which takes the JSON as it is; others build their own from the words."""
-    options = {name: getattr(old, name) for name in _KEPT_OPTIONS}
-    return PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(json.dumps(spec)), **options, **old.special_tokens_map
-    )
-
-
-def _verify(
-    encoder: Encoder,
-    new: PreTrainedTokenizerBase,
-    moved: dict[int, int],
-    texts: Sequence[str],
-    prompts: Sequence[str],
-) -> None:
+def _verify(encoder: Encoder, new: PreTrainedTokenizerBase, moved: dict[int, int], inputs: Sequence[str]) -> None:
+    """Raise `EncoderError` unless the new tokenizer has the moved tokens and cuts all inputs into them."""
     old = encoder.model.tokenizer
     names = old.get_vocab()
     wrong = [name for name, number in new.get_vocab().items() if moved.get(names[name]) != number]
     if len(new) != len(moved) or wrong:
         raise EncoderError(f"{encoder.name}: its tokenizer numbers tokens in a way that cannot be trimmed: {wrong[:3]}")
-    for batch in _batches(texts, prompts):
+    for batch in _batches(inputs):
         before = old(batch, verbose=False)["input_ids"]
         after = new(batch, verbose=False)["input_ids"]
         for text, was, now in zip(batch, before, after, strict=True):

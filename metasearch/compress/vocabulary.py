@@ -1,7 +1,4 @@
-"""Vocabularies: learn one from texts, and give an encoder another one.
-
-A third operation, `trim`, makes the vocabulary of an encoder smaller without any change to its vectors.
-"""
+"""Vocabularies: learn one from texts, and give an encoder another one."""
 
 import copy
 from collections.abc import Iterable
@@ -13,17 +10,13 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from metasearch.compress import _train_pieces as pieces
 from metasearch.compress._initial import Initial, first_rows
 from metasearch.compress._replace import replaced, word_table
-from metasearch.compress._train_pieces import Kind
-from metasearch.compress.trimming import trim
+from metasearch.compress._train_pieces import BYTES, Kind
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, DataError, require_known
-
-__all__ = ["BYTES", "Initial", "Kind", "train_tokenizer", "trim", "with_vocabulary"]
 
 # The order of XLM-R: `<s>` 0, `<pad>` 1, `</s>` 2, `<unk>` 3, and `<mask>` last. Positions of its family depend on it.
 _FIRST = ("<s>", "<pad>", "</s>", "<unk>")
 _MASK = "<mask>"
-BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 # With these among its pieces, a unigram model never takes a text that spells out the name of a byte for the byte.
 _OF_BYTE_NAMES = frozenset("".join(BYTES))
 
@@ -77,17 +70,11 @@ def train_tokenizer(
 def with_vocabulary(
     encoder: Encoder, tokenizer: PreTrainedTokenizerBase, initial: Initial = "pieces", seed: int = 0
 ) -> Encoder:
-    """Return an encoder with another tokenizer and a new word table, and all else as it was.
+    """Return a copy of an encoder with another tokenizer and a new word table, and all else as it was.
 
     Special tokens take the rows of their counterparts. With `pieces`, a token of the old vocabulary
     takes its row, and any other the mean of the rows that the old tokenizer gives for its text. What is left, or with
     `random` all but special tokens, is drawn from normal distributions with mean and deviation of the old columns.
-
-    Args:
-        encoder: stays as it is.
-        tokenizer: tokenizer of transformers; it is copied.
-        initial: how new rows are initialised.
-        seed: seed of the rows that are drawn.
 
     Raises:
         ConfigError: there is no such way to begin.
@@ -121,7 +108,7 @@ def _model(kind: Kind, blank: Tokenizer, lines: list[str], count: int) -> models
         return models.BPE(vocabulary, merges, unk_token="<unk>", byte_fallback=True)
     scored = pieces.unigram(blank, lines, count, _OF_BYTE_NAMES)
     # A byte is chosen where no piece fits, whatever its score, and never for a text that looks like its name.
-    byte = 2 * len(BYTES[0]) * scored[-1][1]
+    byte = 2 * len("<0x00>") * scored[-1][1]
     fixed = [*((name, 0.0) for name in _FIRST), *((name, byte) for name in BYTES)]
     return models.Unigram([*fixed, *scored, (_MASK, 0.0)], len(_FIRST) - 1, True)
 

@@ -1,4 +1,4 @@
-"""What can be named and what it resolves to: tasks, modes, recipes. Never imports torch."""
+"""A task by name with all that it resolves to: its data, a fold, the arrangements of a mode."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from metasearch.data.folds import Split, split
 from metasearch.data.locate import locate
-from metasearch.data.records import Data, RetrievalData, kind_of, require_languages
+from metasearch.data.records import Data, RetrievalData, require_languages
 from metasearch.errors import ConfigError
 from metasearch.spec import registry
 from metasearch.spec.arrangement import Arrangement
@@ -21,13 +21,9 @@ class Benchmark:
     """A task with its data read, one fold held out, and a transfer mode's arrangements.
 
     Attributes:
-        task: the declaration.
         mode: the transfer mode, or None when nothing is trained.
         arrangements: of each phase; empty without a mode.
-        data: all of it.
-        split: train, dev and test of the fold.
-        measures: what is reported.
-        fold: which fold is held out.
+        data: all of the task's data, and `split` its train, dev and test part.
     """
 
     task: Task
@@ -71,9 +67,8 @@ def load_benchmark(ref: DataRef | str, mode: str | None = None, **keys: Any) -> 
         raise ConfigError(f"{path}: reader: '{declared.reader}' reads no translations; use 'tatoeba'")
     folder = locate(declared, path, expected, ref.data)
     records: Data = reader.read(folder, declared)
-    given = kind_of(records)
-    if given != declared.kind:
-        raise ConfigError(f"{path}: kind: '{declared.kind}', but reader '{declared.reader}' gives {given} data")
+    if records.kind != declared.kind:
+        raise ConfigError(f"{path}: kind: '{declared.kind}', but reader '{declared.reader}' gives {records.kind} data")
     if isinstance(records, RetrievalData) and declared.candidates == "sentence":
         records = records.sentences()
     if not declared.partial:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from metasearch.data.fingerprint import fingerprint_of
-from metasearch.data.report import Report, Tally
+from metasearch.data.report import Report
 from metasearch.data.text_files import byte_lines, csv_rows, suffix_of
 from metasearch.errors import DataError, nearest
 from metasearch.spec.recipe import Role
@@ -29,15 +29,12 @@ LABELS: tuple[Label, ...] = ("contradiction", "entailment", "neutral")
 
 NO_CONSENSUS = "no consensus"
 OTHER_SPLIT = "of another split"
-_NO_DAMAGE = (NO_CONSENSUS, OTHER_SPLIT)
 
 _LABEL_COLUMNS = ("label", "gold_label")
-_BY_NAME: dict[str, Label] = {label: label for label in LABELS}
 
-Languages = tuple[str, str]
-_Row = Mapping[str, object]
-_Cells = list[str]
 # A line that cannot be read has the reason in place of its cells or fields.
+_Cells = list[str] | str
+_Row = Mapping[str, object] | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class EntailmentPair:
     premise: str
     hypothesis: str
     label: Label
-    languages: Languages = ("en", "en")
+    languages: tuple[str, str] = ("en", "en")
 
     roles: ClassVar[Mapping[str, Role]] = {"premise": "text", "hypothesis": "text"}
     score: ClassVar[None] = None
@@ -79,14 +76,10 @@ class Entailments:
         return fingerprint_of((p.premise, p.hypothesis, p.label, *p.languages) for p in self.pairs)
 
     def hold_out(self, dev: int, seed: int = 0) -> tuple["Entailments", "Entailments"]:
-        """Return train and dev, with all pairs of a premise on one side.
-
-        Args:
-            dev: number of pairs at least; 0 keeps all for training.
-            seed: seed of the choice of premises.
+        """Return train and dev, which has at least so many pairs; all pairs of a premise are on one side.
 
         Raises:
-            DataError: there are too few pairs.
+            DataError: no premise would be left to train on.
         """
         counts = Counter(pair.premise for pair in self.pairs)
         premises = list(counts)
@@ -104,79 +97,71 @@ class Entailments:
         train = tuple(pair for pair in self.pairs if pair.premise not in held)
         return replace(self, pairs=train), replace(self, pairs=tuple(p for p in self.pairs if p.premise in held))
 
-    def describe(self) -> str:
-        """Return the size in words, such as `3 pairs (1 contradiction, 2 entailment)`."""
-        counts = Counter(pair.label for pair in self.pairs)
-        parts = ", ".join(f"{counts[label]} {label}" for label in LABELS if counts[label])
-        return f"{len(self.pairs)} pairs ({parts})"
 
-
-def read_entailment(paths: Sequence[Path], languages: Languages = ("en", "en")) -> Entailments:
-    """Return the labelled pairs of files, in their order.
-
-    Args:
-        paths: files of the formats above.
-        languages: languages of premise and hypothesis.
+def read_entailment(paths: Sequence[Path]) -> Entailments:
+    """Return the labelled pairs of files of the formats above, in their order.
 
     Raises:
         DataError: a file is missing, of another kind, lacks a column, holds an unknown label, or has no pair to use.
     """
     pairs: list[EntailmentPair] = []
-    whole = Tally()
+    whole = Report()
     for path in paths:
-        tally = Tally()
-        pairs += _read(path, languages, tally)
-        whole.include(tally)
-    return Entailments(tuple(pairs), whole.report())
+        report = Report()
+        pairs += _read(path, report)
+        whole.include(report)
+    return Entailments(tuple(pairs), whole)
 
 
-def _read(path: Path, languages: Languages, tally: Tally) -> list[EntailmentPair]:
-    rows_of = {".jsonl": _jsonl, ".tsv": _tsv, ".csv": _csv}.get(suffix_of(path))
-    if rows_of is None:
-        raise DataError(f"{path}: expected .jsonl, .tsv or .csv, or one of them packed as .gz")
+def _read(path: Path, report: Report) -> list[EntailmentPair]:
     pairs: list[EntailmentPair] = []
-    for line, row in rows_of(path):
-        tally.read += 1
-        pair = row if isinstance(row, str) else _pair(row, path, line, languages)
+    for line, row in _rows(path):
+        report.read += 1
+        pair = _pair(row, f"{path}:{line}")
         if isinstance(pair, EntailmentPair):
             pairs.append(pair)
         else:
-            tally.drop(pair, "" if pair in _NO_DAMAGE else f"{path}:{line}")
+            report.drop(pair, "" if pair in (NO_CONSENSUS, OTHER_SPLIT) else f"{path}:{line}")
+    if not report.read:
+        raise DataError(f"{path}: the file has no pairs")
     if not pairs:
-        report = tally.report()
-        if not report.read:
-            raise DataError(f"{path}: the file has no pairs")
         seen = "; such as " + "; ".join(report.examples) if report.examples else ""
         raise DataError(f"{path}: {report.describe()}: there is no pair to use{seen}")
     return pairs
 
 
-def _pair(row: _Row, path: Path, line: int, languages: Languages) -> EntailmentPair | str:
+def _pair(row: _Row, place: str) -> EntailmentPair | str:
     """Return the pair of a row, or why it is left out."""
+    if isinstance(row, str):
+        return row
     if row.get("split", "train") != "train":
         return OTHER_SPLIT
-    label = next((row[name] for name in _LABEL_COLUMNS if name in row), None)
-    if not isinstance(label, str) or not label.strip():
+    texts = {name: value.strip() for name, value in row.items() if isinstance(value, str)}
+    label = texts.get("label" if "label" in row else "gold_label")
+    premise, hypothesis = texts.get("sentence1"), texts.get("sentence2")
+    if not label:
         return "no label"
-    texts = [row.get(name) for name in ("sentence1", "sentence2")]
-    if not all(isinstance(text, str) and text.strip() for text in texts):
+    if not premise or not hypothesis:
         return "a sentence is missing"
-    if label.strip() == "-":
+    if label == "-":
         return NO_CONSENSUS
-    known = _BY_NAME.get(label.strip())
-    if known is None:
-        raise DataError(f"{path}:{line}: unknown label '{label.strip()}'.{nearest(label.strip(), LABELS)}")
-    premise, hypothesis = (str(text).strip() for text in texts)
-    return EntailmentPair(premise, hypothesis, known, languages)
+    if label not in LABELS:
+        raise DataError(f"{place}: unknown label '{label}'.{nearest(label, LABELS)}")
+    return EntailmentPair(premise, hypothesis, label)
 
 
-def _jsonl(path: Path) -> Iterator[tuple[int, _Row | str]]:
-    for line, content in enumerate(byte_lines(path), 1):
-        if content.strip():
-            yield line, _json_row(content)
+def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
+    kind = suffix_of(path)
+    if kind == ".jsonl":
+        return ((line, _json_row(content)) for line, content in enumerate(byte_lines(path), 1) if content.strip())
+    if kind == ".tsv":
+        return _table(((line, _cells(content)) for line, content in enumerate(byte_lines(path), 1)), path)
+    if kind == ".csv":
+        return _table(csv_rows(path), path)
+    raise DataError(f"{path}: expected .jsonl, .tsv or .csv, or one of them packed as .gz")
 
 
-def _json_row(content: bytes) -> _Row | str:
+def _json_row(content: bytes) -> _Row:
     try:
         row = json.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError:
@@ -187,22 +172,14 @@ def _json_row(content: bytes) -> _Row | str:
     return {key: row[key] for key in row if key != "split"} if isinstance(row, dict) else "not a JSON object"
 
 
-def _csv(path: Path) -> Iterator[tuple[int, _Row | str]]:
-    return _table(csv_rows(path), path)
-
-
-def _tsv(path: Path) -> Iterator[tuple[int, _Row | str]]:
-    return _table(((line, _cells(content)) for line, content in enumerate(byte_lines(path), 1)), path)
-
-
-def _cells(content: bytes) -> _Cells | str:
+def _cells(content: bytes) -> _Cells:
     try:
         return content.decode().rstrip("\r\n").split("\t") if content.strip() else []
     except UnicodeDecodeError:
         return "not UTF-8"
 
 
-def _table(rows: Iterable[tuple[int, _Cells | str]], path: Path) -> Iterator[tuple[int, _Row | str]]:
+def _table(rows: Iterable[tuple[int, _Cells]], path: Path) -> Iterator[tuple[int, _Row]]:
     """Yield rows of cells by the names in the header, the first of them; blank lines are passed over."""
     header: list[str] = []
     for line, cells in rows:
@@ -216,7 +193,7 @@ def _table(rows: Iterable[tuple[int, _Cells | str]], path: Path) -> Iterator[tup
             yield line, "wrong number of columns"
 
 
-def _header(cells: _Cells | str, path: Path, line: int) -> list[str]:
+def _header(cells: _Cells, path: Path, line: int) -> list[str]:
     if isinstance(cells, str):
         raise DataError(f"{path}:{line}: the header is {cells}")
     header = [cell.strip() for cell in cells]

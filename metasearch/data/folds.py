@@ -5,6 +5,7 @@ run out as test, take the last groups of what remains as dev, as many as the tes
 also come split, or be all test.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,24 +26,20 @@ class Split:
 
 
 def split(data: Data, folds: Folds, fold: int) -> Split:
-    """Return one fold.
-
-    Args:
-        data: data of a task, as its reader returns it.
-        folds: the protocol.
-        fold: number of the run of groups that is the test set, from 0.
+    """Return one fold, in which the run of groups of that number, from 0, is the test set.
 
     Raises:
         ConfigError: the fold is out of range.
         DataError: there are too few groups, or the data does not come split.
     """
     if folds.method == "kfold":
-        train, dev, test = _kfold(data.groups, folds, fold)
-    elif folds.method == "given":
-        train, dev, test = _given(data, fold)
+        parts = _kfold(data.groups, folds, fold)
+    elif fold != 0:
+        why = "the task comes with one split" if folds.method == "given" else "all of the task is test"
+        raise ConfigError(f"fold {fold} is out of range; {why}, fold 0")
     else:
-        train, dev, test = _none(data.groups, fold)
-    return Split(data.select(train), data.select(dev), data.select(test))
+        parts = _given(data) if folds.method == "given" else ((), (), data.groups)
+    return Split(*(data.select(groups) for groups in parts))
 
 
 def hold_out(dev: Data, share: float) -> tuple[Data, Data]:
@@ -62,7 +59,8 @@ def hold_out(dev: Data, share: float) -> tuple[Data, Data]:
     return dev.select(dev.groups[:-count]), dev.select(dev.groups[-count:])
 
 
-Groups = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+Groups = Sequence[tuple[str, ...]]
+"""Groups of train, of dev and of test."""
 
 
 def _kfold(groups: tuple[str, ...], folds: Folds, fold: int) -> Groups:
@@ -85,20 +83,10 @@ def _kfold(groups: tuple[str, ...], folds: Folds, fold: int) -> Groups:
     return tuple(rest[:cut]), tuple(rest[cut:]), tuple(test)
 
 
-def _none(groups: tuple[str, ...], fold: int) -> Groups:
-    if fold != 0:
-        raise ConfigError(f"fold {fold} is out of range; all of the task is test, fold 0")
-    return (), (), groups
-
-
-def _given(data: Data, fold: int) -> Groups:
-    if fold != 0:
-        raise ConfigError(f"fold {fold} is out of range; the task comes with one split, fold 0")
-    by_split = {
-        name: tuple(group for group in data.groups if data.given.get(group) == name)
-        for name in ("train", "dev", "test")
-    }
-    for name, groups in by_split.items():
-        if not groups:
+def _given(data: Data) -> Groups:
+    parts: list[tuple[str, ...]] = []
+    for name in ("train", "dev", "test"):
+        parts.append(tuple(group for group in data.groups if data.given.get(group) == name))
+        if not parts[-1]:
             raise DataError(f"the data has no '{name}' part, which its task says it comes with")
-    return by_split["train"], by_split["dev"], by_split["test"]
+    return parts

@@ -14,19 +14,15 @@ _DEPTH = 3
 def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | None = None) -> Path:
     """Return the folder that holds all of the expected files, or most of them where the task is `partial`.
 
-    Looks in `data` where it is given, else beside the task's declaration, else in `METASEARCH_DATA`; each time in
-    the folder itself and up to three levels below it.
-
-    Args:
-        task: the task that needs them.
-        declared_in: the task's YAML file.
-        expected: file names that the reader will open.
-        data: the folder that the user named.
+    Looks in `data` where the user named a folder, else beside the task's declaration, else in `METASEARCH_DATA`; each
+    time in the folder itself and up to three levels below it.
 
     Raises:
         DataError: no folder holds them; the message says which files are missing, where to get them, their licence
             and the folder that is expected.
     """
+    names = ", ".join(expected[:3]) + (", ..." if len(expected) > 3 else "")
+    source = f"Get it from {task.source.url} (licence: {task.source.licence}); expected is a folder with {names}"
     if data is not None:
         root, origin = Path(data), f"--data {data}"
     elif task.data:
@@ -34,15 +30,15 @@ def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | N
     elif os.environ.get(VARIABLE):
         root, origin = Path(os.environ[VARIABLE]), f"{VARIABLE}={os.environ[VARIABLE]}"
     else:
-        raise DataError(f"task '{task.task}' needs data: pass --data DIR or set {VARIABLE}.\n{_advice(task, expected)}")
+        raise DataError(f"task '{task.task}' needs data: pass --data DIR or set {VARIABLE}.\n{source}")
     if not root.is_dir():
-        raise DataError(f"{origin}: no such folder.\n{_advice(task, expected)}")
+        raise DataError(f"{origin}: no such folder.\n{source}")
     folder = max(_folders(root), key=lambda f: sum((f / name).is_file() for name in expected))
     missing = [name for name in expected if not (folder / name).is_file()]
     if len(missing) == len(expected):
-        raise DataError(f"{origin}: none of the files of task '{task.task}' is there.\n{_advice(task, expected)}")
+        raise DataError(f"{origin}: none of the files of task '{task.task}' is there.\n{source}")
     if missing and not task.partial:
-        raise DataError(f"{folder}: missing {', '.join(missing)}.\n{_advice(task, expected)}")
+        raise DataError(f"{folder}: missing {', '.join(missing)}.\n{source}")
     return folder
 
 
@@ -56,8 +52,3 @@ def _folders(root: Path) -> Iterator[Path]:
 
 def _below(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
-
-
-def _advice(task: Task, expected: Sequence[str]) -> str:
-    names = ", ".join(expected[:3]) + (", ..." if len(expected) > 3 else "")
-    return f"Get it from {task.source.url} (licence: {task.source.licence}); expected is a folder with {names}"

@@ -15,6 +15,7 @@ from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.translation import TranslationData, grouped
 from metasearch.errors import DataError
 from metasearch.spec.recipe import Role
+from metasearch.spec.task import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +95,12 @@ class RetrievalData:
     candidates: tuple[Candidate, ...]
     given: Mapping[str, str] = field(default_factory=dict)
 
+    kind: ClassVar[Kind] = "retrieval"
+
     @cached_property
     def groups(self) -> tuple[str, ...]:
         """Articles in file order."""
-        return _distinct(candidate.group for candidate in self.candidates)
+        return tuple(dict.fromkeys(candidate.group for candidate in self.candidates))
 
     @cached_property
     def languages(self) -> frozenset[str]:
@@ -122,11 +125,9 @@ class RetrievalData:
     def select(self, groups: Collection[str]) -> "RetrievalData":
         """Return the part of the data that belongs to these articles."""
         wanted = set(groups)
-        return replace(
-            self,
-            questions=tuple(q for q in self.questions if q.group in wanted),
-            candidates=tuple(c for c in self.candidates if c.group in wanted),
-        )
+        questions = tuple(question for question in self.questions if question.group in wanted)
+        candidates = tuple(candidate for candidate in self.candidates if candidate.group in wanted)
+        return replace(self, questions=questions, candidates=candidates)
 
     def sentences(self) -> "RetrievalData":
         """Return the same data with each candidate's sentence alone, without its paragraph."""
@@ -152,10 +153,12 @@ class SimilarityData:
     pairs: tuple[ScoredPair, ...]
     given: Mapping[str, str] = field(default_factory=dict)
 
+    kind: ClassVar[Kind] = "similarity"
+
     @cached_property
     def groups(self) -> tuple[str, ...]:
         """Rows in file order."""
-        return _distinct(pair.group for pair in self.pairs)
+        return tuple(dict.fromkeys(pair.group for pair in self.pairs))
 
     @cached_property
     def languages(self) -> frozenset[str]:
@@ -185,19 +188,9 @@ class SimilarityData:
 Data = RetrievalData | SimilarityData | TranslationData
 
 
-def kind_of(data: Data) -> str:
-    """Return the kind of task that data is for, as `kind:` of a declaration names it."""
-    kinds = {RetrievalData: "retrieval", SimilarityData: "similarity", TranslationData: "translation"}
-    return kinds[type(data)]
-
-
 def require_languages(data: Data, languages: Iterable[str], where: str) -> None:
     """Raise `DataError` naming the languages that the data lacks."""
     missing = sorted(set(languages) - data.languages)
     if missing:
         have = ", ".join(sorted(data.languages)) or "none"
         raise DataError(f"{where}: no data for language {', '.join(missing)}; there is: {have}")
-
-
-def _distinct(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(values))

@@ -12,52 +12,30 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from metasearch.data.records import ScoredPair
-from metasearch.data.text_files import SCORE_MAX, csv_rows, nonempty, score_of, suffix_of, tsv_rows
-from metasearch.errors import ConfigError, DataError
+from metasearch.data.text_files import SCORE_MAX, csv_rows, score_of, sentence_of, suffix_of, tsv_rows
+from metasearch.errors import DataError
 from metasearch.spec.seeding import stream
 
 Row = tuple[str, str, float]
 """Two sentences, and their similarity from 0 to 1."""
 
-Languages = tuple[str, str]
 
-_WORD = re.compile(r"[^-_.]+")
-_CODE = re.compile(r"[a-z]{2}")
-
-
-def read_scored(
-    paths: Sequence[Path], gold_max: float = SCORE_MAX, languages: Languages | None = None
-) -> tuple[ScoredPair, ...]:
-    """Return the pairs of files, in their order.
-
-    Args:
-        paths: CSV or TSV files.
-        gold_max: the score of two sentences that mean the same; records hold scores divided by it.
-        languages: languages of first and second sentence; by default those in the names of the files.
+def read_scored(paths: Sequence[Path]) -> tuple[ScoredPair, ...]:
+    """Return the pairs of CSV and TSV files, in their order.
 
     Raises:
         DataError: a file is missing or damaged, with file and line, or its name tells no language.
     """
     pairs: list[ScoredPair] = []
     for path in paths:
-        by_name, series = _languages(path)
-        known = languages or by_name
-        if known is None:
-            raise DataError(
-                f"{path}: its name tells no language; name it such as stsb-en-train.csv or ar-en.csv, "
-                "with codes of two letters"
-            )
-        rows = enumerate(scored_rows(path, gold_max), 1)
-        pairs += [ScoredPair("-".join(known), known, *row, f"{series}:{number}") for number, row in rows]
+        languages, series = _name_of(path)
+        rows = enumerate(scored_rows(path), 1)
+        pairs += [ScoredPair("-".join(languages), languages, *row, f"{series}:{number}") for number, row in rows]
     return tuple(pairs)
 
 
-def scored_rows(path: Path, gold_max: float = SCORE_MAX) -> Iterator[Row]:
-    """Yield the rows of a file; its name need not tell the languages.
-
-    Raises:
-        DataError: it is missing, empty, damaged, or neither CSV nor TSV.
-    """
+def scored_rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of a file, whatever its name; `DataError` where it is damaged, empty, or neither CSV nor TSV."""
     rows_of = {".csv": csv_rows, ".tsv": tsv_rows}.get(suffix_of(path))
     if rows_of is None:
         raise DataError(f"{path}: expected a file of scored pairs in .csv, .csv.gz, .tsv or .tsv.gz")
@@ -67,32 +45,19 @@ def scored_rows(path: Path, gold_max: float = SCORE_MAX) -> Iterator[Row]:
             continue
         if len(row) != 3:
             raise DataError(f"{path}:{line}: expected sentence, sentence, score; got {len(row)} columns")
-        first, second = (nonempty(cell, "a sentence", path, line) for cell in row[:2])
-        yield first, second, score_of(row[2], path, line, gold_max)
+        first, second = (sentence_of(cell, path, line) for cell in row[:2])
+        yield first, second, score_of(row[2], path, line)
         empty = False
     if empty:
         raise DataError(f"{path}: the file is empty")
 
 
-def write_scored(path: Path, pairs: Iterable[ScoredPair]) -> None:
-    """Write a CSV that `read_scored` reads back, with scores from 0 to 5.
-
-    Texts, scores and their order come back exactly where the pairs are as readers give them: texts stripped, and
-    scores the quotient of a number and 5. Languages and groups are not written: the name of the file and the numbers of
-    its rows give them.
-
-    Raises:
-        DataError: it cannot be written.
-    """
-    text = scored_csv((pair.text1, pair.text2, pair.score) for pair in pairs)
-    try:
-        path.write_bytes(text.encode())
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
-
-
 def scored_csv(rows: Iterable[Row]) -> str:
-    """Return rows as the text of a CSV without header, with scores from 0 to 5."""
+    """Return rows as the text of a CSV without header, with scores from 0 to 5.
+
+    `scored_rows` reads the same rows back, to the last bit, where texts are stripped and scores are the quotient of a
+    number and 5, as readers give them.
+    """
     file = io.StringIO(newline="")
     # Sentences are always quoted, so that no file begins with what could be taken for a byte-order mark.
     writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
@@ -101,24 +66,15 @@ def scored_csv(rows: Iterable[Row]) -> str:
 
 
 def split_dev(
-    pairs: Sequence[ScoredPair], size: float, seed: int = 0
+    pairs: Sequence[ScoredPair], count: int, seed: int = 0
 ) -> tuple[tuple[ScoredPair, ...], tuple[ScoredPair, ...]]:
-    """Return train and dev; all translations of a row go the same way.
-
-    Args:
-        pairs: pairs in any order, which both parts keep.
-        size: size of dev: a share of the rows below 1, or a number of rows; 0 keeps all for training.
-        seed: seed of the choice of rows.
+    """Return train and dev of so many rows, each in the order of the pairs; all translations of a row go the same way.
 
     Raises:
-        ConfigError: the size is negative, or a number of rows that is not whole.
-        DataError: there are too few rows.
+        DataError: no row would be left to train on.
     """
-    if size < 0 or (size >= 1 and size != int(size)):
-        raise ConfigError(f"dev: expected a share of the rows below 1, or a whole number of rows; got {size}")
     groups = list(dict.fromkeys(pair.group for pair in pairs))
-    count = int(size) if size >= 1 or size == 0 else max(round(size * len(groups)), 1)
-    if count and count >= len(groups):
+    if count >= len(groups):
         raise DataError(f"dev: {count} rows of {len(groups)} leave none to train on")
     chosen = stream(seed, "scored", "dev").choice(len(groups), size=count, replace=False)
     held = {groups[i] for i in chosen}
@@ -126,12 +82,16 @@ def split_dev(
     return train, tuple(pair for pair in pairs if pair.group in held)
 
 
-def _languages(path: Path) -> tuple[Languages | None, str]:
-    """Return the languages that a name tells, and the name without them: `stsb-en-train` is of series `stsb-train`."""
-    words = _WORD.findall(path.name.removesuffix(".gz").rsplit(".", 1)[0])
-    codes = [word for word in words if _CODE.fullmatch(word)]
-    series = "-".join(word for word in words if word not in codes) or "row"
-    return ((codes[0], codes[-1]) if len(codes) in (1, 2) else None), series
+def _name_of(path: Path) -> tuple[tuple[str, str], str]:
+    """Return the languages in a file's name, and the name without them: `stsb-en-train` is of series `stsb-train`."""
+    words = re.findall(r"[^-_.]+", path.name.removesuffix(".gz").rsplit(".", 1)[0])
+    codes = [word for word in words if re.fullmatch(r"[a-z]{2}", word)]
+    if len(codes) not in (1, 2):
+        raise DataError(
+            f"{path}: its name tells no language; name it such as stsb-en-train.csv or ar-en.csv, "
+            "with codes of two letters"
+        )
+    return (codes[0], codes[-1]), "-".join(word for word in words if word not in codes) or "row"
 
 
 def _written(score: float) -> float:

@@ -25,8 +25,7 @@ def suffix_of(path: Path) -> str:
 def byte_lines(path: Path) -> Iterator[bytes]:
     """Yield a file's lines with their ends and without a byte-order mark, unpacked where its name ends in `.gz`.
 
-    Raises:
-        DataError: the file cannot be read, or is a damaged gzip file; the message names the last whole line.
+    Of a damaged gzip file, the error names the last whole line.
     """
     number = 0
     try:
@@ -56,11 +55,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def text_of(path: Path) -> str:
-    """Return a file's text with its line ends as they are and without a byte-order mark.
-
-    Raises:
-        DataError: the file cannot be read, is damaged, or is not UTF-8.
-    """
+    """Return a file's text, line ends as they are; `DataError` where it cannot be read or is not UTF-8."""
     return "".join(line for _, line in text_lines(path))
 
 
@@ -73,13 +68,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 def json_of(text: str, path: Path, line: int = 1) -> Any:
-    """Return the value of a JSON text; `DataError` names file and line where it is not JSON.
-
-    Args:
-        text: the JSON.
-        path: file that it comes from.
-        line: line of the file on which the text begins.
-    """
+    """Return the value of a JSON text that begins on a line of a file; `DataError` where it is not JSON."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -89,11 +78,7 @@ def json_of(text: str, path: Path, line: int = 1) -> Any:
 
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of each row of a CSV; a blank line has none.
-
-    Raises:
-        DataError: the file cannot be read, or is not CSV.
-    """
+    """Yield line number and cells of each row of a CSV, none of a blank line; `DataError` where it is not CSV."""
     reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
     try:
         yield from ((reader.line_num, row) for row in reader)
@@ -107,19 +92,19 @@ def tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         yield number, line.split("\t") if line else []
 
 
-def nonempty(value: str, what: str, path: Path, line: int) -> str:
+def sentence_of(cell: str, path: Path, line: int) -> str:
     """Return a text stripped of white space at both ends; `DataError` where nothing is left."""
-    if not value.strip():
-        raise DataError(f"{path}:{line}: expected {what}, got nothing")
-    return value.strip()
+    if not cell.strip():
+        raise DataError(f"{path}:{line}: expected a sentence, got nothing")
+    return cell.strip()
 
 
-def score_of(text: str, path: Path, line: int, highest: float = SCORE_MAX) -> float:
-    """Return a score written as a number from 0 to `highest`, scaled to 0 to 1."""
+def score_of(text: str, path: Path, line: int) -> float:
+    """Return a score written as a number from 0 to 5, scaled to 0 to 1."""
     try:
         score = float(text)
     except ValueError:
         score = math.nan
-    if not 0.0 <= score <= highest:
-        raise DataError(f"{path}:{line}: expected a score from 0 to {highest:g}, got '{text}'")
-    return score / highest
+    if not 0.0 <= score <= SCORE_MAX:
+        raise DataError(f"{path}:{line}: expected a score from 0 to {SCORE_MAX:g}, got '{text}'")
+    return score / SCORE_MAX

@@ -7,6 +7,7 @@ from typing import ClassVar, TypeVar
 
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.spec.recipe import Role
+from metasearch.spec.task import Kind
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
@@ -64,6 +65,8 @@ class TranslationData:
     pairs: tuple[Translation, ...]
     named: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
+
+    kind: ClassVar[Kind] = "translation"
 
     @cached_property
     def by_language(self) -> dict[str, tuple[Translation, ...]]:

@@ -6,36 +6,29 @@ computes the same at full size; `metasearch export --plain` makes that one.
 """
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from torch import nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
 from metasearch.encoders.factorised import FactorisedEmbedding, RecurrentLayers
-from metasearch.encoders.limits import check_repeats, check_width
+from metasearch.encoders.limits import check_fewer, check_repeats
 from metasearch.errors import EncoderError
 
 MODEL_TYPE = "metasearch-compressed"
 BACKBONES = ("bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")
 
 
-def _of_backbone(name: str, doc: str) -> property:
-    return property(lambda config: getattr(config.backbone, name), doc=doc)
-
-
-def _set_vocab_size(config: Any, words: int) -> None:
-    config.backbone.vocab_size = words
+def _of_backbone(name: str) -> property:
+    return property(lambda config: getattr(config.backbone, name), doc=f"`{name}` of the backbone.")
 
 
 class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers is untyped here
     """Configuration of a compressed encoder.
 
     Args:
-        backbone: configuration of the backbone, as an object or as a dictionary with its `model_type`. The number of
-            layers in it is set to the number that run, `recurrent` times `repeats`.
+        backbone: configuration of the stock model that computes the same at full size, as an object or a dictionary
+            with its `model_type`. Its number of layers is set to the number that run, `recurrent` times `repeats`.
         bottleneck: columns K of the factorised word table; none leaves it whole.
         recurrent: layers M that exist, the first of the backbone's; none leaves all.
         repeats: number of times they run; by default so many that the depth of the backbone stays.
@@ -60,25 +53,21 @@ class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers 
         self.backbone = backbone_config(backbone)
         # The path of the assistant is no property of the student; equal students have equal files.
         self.backbone._name_or_path = ""
-        check_width(bottleneck, width_of(self.backbone))
-        depth = self.backbone.num_hidden_layers
+        if bottleneck is not None:
+            width = width_of(self.backbone)
+            check_fewer("bottleneck", bottleneck, width, f"the word table has {width} columns")
         self.bottleneck = bottleneck
         self.recurrent = recurrent
-        self.repeats = check_repeats(depth, recurrent, repeats)
+        self.repeats = check_repeats(self.backbone.num_hidden_layers, recurrent, repeats)
         if recurrent is not None and self.repeats is not None:
             self.backbone.num_hidden_layers = recurrent * self.repeats
         super().__init__(**kwargs)
 
-    @property
-    def native(self) -> Any:
-        """Configuration of the stock model that computes the same at full size."""
-        return self.backbone
-
-    hidden_size = _of_backbone("hidden_size", "Columns of a token's vector.")
-    num_hidden_layers = _of_backbone("num_hidden_layers", "Layers that run; fewer may exist.")
-    max_position_embeddings = _of_backbone("max_position_embeddings", "Rows of the backbone's table of positions.")
-    pad_token_id = _of_backbone("pad_token_id", "Number of the padding token.")
-    vocab_size = _of_backbone("vocab_size", "Rows of the word table.").setter(_set_vocab_size)
+    hidden_size = _of_backbone("hidden_size")
+    num_hidden_layers = _of_backbone("num_hidden_layers")
+    max_position_embeddings = _of_backbone("max_position_embeddings")
+    pad_token_id = _of_backbone("pad_token_id")
+    vocab_size = _of_backbone("vocab_size").setter(lambda config, words: setattr(config.backbone, "vocab_size", words))
 
 
 class CompressedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is untyped here
@@ -108,16 +97,7 @@ class CompressedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is
                 kwargs.setdefault(name, True)
         return self.backbone(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
 
-    def get_input_embeddings(self) -> nn.Module:
-        """Return the word table, factorised or whole."""
-        table: nn.Module = self.backbone.get_input_embeddings()
-        return table
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        """Put another word table in its place."""
-        self.backbone.set_input_embeddings(value)
-
-    def resize_token_embeddings(self, new_num_tokens: int | None = None, *args: Any, **kwargs: Any) -> nn.Module:
+    def resize_token_embeddings(self, new_num_tokens: int | None = None, *args: Any, **kwargs: Any) -> Any:
         """Cut or lengthen the word table; of a factorised one its narrow factor. Returns the table."""
         embedding = self.get_input_embeddings()
         if isinstance(embedding, FactorisedEmbedding):
@@ -141,7 +121,7 @@ def layers_of(backbone: Any) -> Any:
 
 def native_config(model: Any) -> Any:
     """Return the configuration of a stock model, or of the one that computes the same as a compressed model."""
-    return getattr(model.config, "native", model.config)
+    return model.config.backbone if isinstance(model.config, CompressedConfig) else model.config
 
 
 def backbone_config(backbone: Any) -> Any:
@@ -162,39 +142,28 @@ def width_of(native: Any) -> int:
 
 
 def _built(config: CompressedConfig) -> Any:
-    native = config.native
-    small: dict[str, int] = {}
-    if config.recurrent is not None:
-        small["num_hidden_layers"] = config.recurrent
+    native = config.backbone
+    depth, words = native.num_hidden_layers, native.vocab_size
+    native.num_hidden_layers = config.recurrent or depth
     if config.bottleneck is not None:
         # The whole table is thrown away, so it is made with the special tokens alone.
-        small["vocab_size"] = (native.pad_token_id or 0) + 2
-    with _changed(native, small):
+        native.vocab_size = (native.pad_token_id or 0) + 2
+    try:
         backbone = AutoModel.from_config(native)
+    finally:  # its modules share the configuration
+        native.num_hidden_layers, native.vocab_size = depth, words
     if getattr(backbone, "pooler", None) is not None:
         # sentence-transformers pools token vectors. Set to None alone, it would stay among the modules as one.
         del backbone.pooler
         backbone.pooler = None
     if config.bottleneck is not None:
         padding = backbone.get_input_embeddings().padding_idx
-        small_table = FactorisedEmbedding(config.vocab_size, config.bottleneck, width_of(native), padding)
-        backbone.set_input_embeddings(small_table)
+        table = FactorisedEmbedding(config.vocab_size, config.bottleneck, width_of(native), padding)
+        backbone.set_input_embeddings(table)
     if config.recurrent is not None and config.repeats is not None:
         owner = layers_of(backbone)
         owner.layer = RecurrentLayers(list(owner.layer), config.repeats)
     return backbone
-
-
-@contextmanager
-def _changed(config: Any, values: dict[str, int]) -> Iterator[None]:
-    before = {name: getattr(config, name) for name in values}
-    try:
-        for name, value in values.items():
-            setattr(config, name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(config, name, value)
 
 
 AutoConfig.register(MODEL_TYPE, CompressedConfig)

@@ -65,20 +65,23 @@ class Embedder(nn.Module):
         hidden: Tensor = backbone.embeddings(features["input_ids"], **where)
         if hasattr(backbone, "embeddings_project"):  # ELECTRA, where tables are narrower than layers
             hidden = backbone.embeddings_project(hidden)
-        if "seq_idx" in features:  # packed texts
-            return hidden[0] if output == "tokens" else _means(hidden[0], features)
-        mask = features["attention_mask"].bool()
+        packed = "seq_idx" in features
         if output == "tokens":
-            return hidden[mask]
-        weight = mask.unsqueeze(-1).to(hidden.dtype)
-        return (hidden * weight).sum(1) / weight.sum(1).clamp(min=1)
+            return hidden[0] if packed else hidden[features["attention_mask"].bool()]
+        if packed:
+            counts = features["cu_seq_lens_q"].diff().unsqueeze(-1).to(hidden.dtype)
+            sums = hidden.new_zeros(len(counts), hidden.shape[2]).index_add(0, features["seq_idx"][0], hidden[0])
+        else:
+            weight = features["attention_mask"].bool().unsqueeze(-1).to(hidden.dtype)
+            counts, sums = weight.sum(1), (hidden * weight).sum(1)
+        return sums / counts.clamp(min=1)
 
 
 class Encoder:
     """A sentence-transformers model with task lengths, prepared for training.
 
-    Weights are float32, vectors are L2-normalised (a `Normalize` module is added where the model has none), and the
-    model's own prompts for queries and documents are put before questions and candidates.
+    Vectors are L2-normalised (a `Normalize` module is added where the model has none), and the model's own prompts for
+    queries and documents are put before questions and candidates.
 
     Args:
         model: the model; its first module must be a transformer with a tokenizer.
@@ -153,10 +156,7 @@ class Encoder:
     def tokens(self, texts: Sequence[str], role: Role) -> list[NDArray[np.int32]]:
         """Return the tokens of each text, special tokens included, cut at the limit of the role.
 
-        Each distinct text is tokenised once in the life of the encoder.
-
-        Returns:
-            Arrays `(columns, length)`; `columns` names their rows.
+        Arrays are `(columns, length)`; each distinct text is tokenised once in the life of the encoder.
         """
         new = [text for text in dict.fromkeys(texts) if (role, text) not in self._tokens]
         prompt = self.model.prompts.get(_PROMPTS.get(role, ""), "") or ""
@@ -179,13 +179,7 @@ class Encoder:
     ) -> NDArray[np.float32]:
         """Return vectors `(len(texts), D)` of the present weights, without gradients and without dropout.
 
-        Each distinct text is encoded once, in batches of texts of similar length.
-
-        Args:
-            texts: texts in any order.
-            role: role of all texts.
-            output: `sentence`, `pooled` or `embedding`; `tokens` are no vectors of texts.
-            batch_size: texts in one forward pass.
+        Each distinct text is encoded once, in batches of texts of similar length. `tokens` are no vectors of texts.
         """
         if not texts:
             return np.zeros((0, self.dimension(output)), np.float32)
@@ -215,13 +209,6 @@ class Encoder:
         longest = max(self.max_length.question, self.max_length.candidate, self.max_length.text)
         self.model.max_seq_length = min(max(own, longest), _positions(self.model))
         self.model.save_pretrained(str(folder), create_model_card=False)
-
-
-def _means(hidden: Tensor, features: Features) -> Tensor:
-    """Return the mean of each text's tokens, of packed ones `(N, H)`."""
-    lengths = features["cu_seq_lens_q"].diff().unsqueeze(-1).to(hidden.dtype)
-    sums = hidden.new_zeros(len(lengths), hidden.shape[1]).index_add(0, features["seq_idx"][0], hidden)
-    return sums / lengths.clamp(min=1)
 
 
 def _positions(model: SentenceTransformer) -> int:

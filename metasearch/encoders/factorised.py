@@ -16,14 +16,8 @@ _ROWS = 8192
 class FactorisedEmbedding(nn.Module):
     """A word table of rank K: `V·K + K·H` weights in place of `V·H`.
 
-    It takes the place of a model's `nn.Embedding`. Positions, token types and LayerNorm come after it, as they come
-    after a whole table, so the vector of a word is linear in both factors and has no bias.
-
-    Args:
-        words: V.
-        bottleneck: K.
-        width: H.
-        padding: word whose row of the table gets no gradient, as in `nn.Embedding`.
+    It takes the place of a model's `nn.Embedding`, `padding` included. Positions, token types and LayerNorm come after
+    it, as they come after a whole table, so the vector of a word is linear in both factors and has no bias.
     """
 
     def __init__(self, words: int, bottleneck: int, width: int, padding: int | None = None) -> None:
@@ -35,11 +29,6 @@ class FactorisedEmbedding(nn.Module):
     def num_embeddings(self) -> int:
         """V."""
         return self.table.num_embeddings
-
-    @property
-    def embedding_dim(self) -> int:
-        """H, the width of what comes out."""
-        return self.projection.out_features
 
     @property
     def padding_idx(self) -> int | None:
@@ -79,14 +68,10 @@ class FactorisedEmbedding(nn.Module):
 
 
 class RecurrentLayers(nn.ModuleList):
-    """M layers that a loop over them gives R times in blocks: `1 2 … M 1 2 … M …`.
+    """M layers that a loop over them gives R times (`repeats`) in blocks: `1 2 … M 1 2 … M …`.
 
     Each layer is in it once, so its weights are counted, trained and saved once. A model that loops over its layers
     runs R·M of them; `len` and indices are of the M that exist.
-
-    Args:
-        layers: the M layers.
-        repeats: R.
     """
 
     def __init__(self, layers: list[nn.Module], repeats: int) -> None:

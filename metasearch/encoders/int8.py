@@ -40,12 +40,9 @@ LEVELS = 127
 
 
 def quantise(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Return a matrix as integers `(R, C)` int8 and their steps in float32, `(R, 1)` or `(1, C)`.
+    """Return a finite matrix `(R, C)` as int8 integers `(R, C)` and their steps in float32, `(R, 1)` or `(1, C)`.
 
     A row or column of zeros has step 0.
-
-    Args:
-        weight: finite, `(R, C)`.
     """
     weight = weight.to(torch.float32)
     ways = [_quantised(weight, axis) for axis in (1, 0)]
@@ -58,58 +55,43 @@ def dequantise(integers: Tensor, steps: Tensor) -> Tensor:
 
 
 def packed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors of a stored file: matrices as integers and steps, all else in float32.
+    """Return the tensors of a stored file of weights by name: matrices as integers and steps, all else in float32.
 
-    Args:
-        weights: weights of a transformer, by name.
-
-    Raises:
-        EncoderError: a weight is not finite.
+    `EncoderError` where a weight is not finite.
     """
     tensors: dict[str, Tensor] = {}
     for name, weight in weights.items():
         if not weight.isfinite().all():
             raise EncoderError(f"weight '{name}' is not finite; such an encoder cannot be stored in int8")
-        if weight.ndim == 2 and weight.is_floating_point() and weight.numel():
-            tensors[name], tensors[name + SCALE] = quantise(weight.detach().cpu())
+        values = weight.detach().cpu()
+        if values.ndim == 2 and values.is_floating_point() and values.numel():
+            tensors[name], tensors[name + SCALE] = quantise(values)
         else:
-            values = weight.detach().cpu()
             tensors[name] = (values.float() if values.is_floating_point() else values).clone()  # tied ones apart
     return tensors
 
 
 def unpacked(path: Path) -> dict[str, Tensor]:
-    """Return the weights in a stored file, by name, in float32.
-
-    Raises:
-        EncoderError: the file is missing, damaged or no stored file.
-    """
+    """Return the weights in a stored file, by name, in float32; `EncoderError` where it is missing or damaged."""
     try:
-        tensors = load_file(path)
+        tensors: dict[str, Tensor] = load_file(path)
     except Exception as error:  # safetensors raises errors of its own for damaged files
         raise EncoderError(f"{path}: cannot be read: {first_line(error)}") from error
-    weights: dict[str, Tensor] = {}
-    matrices = [name for name, tensor in tensors.items() if tensor.dtype == torch.int8 and tensor.ndim == 2]
     for name, tensor in tensors.items():  # integers are; a look at every weight would take as long as all the rest
         if tensor.is_floating_point() and not tensor.isfinite().all():
             raise EncoderError(f"{path}: '{name}' is not finite")
-    for name in matrices:
-        integers, steps = tensors.pop(name), tensors.pop(name + SCALE, None)
+    for name in [name for name, tensor in tensors.items() if tensor.dtype == torch.int8 and tensor.ndim == 2]:
+        integers, steps = tensors[name], tensors.pop(name + SCALE, None)
         rows, columns = integers.shape
         if steps is None or tuple(steps.shape) not in ((rows, 1), (1, columns)):
             actual = "there are none" if steps is None else f"they have shape {tuple(steps.shape)}"
             raise EncoderError(f"{path}: '{name}' needs steps of shape {(rows, 1)} or {(1, columns)}; {actual}")
-        weights[name] = dequantise(integers, steps)
-    weights.update(tensors)
-    return weights
+        tensors[name] = dequantise(integers, steps)
+    return tensors
 
 
 def write_stored(encoder: Encoder, folder: Path) -> None:
-    """Write an encoder in int8 to an empty folder, with tokenizer, pooling, prompts and lengths.
-
-    Raises:
-        EncoderError: a weight is not finite.
-    """
+    """Write an encoder in int8 to an empty folder, with tokenizer, pooling, prompts and lengths; errors as `packed`."""
     transformer = encoder.model[0].auto_model
     tensors = packed(transformer.state_dict())
     encoder.model.save_pretrained(str(folder), create_model_card=False)
@@ -118,18 +100,14 @@ def write_stored(encoder: Encoder, folder: Path) -> None:
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     config = {**transformer.config.to_dict(), "dtype": "float32", "_name_or_path": ""}
     StoredConfig(stored=config).save_pretrained(str(folder))
-    _compact(folder / "tokenizer.json")
+    tokenizer = folder / "tokenizer.json"
+    if tokenizer.is_file():  # without its spaces, which are a third of it
+        content = json.loads(tokenizer.read_text(encoding="utf-8"))
+        tokenizer.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
 class StoredConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers is untyped here
-    """Configuration of a stored encoder.
-
-    Args:
-        stored: configuration of the transformer, as a dictionary with its `model_type`.
-
-    Raises:
-        EncoderError: it is no configuration of a transformer.
-    """
+    """Configuration of a stored encoder; `stored` is that of the transformer, a dictionary with its `model_type`."""
 
     model_type = MODEL_TYPE
     has_no_defaults_at_init = True
@@ -153,12 +131,9 @@ class StoredModel:
 
     @classmethod
     def from_pretrained(cls, name: str, *, config: StoredConfig, **kwargs: Any) -> Any:
-        """Return the transformer of a stored folder, in float32 unless another type is asked for.
+        """Return the transformer of a stored folder or hub name, in float32 unless another type is asked for.
 
-        Args:
-            name: folder or hub name.
-            config: configuration in the folder.
-            kwargs: arguments of `from_pretrained` of transformers: where files are, `dtype` and `attn_implementation`.
+        Further arguments are those of transformers: where files are, `dtype` and `attn_implementation`.
 
         Raises:
             EncoderError: its file of weights is damaged or does not fit the configuration, or something is asked for
@@ -180,13 +155,13 @@ class StoredModel:
 
 def _fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
     """Set all weights of a model; `EncoderError` unless names and shapes are the model's own."""
-    expected = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
+    expected = model.state_dict()
     for problem, names in (("lacks", expected.keys() - weights.keys()), ("does not know", weights.keys() - expected)):
         if names:
             raise EncoderError(f"{path}: the model {problem} '{min(names)}'")
-    for name, shape in expected.items():
-        if tuple(weights[name].shape) != shape:
-            actual = tuple(weights[name].shape)
+    for name, weight in expected.items():
+        actual, shape = tuple(weights[name].shape), tuple(weight.shape)
+        if actual != shape:
             raise EncoderError(f"{path}: '{name}' has shape {actual}; the configuration asks for {shape}")
     model.load_state_dict(weights)
 
@@ -196,13 +171,6 @@ def _quantised(weight: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     steps = weight.abs().amax(axis, keepdim=True) / LEVELS
     divisors = torch.where(steps > 0, steps, torch.ones_like(steps))
     return (weight / divisors).round().clamp(-LEVELS, LEVELS).to(torch.int8), steps
-
-
-def _compact(path: Path) -> None:
-    """Write a JSON file without its spaces, which are a third of a tokenizer's."""
-    if path.is_file():
-        content = json.loads(path.read_text(encoding="utf-8"))
-        path.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
 AutoConfig.register(MODEL_TYPE, StoredConfig)

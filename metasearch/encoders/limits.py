@@ -6,12 +6,6 @@ DEEPER = 4
 """Layers may run so many times as often as the encoder is deep; more is taken for a typing error."""
 
 
-def check_width(bottleneck: int | None, width: int) -> None:
-    """Raise `ConfigError` unless a bottleneck is narrower than the table of this width."""
-    if bottleneck is not None:
-        check_fewer("bottleneck", bottleneck, width, f"the word table has {width} columns")
-
-
 def check_fewer(name: str, value: object, present: int, size: str) -> None:
     """Raise `ConfigError` unless a value is a whole number from 1 to one less than what is present."""
     _check_whole(name, value)
@@ -20,12 +14,7 @@ def check_fewer(name: str, value: object, present: int, size: str) -> None:
 
 
 def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int | None:
-    """Return how often M layers run, by default so often that the depth L stays.
-
-    Args:
-        depth: number of layers L of the whole encoder.
-        recurrent: number of layers M that stay; None for a model that keeps all layers.
-        repeats: number of times they are to run; None for L/M.
+    """Return how often M layers run: as asked for, or so often (L/M) that the depth L stays; None where all stay.
 
     Raises:
         ConfigError: there are fewer layers than M, L is no multiple of M, a number is below 1, or more than 4·L layers
@@ -40,20 +29,18 @@ def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int
     fitting = " or ".join(str(m) for m in range(1, depth + 1) if depth % m == 0)
     if not 1 <= recurrent <= depth:
         raise ConfigError(f"recurrent {recurrent}: the encoder has {depth} layers; choose {fitting}")
-    if repeats is None and depth % recurrent:
-        raise ConfigError(
-            f"recurrent {recurrent}: {depth} layers are no multiple of it; choose {fitting}, "
-            "or say with repeats how often they run"
-        )
     if repeats is None:
+        if depth % recurrent:
+            raise ConfigError(
+                f"recurrent {recurrent}: {depth} layers are no multiple of it; choose {fitting}, "
+                "or say with repeats how often they run"
+            )
         return depth // recurrent
-    if repeats < 1:
-        raise ConfigError(f"repeats {repeats}: layers must run once at least")
     most = DEEPER * depth // recurrent
-    if repeats > most:
+    if not 1 <= repeats <= most:
         raise ConfigError(
             f"repeats {repeats}: the encoder has {depth} layers, and at most {DEEPER} times as many may run; with "
-            f"{recurrent} recurrent ones repeats can be {most} at most"
+            f"{recurrent} recurrent ones choose a number from 1 to {most}"
         )
     return repeats
 

@@ -17,14 +17,10 @@ _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
 def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote_code: bool = False) -> Encoder:
-    """Load an encoder in float32.
+    """Load an encoder in float32 from a local folder or by its hub name.
 
-    A folder is read without touching the network. A checkpoint of plain transformers gets mean pooling.
-
-    Args:
-        name: local folder or hub name.
-        max_length: longest inputs in tokens.
-        trust_remote_code: run Python code that comes with the checkpoint; only for sources you trust.
+    A folder is read without touching the network. A checkpoint of plain transformers gets mean pooling. Python code
+    that comes with a checkpoint is run with `trust_remote_code` only.
 
     Raises:
         EncoderError: there is no such checkpoint, it has no weights, or it cannot be loaded.

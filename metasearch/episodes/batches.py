@@ -30,7 +30,7 @@ class Batches:
     Examples of similar length share a batch, which saves padding: an epoch is shuffled, cut into stretches of
     `bucket` batches, each stretch sorted by length and cut into batches, and the batches are shuffled.
 
-    Without `balance`, an epoch holds every example once. With it, every part gives the same number of examples, the
+    Without `parts`, an epoch holds every example once. With them, every part gives the same number of examples, the
     total divided by the number of parts, rounded up: a larger part is walked through without replacement from one
     epoch to the next, a smaller one is gone through several times, in a fresh order each time.
 
@@ -39,14 +39,12 @@ class Batches:
         lengths: length of each example in tokens `(P,)`.
         size: examples in a batch; the last one of an epoch may hold fewer.
         seed: seed of the run.
-        parts: number of the part of each example `(P,)`, such as its language.
-        balance: give every part the same share.
+        parts: number of the part of each example `(P,)`, such as its language, to give every part the same share.
         name: name of the random streams.
         bucket: batches that are sorted together; 1 sorts nothing.
 
     Raises:
         DataError: there are no examples.
-        ValueError: `size` or `bucket` is below 1, or lengths or parts are not one for each example.
     """
 
     def __init__(
@@ -56,19 +54,16 @@ class Batches:
         size: int,
         seed: int,
         parts: ArrayLike | None = None,
-        balance: bool = False,
         name: str = "train",
         bucket: int = 50,
     ) -> None:
         if not len(examples):
             raise DataError(f"{name}: there are no examples")
-        if size < 1 or bucket < 1:
-            raise ValueError(f"expected size and bucket of at least 1, got {size} and {bucket}")
-        self.examples = examples
-        self.lengths = _one_each(lengths, len(examples), "lengths")
+        self.examples, self.lengths = examples, np.asarray(lengths)
         self.size, self.bucket = size, bucket
         self.seed, self.name = seed, name
-        self._members = _members(parts, len(examples)) if balance else [np.arange(len(examples))]
+        numbers = np.zeros(len(examples)) if parts is None else np.asarray(parts)
+        self._members: list[Order] = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
         self._quota = -(-len(examples) // len(self._members))
         self._epoch: tuple[int, list[Order]] | None = None
 
@@ -78,19 +73,14 @@ class Batches:
         return -(-self._quota * len(self._members) // self.size)
 
     def batch(self, step: int, size: int = 1) -> list[Episode]:
-        """Return the one episode of a step.
-
-        Args:
-            step: counted over all epochs, from 0.
-            size: episodes that the trainer asks for; ignored, as an epoch is cut into batches of one size.
-        """
+        """Return the one episode of a step, whatever `size` the trainer asks for: all batches have one size."""
         rows = self.rows(step).tolist()
         examples = tuple(self.examples[row] for row in rows)
         variant = variant_of(examples)
         return [Episode(Arrangement((variant,)), (LabelledSet(variant, examples),))]
 
     def rows(self, step: int) -> Order:
-        """Return the numbers of the examples of a step, counted over all epochs `(size,)`."""
+        """Return the numbers of the examples of a step `(size,)`; steps are counted over all epochs, from 0."""
         epoch, place = divmod(step, self.steps_per_epoch)
         if self._epoch is None or self._epoch[0] != epoch:
             self._epoch = (epoch, self._cut(epoch))
@@ -132,17 +122,3 @@ def variant_of(examples: Sequence[Example]) -> Variant:
     """
     first, *others = sorted({example.languages[0] for example in examples})
     return Variant(first, tuple(sorted({*others, *(example.languages[1] for example in examples)})))
-
-
-def _members(parts: ArrayLike | None, count: int) -> list[Order]:
-    if parts is None:
-        raise ValueError("balance needs parts")
-    numbers = _one_each(parts, count, "parts")
-    return [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
-
-
-def _one_each(values: ArrayLike, count: int, what: str) -> NDArray[np.int64]:
-    array = np.asarray(values, np.int64)
-    if array.shape != (count,):
-        raise ValueError(f"expected {what} of {count} examples, got shape {array.shape}")
-    return array

@@ -1,9 +1,9 @@
 """Episodes, and the labelled sets and triplets that they are made of."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,8 @@ from metasearch.data.records import Candidate, Question
 from metasearch.spec.arrangement import Arrangement, Variant
 from metasearch.spec.recipe import Role
 
-
-class Embed(Protocol):
-    """Gives texts their vectors on an encoder's present weights."""
-
-    def __call__(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
-        """Return unit vectors of shape `(len(texts), D)`."""
+Embed = Callable[[Sequence[str], Role], NDArray[np.float32]]
+"""Texts and their role → their unit vectors `(len(texts), D)` on an encoder's present weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +46,7 @@ class Triplet:
 
 @dataclass(frozen=True)
 class LabelledSet:
-    """Examples of one kind in the languages of one variant.
-
-    They are triplets of a retrieval task, scored pairs of a similarity task, or what a stage of a distillation learns
-    from, such as translations.
-    """
+    """Examples of one kind in the languages of one variant: triplets, scored pairs, translations."""
 
     variant: Variant
     examples: tuple[Example, ...]

@@ -33,15 +33,8 @@ def choose(
 ) -> list[int]:
     """Return the indices of `count` negatives of a class, drawn at random without replacement.
 
-    Where the class has too few members, the ones nearest to the class follow, and a warning says so.
-
-    Args:
-        kind: the class.
-        to_positive: d(q, p).
-        to_negatives: d(q, n) for each n, shape `(n,)`, n ≥ count.
-        margin: m.
-        count: number of negatives to choose.
-        rng: random stream of the draw.
+    Where the class has too few members, the ones nearest to the class follow, and a warning says so. `to_positive` is
+    d(q, p), and `to_negatives` are d(q, n) of N ≥ count candidates n, `(N,)`.
     """
     lower, upper = {
         "easy": (to_positive + margin, np.inf),

@@ -7,7 +7,7 @@ from metasearch.data.folds import hold_out
 from metasearch.data.records import Data, RetrievalData, SimilarityData
 from metasearch.episodes.episode import Embed
 from metasearch.episodes.pairs import PairSampler
-from metasearch.episodes.sampler import EpisodeSampler, SetSampler
+from metasearch.episodes.sampler import EpisodeSampler
 from metasearch.episodes.triplets import TripletSampler
 from metasearch.errors import ConfigError, DataError
 from metasearch.spec.recipe import Recipe
@@ -17,27 +17,16 @@ from metasearch.spec.task import PHASES, Phase
 def samplers(
     benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data | None = None, embed: Embed | None = None
 ) -> dict[Phase, EpisodeSampler]:
-    """Return the episode sampler of each phase: meta-train draws from train, meta-valid from dev.
+    """Return the episode sampler of each phase: meta-train draws from train, meta-valid from dev or its part `valid`.
 
-    Args:
-        benchmark: gives data and arrangements.
-        recipe: says how to draw.
-        seed: seed of the run.
-        valid: the part of dev that meta-valid draws from; all of it by default.
-        embed: vectors on the current encoder, for similar queries and graded negatives.
-
-    Raises:
-        DataError: the data is too small for the recipe.
+    Similar queries and graded negatives need vectors of the current encoder, `embed`. `DataError` where the data is too
+    small for the recipe.
     """
     parts = {"meta-train": benchmark.split.train, "meta-valid": valid or benchmark.split.dev}
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
-    return {
-        phase: EpisodeSampler(
-            _sets(parts[phase], recipe, embed), benchmark.arrangements[phase], recipe.episodes, phase, seed
-        )
-        for phase in PHASES
-        if counts[phase]
-    }
+    used, arrangements = [phase for phase in PHASES if counts[phase]], benchmark.arrangements
+    sets = {phase: _sets(parts[phase], recipe, embed) for phase in used}
+    return {phase: EpisodeSampler(sets[phase], arrangements[phase], recipe.episodes, phase, seed) for phase in used}
 
 
 def check_sizes(benchmark: Benchmark, recipe: Recipe) -> None:
@@ -77,7 +66,7 @@ def _what_fits(benchmark: Benchmark, recipe: Recipe, valid: Data) -> str:
     return f"{options} fits, and so do about {enough} articles or rows; there are {have}"
 
 
-def _sets(data: Data, recipe: Recipe, embed: Embed | None) -> SetSampler:
+def _sets(data: Data, recipe: Recipe, embed: Embed | None) -> TripletSampler | PairSampler:
     if isinstance(data, RetrievalData):
         return TripletSampler(data, recipe.episodes, recipe.loss, embed)
     if isinstance(data, SimilarityData):

@@ -12,14 +12,8 @@ from metasearch.spec.recipe import Episodes
 class PairSampler:
     """Draws scored pairs from one split, without replacement within a set.
 
-    A set in several languages takes them in turn, so that each has its share.
-
-    Args:
-        data: the split to draw from.
-        settings: how to draw; graded negatives and similar queries have no meaning here.
-
-    Raises:
-        ConfigError: the settings ask for similar queries or graded negatives.
+    A set in several languages takes them in turn, so that each has its share. `ConfigError` where the settings ask for
+    similar queries or graded negatives, which have no meaning here.
     """
 
     def __init__(self, data: SimilarityData, settings: Episodes) -> None:
@@ -54,5 +48,4 @@ class PairSampler:
     @staticmethod
     def _shares(variant: Variant, count: int) -> dict[str, int]:
         each, rest = divmod(count, len(variant.candidates))
-        shares = {code: each + (i < rest) for i, code in enumerate(variant.candidates)}
-        return {code: share for code, share in shares.items() if share}
+        return {code: share for i, code in enumerate(variant.candidates) if (share := each + (i < rest))}

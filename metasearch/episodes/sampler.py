@@ -1,25 +1,14 @@
 """Draws whole episodes."""
 
 from collections.abc import Sequence
-from typing import Protocol
-
-import numpy as np
 
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.spec.arrangement import Arrangement, Variant
+from metasearch.episodes.pairs import PairSampler
+from metasearch.episodes.triplets import TripletSampler
+from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Episodes
 from metasearch.spec.seeding import stream
 from metasearch.spec.task import Phase
-
-
-class SetSampler(Protocol):
-    """Draws one labelled set, as `TripletSampler` and `PairSampler` do."""
-
-    def check(self, variant: Variant, count: int, where: str) -> None:
-        """Raise `DataError` when a set of this variant and size cannot be drawn."""
-
-    def draw(self, variant: Variant, count: int, rng: np.random.Generator, like: LabelledSet | None) -> LabelledSet:
-        """Draw a set; a query set gets the support set as `like`."""
 
 
 class EpisodeSampler:
@@ -28,19 +17,17 @@ class EpisodeSampler:
     Arrangements take turns, so that each has the same number of episodes (MAML-Align paper, Table 4). The first set
     has k examples, each further one q; each set has a random stream of its own.
 
-    Args:
-        sets: draws the sets, from the split that belongs to the phase.
-        arrangements: arrangements that take turns.
-        settings: gives k and q.
-        phase: phase of these episodes.
-        seed: seed of the run.
-
     Raises:
         DataError: the data is too small for k, q or the number of negatives.
     """
 
     def __init__(
-        self, sets: SetSampler, arrangements: Sequence[Arrangement], settings: Episodes, phase: Phase, seed: int
+        self,
+        sets: TripletSampler | PairSampler,
+        arrangements: Sequence[Arrangement],
+        settings: Episodes,
+        phase: Phase,
+        seed: int,
     ) -> None:
         self.sets = sets
         self.arrangements = tuple(arrangements)

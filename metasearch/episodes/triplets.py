@@ -25,7 +25,7 @@ class TripletSampler:
     that does. The negatives of a question have different texts.
 
     Args:
-        data: the split to draw from.
+        data: data of the split to draw from.
         settings: how to draw.
         loss: settings of the loss, whose margin separates the classes of negatives.
         embed: vectors on the current encoder; drawing needs it unless queries and negatives are both `random`. With
@@ -63,14 +63,7 @@ class TripletSampler:
                 )
 
     def draw(self, variant: Variant, count: int, rng: np.random.Generator, like: LabelledSet | None) -> LabelledSet:
-        """Draw a set.
-
-        Args:
-            variant: languages of the set.
-            count: number of triplets.
-            rng: random stream of the draw.
-            like: support set whose questions a `similar` query set resembles; None for a support set.
-        """
+        """Draw a set of `count` triplets; `like` is the support set that a `similar` query set resembles."""
         if self.embed is None and (self.settings.queries, self.settings.negatives) != ("random", "random"):
             raise ConfigError("similar queries and graded negatives can be drawn with an encoder only")
         number = self._questions_for(variant, count)
@@ -91,13 +84,13 @@ class TripletSampler:
         return -(-count // (self.settings.n_neg * len(variant.candidates)))
 
     @cached_property
-    def _answers(self) -> dict[str, tuple[Candidate, ...]]:
+    def _answers(self) -> dict[str, list[Candidate]]:
         """Answer sentences of each language."""
         table: dict[str, list[Candidate]] = {}
         for candidate in self.data.candidates:
             if candidate.answers:
                 table.setdefault(candidate.language, []).append(candidate)
-        return {language: tuple(answers) for language, answers in table.items()}
+        return table
 
     def _askable(self, variant: Variant) -> Sequence[Question]:
         """Questions in the query language that have an answer in every candidate language."""
@@ -162,12 +155,10 @@ class TripletSampler:
         return chosen
 
     def _ranked(self, anchor: Question, variant: Variant) -> list[Question]:
-        """Askable questions by closeness to `anchor`; its translation first, or itself last."""
+        """Return the askable questions by closeness to `anchor`, itself or its translation first."""
         questions = self.data.questions_by_language[variant.query]
         row = self.data.questions_by_language[anchor.language].index(anchor)
         closeness = self._vectors[variant.query] @ self._vectors[anchor.language][row]
         askable = set(self._askable(variant))
-        order = [questions[j] for j in np.argsort(-closeness, kind="stable") if questions[j] in askable]
-        same = [question for question in order if question.id == anchor.id]
-        others = [question for question in order if question.id != anchor.id]
-        return [*others, *same] if anchor.language == variant.query else [*same, *others]
+        ranked = [questions[j] for j in np.argsort(-closeness, kind="stable") if questions[j] in askable]
+        return sorted(ranked, key=lambda question: question.id != anchor.id)

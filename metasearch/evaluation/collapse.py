@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.evaluation.metrics import geometry
+from metasearch.errors import DataError, NonFiniteError
 
 COSINE = 0.98
 """Mean pairwise cosine above which vectors are one point. Random weights alone give up to 0.93, measured on 200
@@ -28,21 +28,26 @@ RANK_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Health:
-    """The shape of a set of sentence vectors; see `metasearch.evaluation.metrics.geometry`.
+    """The shape of a set of sentence vectors, each divided by its length.
 
     Attributes:
-        cosine: mean pairwise cosine.
-        spread: root mean squared distance of the unit vectors to their mean.
-        rank: effective rank of the centred unit vectors.
+        cosine: mean cosine of all pairs of two vectors: 1 when all are the same, about 0 when they are spread out.
+        spread: root mean squared distance of the unit vectors to their mean: 0 when all are the same, 1 when the mean
+            is the origin.
+        rank: effective rank of the centred unit vectors, the number of directions they differ in: between 1 and
+            min(N − 1, D), or 0 where all are the same.
     """
 
     cosine: float
     spread: float
     rank: float
 
+    def __str__(self) -> str:
+        return f"mean cosine {self.cosine:.2f}, spread {self.spread:.2f}, effective rank {self.rank:.1f}"
+
 
 def health(vectors: NDArray[np.floating]) -> Health:
-    """Return the shape of the vectors of different sentences.
+    """Return the shape of the vectors of different sentences, computed in float64.
 
     Args:
         vectors: sentence vectors, `(N, D)`. The rank is at most N − 1: take some hundred sentences, always the same.
@@ -51,7 +56,14 @@ def health(vectors: NDArray[np.floating]) -> Health:
         DataError: there are no vectors.
         NonFiniteError: a vector is not finite or has length 0.
     """
-    return Health(geometry.mean_pairwise_cosine(vectors), geometry.spread(vectors), geometry.effective_rank(vectors))
+    units = _units(vectors)
+    count, total = len(units), units.sum(0)
+    # The mean over all pairs without looking at any: |Σ u|² is the sum of all N² cosines, N of which are 1.
+    cosine = float((total @ total - count) / (count * (count - 1))) if count > 1 else 1.0
+    centred = units - units.mean(0)
+    # By the distances and not by 1 − |mean|², which loses half of the digits where the vectors are nearly the same.
+    spread = float(np.sqrt(np.square(centred).sum(1).mean()))
+    return Health(cosine, spread, _effective_rank(centred))
 
 
 def diagnose(now: Health, before: Health | None, dimension: int) -> str | None:
@@ -66,8 +78,8 @@ def diagnose(now: Health, before: Health | None, dimension: int) -> str | None:
     if not to_point and not _to_few_directions(now, before, dimension):
         return None
     symptom = "all vectors are nearly the same" if to_point else "the vectors differ along a few directions only"
-    start = "" if before is None else f"; at step 0 {_format(before)}"
-    return f"collapse: {symptom} ({_format(now)}{start}). {_cause(to_point, before, dimension)}"
+    start = "" if before is None else f"; at step 0 {before}"
+    return f"collapse: {symptom} ({now}{start}). {_cause(to_point, before, dimension)}"
 
 
 def _to_point(now: Health, before: Health | None) -> bool:
@@ -101,5 +113,32 @@ def _cause(to_point: bool, before: Health | None, dimension: int) -> str:
     )
 
 
-def _format(state: Health) -> str:
-    return f"mean cosine {state.cosine:.2f}, spread {state.spread:.2f}, effective rank {state.rank:.1f}"
+def _units(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    if len(vectors) == 0:
+        raise DataError("there are no vectors to measure")
+    wide = np.asarray(vectors, dtype=np.float64)
+    finite = np.isfinite(wide).all(1)
+    if not finite.all():
+        raise NonFiniteError(f"vector {int(np.argmin(finite))} of {len(wide)} is not finite")
+    # By the largest entry first: the square of a very small or very large entry would leave the range of a float.
+    largest = np.abs(wide).max(1, keepdims=True)
+    if not largest.all():
+        raise NonFiniteError(f"vector {int(np.argmin(largest))} of {len(wide)} has length 0 and so no direction")
+    scaled = wide / largest
+    units: NDArray[np.float64] = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+    return units
+
+
+def _effective_rank(centred: NDArray[np.float64]) -> float:
+    """Return exp(−Σ p log p) with p = σ / Σ σ for singular values σ (Roy & Vetterli 2007, definition 1).
+
+    The paper does not take the mean away; here it is taken, so that a part that all vectors share does not count.
+    """
+    values = np.linalg.svd(centred, compute_uv=False)
+    # Singular values that are rounding of a zero. Before they were centred the unit vectors had the Frobenius norm √N.
+    noise = max(centred.shape) * np.finfo(np.float64).eps * np.sqrt(len(centred))
+    values = values[values > noise]
+    if len(values) == 0:
+        return 0.0
+    share = values / values.sum()
+    return float(np.exp(-(share * np.log(share)).sum()))

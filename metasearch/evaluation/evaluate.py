@@ -17,7 +17,9 @@ def evaluate(
     """Return all scores; `pools` matters to retrieval only.
 
     Raises:
-        DataError: a measure is undefined on the data.
+        ConfigError: there is no such pool, or a measure is for another kind of task.
+        DataError: there is nothing to evaluate on, a question has no relevant candidate in a pool, or the scores of a
+            language pair are constant.
         NonFiniteError: the encoder gives vectors that are not finite.
     """
     if isinstance(data, RetrievalData):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from metasearch.data.records import Question, RetrievalData
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import ConfigError, DataError, nearest
+from metasearch.errors import DataError, require_known
 from metasearch.evaluation.metrics.base import function_of
 from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.evaluation.search import Judgements, SearchResult, ranking_of, search
@@ -27,26 +27,13 @@ POOLS: tuple[Pool, ...] = ("multilingual", "bilingual", "monolingual")
 def evaluate_retrieval(
     encoder: Encoder, data: RetrievalData, measures: Sequence[Measure], pools: Sequence[Pool] = ("multilingual",)
 ) -> Evaluation:
-    """Return the scores of every question language in every pool.
-
-    Args:
-        encoder: gives the vectors; candidates rank by their dot product with the question.
-        data: questions and the pool of candidates.
-        measures: measures of retrieval, such as `map@20`.
-        pools: what to rank.
-
-    Raises:
-        ConfigError: there is no such pool, or a measure is for another kind of task.
-        DataError: a question has no relevant candidate in a pool, or there are no questions.
-        NonFiniteError: the encoder gives vectors that are not finite.
-    """
+    """Return the scores of every question language in every pool; candidates rank by their dot product."""
     for pool in pools:
-        if pool not in POOLS:
-            raise ConfigError(f"unknown pool '{pool}'.{nearest(pool, POOLS)}")
+        require_known("pool", pool, POOLS)
     if not data.questions:
         raise DataError("there are no questions to evaluate on")
     functions = {measure: function_of(measure, "retrieval") for measure in measures}
-    by_language = {language: data.questions_by_language[language] for language in sorted(data.questions_by_language)}
+    by_language = dict(sorted(data.questions_by_language.items()))
     _require_answers(data, by_language, pools)
     questions, languages, result = _search(encoder, data, by_language)
     scores: list[Score] = []
@@ -81,15 +68,9 @@ def _search(
 
 def _pools(pools: Sequence[Pool], language: str, languages: Sequence[str]) -> list[tuple[Pool, str]]:
     """Return each pool and the language of its candidates, `all` for the multilingual one."""
-    cells: list[tuple[Pool, str]] = []
-    for pool in pools:
-        if pool == "multilingual":
-            cells.append((pool, "all"))
-        elif pool == "monolingual":
-            cells.append((pool, language))
-        else:
-            cells += [(pool, other) for other in languages if other != language]
-    return cells
+    others = [other for other in languages if other != language]
+    inside = {"multilingual": ["all"], "monolingual": [language], "bilingual": others}
+    return [(pool, name) for pool in pools for name in inside[pool]]
 
 
 def _require_answers(data: RetrievalData, by_language: Mapping[str, Sequence[Question]], pools: Sequence[Pool]) -> None:

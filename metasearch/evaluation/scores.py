@@ -13,13 +13,12 @@ from metasearch.spec.measure import Pool
 
 @dataclass(frozen=True)
 class Score:
-    """A measure over the questions of one language, or over one language pair.
+    """A measure, such as `map@20`, over the questions of one language, or over one language pair.
 
     Attributes:
-        measure: such as `map@20`.
+        measure: name of the measure.
         pool: what was ranked.
-        language: language of the questions; for similarity the pair, `ar-en`; for translations the one that is not the
-            pivot.
+        language: language of the questions; for similarity the pair, `ar-en`; for translations not the pivot.
         candidates: language of the candidates; `all` in the multilingual pool, empty for similarity and for `both`.
         value: value of the measure, 0 to 1 (-1 to 1 for correlations).
         count: number of questions, or of pairs (for `both`, too, where each is asked twice).
@@ -35,13 +34,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All scores of an encoder on one split.
-
-    Attributes:
-        scores: one for each measure, pool and language.
-        questions: values of each question, and what ranked where.
-        groups: name → languages over which a mean of its own is reported.
-    """
+    """All scores of an encoder on one split; `groups` are languages over which means of their own are reported."""
 
     scores: tuple[Score, ...]
     questions: QuestionResults = field(default_factory=QuestionResults)

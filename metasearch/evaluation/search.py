@@ -27,6 +27,9 @@ TOP = 20
 _CELLS = 2**22
 """Scores that are held at once, 16 MiB of them. With fewer a matrix product slows down."""
 
+_Part = tuple[Indices, Indices, NDArray[np.float32]]
+"""Arrays `above`, `top` and `scores` of a `SearchResult`, for some of its questions."""
+
 
 @dataclass(frozen=True)
 class Judgements:
@@ -58,7 +61,7 @@ class Judgements:
 
     @property
     def owners(self) -> Indices:
-        """Index of the question of each candidate, `(M,)`."""
+        """Index of the question of each relevant candidate, `(M,)`."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
     def part(self, start: int, end: int) -> "Judgements":
@@ -86,14 +89,9 @@ class SearchResult:
     scores: NDArray[np.float32]
 
     def ranks(self, questions: slice, language: int | None = None) -> Ranks:
-        """Return the ranks of the relevant candidates of some questions.
+        """Return the ranks of the relevant candidates of some questions, among those of one language or among all.
 
-        Args:
-            questions: rows of the search.
-            language: index of the language whose candidates are the pool; None where all candidates are.
-
-        Raises:
-            DataError: a question has no relevant candidate in the pool.
+        `DataError` where a question has no relevant candidate among them.
         """
         part = self.judgements.part(questions.start, questions.stop)
         above = self.above[self.judgements.offsets[questions.start] :][: len(part.columns)]
@@ -114,12 +112,12 @@ def search(
     judgements: Judgements,
     languages: Indices,
 ) -> SearchResult:
-    """Rank all candidates for each question by the dot product of their vectors.
+    """Rank all candidates for each question by the dot product of their vectors; of equal scores the first is highest.
 
     Args:
         questions: N questions, to name one whose scores are not finite.
         vectors: vectors of the questions, `(N, D)`.
-        candidates: vectors of the candidates, `(C, D)`; of equal scores the first ranks highest.
+        candidates: vectors of the candidates, `(C, D)`.
         judgements: relevant candidates of each question.
         languages: index of the language of each candidate, `(C,)`.
 
@@ -151,11 +149,7 @@ def search(
     return SearchResult(judgements, languages, counts, top, best)
 
 
-_Part = tuple[Indices, Indices, NDArray[np.float32]]
-
-
 def _rank(scores: NDArray[np.float32], judgements: Judgements, groups: NDArray[np.uint64]) -> _Part:
-    """Return `above`, `top` and `scores` of a result for some of its questions."""
     top = highest(scores, TOP)
     return above(scores, judgements.columns, judgements.offsets, groups), top, np.take_along_axis(scores, top, axis=1)
 
@@ -169,13 +163,7 @@ def _require_finite(scores: NDArray[np.float32], questions: Sequence[Question]) 
 
 
 def ranking_of(questions: Sequence[Question], candidates: Sequence[Candidate], result: SearchResult) -> Ranking:
-    """Return a search result in the form that a run stores.
-
-    Args:
-        questions: N questions in the order of the search.
-        candidates: C candidates in the order of the search, with their languages numbered in alphabetical order.
-        result: result of the search.
-    """
+    """Return a search result in the form that a run stores; languages are numbered in alphabetical order."""
     languages = tuple(sorted({candidate.language for candidate in candidates}))
     columns, offsets, owners = result.judgements.columns, result.judgements.offsets, result.judgements.owners
     ranks = result.above.sum(1) + 1

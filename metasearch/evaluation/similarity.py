@@ -15,18 +15,7 @@ from metasearch.spec.measure import Measure
 
 
 def evaluate_similarity(encoder: Encoder, data: SimilarityData, measures: Sequence[Measure]) -> Evaluation:
-    """Return the scores of every language pair.
-
-    Args:
-        encoder: gives the vectors.
-        data: scored pairs.
-        measures: measures of similarity, such as `pearson`.
-
-    Raises:
-        ConfigError: a measure is for another kind of task.
-        DataError: the scores of a language pair are constant, or there are no pairs.
-        NonFiniteError: the encoder gives vectors that are not finite.
-    """
+    """Return the scores of every language pair."""
     if not data.pairs:
         raise DataError("there are no pairs to evaluate on")
     first = encoder.encode([pair.text1 for pair in data.pairs], "text")

@@ -18,21 +18,7 @@ from metasearch.spec.measure import Measure, Pool
 
 
 def evaluate_translation(encoder: Encoder, data: TranslationData, measures: Sequence[Measure]) -> Evaluation:
-    """Return the scores of every language in both directions and their mean.
-
-    Args:
-        encoder: gives the vectors.
-        data: translations; those of a language are searched among each other.
-        measures: measures of translation, such as `accuracy`.
-
-    Returns:
-        Scores whose first pool, and so whose mean by default, is `both`.
-
-    Raises:
-        ConfigError: a measure is for another kind of task.
-        DataError: there are no translations.
-        NonFiniteError: the encoder gives vectors that are not finite.
-    """
+    """Return the scores of every language in both directions and their mean, the default pool `both`."""
     if not data.pairs:
         raise DataError("there are no translations to evaluate on")
     functions = {measure: function_of(measure, "translation") for measure in measures}

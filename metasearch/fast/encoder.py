@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from metasearch.encoders.encoder import Encoder
-from metasearch.fast.layout import Group, Texts, lay_out
+from metasearch.fast.layout import Group, lay_out
 from metasearch.fast.memory import capacity, graph_size
 from metasearch.fast.network import Network
 from metasearch.fast.plan import packing_plan
@@ -48,16 +48,6 @@ class FastEncoder:
         self._most = workers
         self._workers = Workers(partial(Network, encoder, self.plan))
 
-    def batch(self, groups: Sequence[Group], ordered: bool = False) -> "Batch":
-        """Lay out groups of texts, each of which is encoded together.
-
-        Args:
-            groups: texts of each group, with their roles.
-            ordered: keep the order of tokens, as output `tokens` needs it.
-        """
-        texts, rows = lay_out(self.encoder, self.plan, groups, ordered)
-        return Batch(self, texts, rows)
-
     def each(self, jobs: Sequence[Job], work: Callable[[Network, Job], Result]) -> Iterator[Result]:
         """Yield the result of each job, in their order; several run at the same time."""
         self._workers.train(self.encoder.embedder.training)
@@ -73,15 +63,10 @@ class FastEncoder:
     def gradient_mode(
         self, objective: Callable[[Network], Objective], start: Weights, steps: int, jobs: int
     ) -> GradientMode:
-        """Return how to take second-order gradients; with `auto`, decided on the first meta-batch and logged once.
+        """Return how to take second-order gradients of `jobs` transfers, each of inner steps on such an objective.
 
-        With dropout it is always by graph: a step that is computed again would draw other random numbers.
-
-        Args:
-            objective: loss of an inner step.
-            start: weights.
-            steps: number of inner steps.
-            jobs: number of transfers in a meta-batch.
+        With `auto` it is decided on the first meta-batch and logged once. With dropout it is always by graph: a step
+        that is computed again would draw other random numbers.
         """
         if self.encoder.embedder.training:
             return "graph"
@@ -90,48 +75,40 @@ class FastEncoder:
             # The last loss keeps about half of what a step does, and texts of other jobs are longer or shorter.
             needed = (steps + 1) * one * min(jobs, self.workers)
             there = capacity(self.encoder.device)
-            self._second_order = "graph" if needed <= _GRAPH_SHARE * there else "recompute"
-            log.info(
-                "second order: graphs of %d steps take about %.0f MiB of %.0f MiB of memory: %s",
-                steps,
-                needed / 2**20,
-                there / 2**20,
-                {"graph": "kept", "recompute": "inner steps are computed again on the way back"}[self._second_order],
-            )
+            fits = needed <= _GRAPH_SHARE * there
+            self._second_order = "graph" if fits else "recompute"
+            sizes = f"graphs of {steps} steps take about {needed / 2**20:.0f} MiB of {there / 2**20:.0f} MiB of memory"
+            choice = "kept" if fits else "inner steps are computed again on the way back"
+            log.info("second order: %s: %s", sizes, choice)
         return self._second_order
 
 
 class Batch:
-    """Texts laid out on one slice of the word table.
+    """Groups of texts, each of which is encoded together, laid out on one slice of the word table.
+
+    Args:
+        fast: the encoder.
+        groups: texts of each group, with their roles.
+        ordered: keep the order of tokens, as output `tokens` needs it.
 
     Attributes:
         texts: the texts of each group.
         rows: rows of the word table in the slice, ascending; None for the whole table.
     """
 
-    def __init__(self, fast: FastEncoder, texts: Sequence[Texts], rows: Tensor | None) -> None:
+    def __init__(self, fast: FastEncoder, groups: Sequence[Group], ordered: bool = False) -> None:
         self.fast = fast
-        self.texts = texts
-        self.rows = rows
+        self.texts, self.rows = lay_out(fast.encoder, fast.plan, groups, ordered)
 
     def weights(self, values: Sequence[Tensor]) -> Weights:
-        """Return values of the encoder's trainable weights, detached, the word table's cut to the slice.
-
-        Args:
-            values: tensors in the order of the weights and of their shapes, such as their rates.
-        """
+        """Return values of the encoder's trainable weights, or of their rates, the word table's cut to the slice."""
         weights, table = [value.detach() for value in values], self.fast.plan.table
         if self.rows is not None and table is not None:
             weights[table] = weights[table][self.rows]
         return weights
 
     def put(self, gradient: Sequence[Tensor | None], parameters: Sequence[nn.Parameter]) -> None:
-        """Add a gradient to the `.grad` of parameters, that of the sliced table as a sparse tensor of rows.
-
-        Args:
-            gradient: tensors in the shapes that `weights` gives.
-            parameters: the encoder's trainable weights, or anything of the same shapes.
-        """
+        """Add a gradient in the shapes of `weights` to `.grad`; that of the sliced table is a sparse tensor of rows."""
         for i, (parameter, one) in enumerate(zip(parameters, gradient, strict=True)):
             if one is None:
                 continue
@@ -148,11 +125,7 @@ class Batch:
 
 
 class Sum:
-    """A sum of gradients.
-
-    Args:
-        count: number of tensors in each; one that no gradient has is None in the sum.
-    """
+    """A sum of gradients of `count` tensors each; one that no gradient has is None in the sum."""
 
     def __init__(self, count: int) -> None:
         self.gradient: Gradient = [None] * count

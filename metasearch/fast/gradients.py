@@ -7,7 +7,7 @@ import torch
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
-from metasearch.fast import fine_tune, maml, maml_align, reptile, texts
+from metasearch.fast import maml_align, sets, texts
 from metasearch.fast.encoder import FastEncoder
 from metasearch.fast.transfer import SecondOrder
 from metasearch.learners.base import Learner, OuterLoss
@@ -22,11 +22,11 @@ from metasearch.learners.meta_sgd import MetaSGD
 from metasearch.learners.reptile import Reptile
 
 FORMS: Mapping[type[Learner], Callable[[Any, Sequence[Episode], FastEncoder, bool], OuterLoss]] = {
-    MAML: maml.gradient,
-    MetaSGD: maml.gradient,
+    MAML: sets.maml,
+    MetaSGD: sets.maml,
     MAMLAlign: maml_align.gradient,
-    FineTune: fine_tune.gradient,
-    Reptile: reptile.gradient,
+    FineTune: sets.fine_tune,
+    Reptile: sets.reptile,
     Distill: texts.gradient,
     Entailment: texts.gradient,
     EMA: texts.ema_gradient,
@@ -37,10 +37,7 @@ FORMS: Mapping[type[Learner], Callable[[Any, Sequence[Episode], FastEncoder, boo
 class FastGradients(ReferenceGradients):
     """Takes outer gradients by the fast form of exactly this class of learners; a subclass may be another formula.
 
-    Args:
-        encoder: the encoder to train.
-        second_order: how second-order gradients are taken; `auto` keeps the graph where it fits the memory.
-        workers: most jobs at the same time; by default as many as torch has threads, up to four, and one on a GPU.
+    The arguments are those of `FastEncoder`; `notes` says what is done in a slower way for this encoder and why.
     """
 
     def __init__(self, encoder: Encoder, second_order: SecondOrder = "auto", workers: int | None = None) -> None:

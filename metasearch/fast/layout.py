@@ -43,13 +43,7 @@ class Texts:
 def lay_out(
     encoder: Encoder, plan: PackingPlan, groups: Sequence[Group], ordered: bool = False
 ) -> tuple[list[Texts], Tensor | None]:
-    """Lay out groups of texts on one slice of the word table.
-
-    Args:
-        encoder: tokenises them.
-        plan: how it is done for this encoder.
-        groups: texts of each group, with their roles.
-        ordered: keep the order of the tokens too, as output `tokens` needs it.
+    """Lay out groups of texts on one slice of the word table; see `Batch`.
 
     Returns:
         The texts of each group, and the rows of the word table in the slice, ascending; None for the whole table.
@@ -89,13 +83,7 @@ def _batches(
 
 
 def groups_of(order: Sequence[int], lengths: Sequence[int], call: int = _CALL) -> list[Sequence[int]]:
-    """Cut texts into groups such that padded tokens and calls together cost least.
-
-    Args:
-        order: texts by ascending length.
-        lengths: of all texts.
-        call: what one more group costs, in tokens.
-    """
+    """Cut texts, in `order` of ascending length, into groups such that padded tokens and calls together cost least."""
     if not order:
         return []
     # A border between texts of equal length would save nothing.
@@ -123,13 +111,12 @@ def _renumbered(parts: Sequence[dict[str, Any]], padding: int) -> Tensor:
 
 
 def _texts(parts: Sequence[Mapping[str, Any]], order: Sequence[int], device: torch.device) -> Texts:
-    there = torch.empty(len(order), dtype=torch.long)
-    there[torch.tensor(order, dtype=torch.long)] = torch.arange(len(order))
+    place = torch.tensor(order, dtype=torch.long).argsort()  # the inverse of the order
     moved = tuple(
         {name: value.to(device) if isinstance(value, Tensor) else value for name, value in part.items()}
         for part in parts
     )
-    return Texts(moved, there.to(device), sum(part["input_ids"].numel() for part in parts))
+    return Texts(moved, place.to(device), sum(part["input_ids"].numel() for part in parts))
 
 
 def _padded_by_role(encoder: Encoder, group: Group) -> Texts:

@@ -56,12 +56,9 @@ def gradient(learner: MAMLAlign, episodes: Sequence[Episode], fast: FastEncoder,
 
 
 def _shares(options: MAMLAlign.Options, losses: Sequence[Losses], count: int) -> tuple[float, float, float]:
-    """Return what the gradients of L_Y(θ_T), L_Y(θ) and L_Z(θ_S) are multiplied with.
+    """Return what the gradients of L_Y(θ_T), L_Y(θ) and L_Z(θ_S) are multiplied with, for B = `count` episodes.
 
-    Args:
-        options: hyper-parameters of the learner.
-        losses: losses of all episodes, or of one where each has an L_kd of its own.
-        count: B.
+    The losses are those of all episodes, or of one where each has an L_kd of its own.
     """
     gap = sum((teacher - student).item() for teacher, student, _ in losses)
     pull = 2 * options.kd_weight * gap / {"sum": 1, "mean": count**2, "per-task": count}[options.kd_reduction]

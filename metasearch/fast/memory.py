@@ -1,5 +1,6 @@
 """How much memory there is, and how much the graph of a second-order step takes."""
 
+import os
 from pathlib import Path
 
 import torch
@@ -7,17 +8,10 @@ import torch
 from metasearch.fast.transfer import Objective, Weights
 
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
-_UNKNOWN = 8 * 2**30
-"""Bytes of memory where the system does not say."""
 
 
 def graph_size(objective: Objective, start: Weights) -> int:
-    """Return the bytes that the graph of an inner step takes until the way back, measured on one step.
-
-    Args:
-        objective: loss of the step.
-        start: weights, which stay as they are.
-    """
+    """Return the bytes that the graph of an inner step takes until the way back, measured on one step."""
     sizes: dict[int, int] = {}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
@@ -40,20 +34,6 @@ def capacity(device: torch.device) -> int:
     """
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
-    limit = _limit(_CGROUP)
-    return min(_total(), limit) if limit else _total()
-
-
-def _total() -> int:
-    path = Path("/proc/meminfo")
-    for line in path.read_text(encoding="ascii").splitlines() if path.is_file() else ():
-        if line.startswith("MemTotal:"):
-            return 1024 * int(line.split()[1])
-    return _UNKNOWN
-
-
-def _limit(path: Path) -> int | None:
-    try:
-        return int(path.read_text(encoding="ascii"))
-    except (OSError, ValueError):  # no container, or one without a limit
-        return None
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = _CGROUP.read_text(encoding="ascii").strip() if _CGROUP.is_file() else "max"
+    return total if limit == "max" else min(total, int(limit))

@@ -7,22 +7,15 @@ from torch import Tensor
 
 from metasearch.episodes.episode import Episode
 from metasearch.fast.encoder import Batch, FastEncoder
-from metasearch.fast.layout import lay_out
 from metasearch.fast.network import Network
 from metasearch.fast.transfer import GradientMode, Objective, Weights
-from metasearch.learners.sets import Forward, Prepared, combined, texts_of
+from metasearch.learners.sets import Forward, Prepared, prepare, texts_of
 
 Sets = TypeVar("Sets", bound=tuple[Prepared, ...])
 
 
 class MetaBatch(Batch):
-    """Episodes whose sets are laid out together.
-
-    Args:
-        fast: the encoder.
-        episodes: episodes of the meta-batch.
-        loss: loss of a set.
-        bf16: run forward passes in bfloat16.
+    """Episodes whose sets are laid out together, with the loss of a set.
 
     Attributes:
         episodes: the prepared sets of each episode.
@@ -36,8 +29,8 @@ class MetaBatch(Batch):
         bf16: bool = False,
     ) -> None:
         sets = [examples for episode in episodes for examples in episode.sets]
-        super().__init__(fast, *lay_out(fast.encoder, fast.plan, [texts_of(examples) for examples in sets]))
-        prepared = iter([combined(fast.encoder, *pair) for pair in zip(sets, self.texts, strict=True)])
+        super().__init__(fast, [texts_of(examples) for examples in sets])
+        prepared = iter([prepare(fast.encoder, *pair) for pair in zip(sets, self.texts, strict=True)])
         self.episodes = [tuple(next(prepared) for _ in episode.sets) for episode in episodes]
         self._loss, self._bf16 = loss, bf16
 
@@ -50,7 +43,7 @@ class MetaBatch(Batch):
         return loss
 
     def gradient_mode(self, second_order: bool, start: Weights, steps: int, jobs: int) -> GradientMode:
-        """Return how inner gradients are differentiated, for this number of inner steps in each of the jobs."""
+        """Return how inner gradients are differentiated; see `FastEncoder.gradient_mode`."""
         if not second_order or not steps:
             return "first"
         largest = max((examples for sets in self.episodes for examples in sets[:-1]), key=_tokens)
@@ -58,11 +51,9 @@ class MetaBatch(Batch):
 
 
 def longest_first(jobs: Iterable[Sets], steps: int = 1) -> list[Sets]:
-    """Return jobs, each some sets, by descending work, so that no thread begins the longest one when others are done.
+    """Return jobs by descending work, so that no thread begins the longest one when others are done.
 
-    Args:
-        jobs: sets of each job, of which all but the last are gone through in every inner step.
-        steps: number of inner steps.
+    A job is some sets, of which all but the last are gone through in every inner step.
     """
 
     def work(sets: Sets) -> int:

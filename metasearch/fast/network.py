@@ -17,10 +17,6 @@ class Network:
     """A copy of an encoder's network around the same weights, which runs on other weights in their place.
 
     Each thread needs its own, as weights are put into it while it runs. The encoder itself is not touched.
-
-    Args:
-        encoder: the encoder.
-        plan: how its texts are laid out.
     """
 
     def __init__(self, encoder: Encoder, plan: PackingPlan) -> None:

@@ -42,7 +42,7 @@ def packed(
         at_once: attend to all texts in one call, as suits a device on which each call costs much.
 
     Returns:
-        The features, each `(1, N)`, and what sentence-transformers' pooling and `attend` need to know.
+        The features, each `(1, N)`, and what pooling and `attend` need to know.
     """
     lengths = [row.shape[1] for row in rows]
     tokens = np.concatenate(rows, axis=1).astype(np.int64)
@@ -77,23 +77,10 @@ def attend(
     """Attend within each text; an attention function of transformers.
 
     On a CPU it computes in float32 under autocast: the bfloat16 kernels of attention are slower there, and it is the
-    smaller part of the work.
-
-    Args:
-        module: the layer, unused.
-        query: `(1, heads, N, d)`.
-        key: the same.
-        value: the same.
-        attention_mask: None, as nothing is padding.
-        dropout: of the attention weights.
-        scaling: of the scores; d^-0.5 by default.
-        spans: the runs of texts.
-        inside: where there is a token when texts stand side by side `(texts, longest)`, to attend to all at once.
-        place: number of each token among those places, `(N,)`.
-        **kwargs: what other attention functions need.
-
-    Returns:
-        `(1, N, heads, d)`, and None for the weights.
+    smaller part of the work. Query, key and value are `(1, heads, N, d)`; returns `(1, N, heads, d)`, and None for the
+    attention weights. transformers passes the features of `packed` on: `spans`, and to attend to all texts at once
+    `inside`, where there is a token when texts stand side by side `(texts, longest)`, and `place`, the number of each
+    token among those places `(N,)`.
     """
     if inside is not None and place is not None:
         return _at_once(query, key, value, dropout, scaling, inside, place), None

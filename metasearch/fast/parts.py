@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from metasearch.encoders.encoder import Embedder, Encoder, Output
-from metasearch.fast.encoder import FastEncoder, Sum
+from metasearch.fast.encoder import Batch, FastEncoder, Sum
 from metasearch.fast.layout import Texts
 from metasearch.fast.network import Network
 from metasearch.fast.transfer import Gradient, Weights
@@ -25,11 +25,7 @@ _LEAST = 256
 class Parts:
     """Texts in as many parts as there are workers, of about as many tokens each.
 
-    Args:
-        fast: the encoder.
-        texts: distinct texts.
-        output: output of the encoder; `tokens` stand in the order of the texts, in one part.
-        bf16: run forward passes in bfloat16.
+    Of the output `tokens` there is one part, as they stand in the order of the texts.
 
     Attributes:
         batch: the texts laid out, a group for each part.
@@ -38,17 +34,13 @@ class Parts:
     def __init__(self, fast: FastEncoder, texts: Sequence[str], output: Output, bf16: bool = False) -> None:
         ordered = output == "tokens"
         parts = cut(fast.encoder, texts, 1 if ordered else fast.workers)
-        self.batch = fast.batch([[("text", texts[i]) for i in part] for part in parts], ordered)
+        self.batch = Batch(fast, [[("text", texts[i]) for i in part] for part in parts], ordered)
         self._output, self._bf16 = output, bf16
         row_of_text = np.argsort([i for part in parts for i in part])
         self._rows = None if ordered else torch.from_numpy(row_of_text).to(fast.encoder.device)
 
     def outputs(self, weights: Weights) -> Tensor:
-        """Return the outputs, a row for each text in their order, without gradients and without dropout.
-
-        Args:
-            weights: as `Batch.weights` gives them.
-        """
+        """Return the outputs on weights from `Batch.weights`, a row for each text, without gradients and dropout."""
 
         def run(network: Network, texts: Texts) -> Tensor:
             network.train(False)
@@ -60,14 +52,10 @@ class Parts:
     def gradient(
         self, weights: Weights, outer: Callable[[Tensor], Tensor], beside: Sequence[nn.Parameter] = ()
     ) -> tuple[Gradient, Gradient]:
-        """Return the gradient of a loss of the outputs in weights, and in further parameters of the loss.
+        """Return the gradient of a loss of the outputs, in weights and in further parameters of the loss (`beside`).
 
-        It is summed in the order of the parts, so that it is the same bits every time.
-
-        Args:
-            weights: as `Batch.weights` gives them.
-            outer: outputs, a row for each text in their order → scalar loss.
-            beside: the further parameters.
+        It is summed in the order of the parts, so that it is the same bits every time. `outer` makes the scalar loss
+        from the outputs, a row for each text in their order.
         """
 
         def forward(network: Network, texts: Texts) -> tuple[Weights, Tensor]:
@@ -94,13 +82,9 @@ class Parts:
 
 
 def cut(encoder: Encoder, texts: Sequence[str], count: int, least: int = _LEAST) -> list[list[int]]:
-    """Return the numbers of the texts of each part, in ascending length: texts of equal length stay together.
+    """Return the numbers of the texts of each of up to `count` parts of about `least` tokens or more.
 
-    Args:
-        encoder: encoder whose tokens are counted.
-        texts: any texts.
-        count: most parts.
-        least: tokens that a part has at least, about.
+    They stand in ascending length, so that texts of equal length stay together.
     """
     if count < 2 or len(texts) < 2 or not isinstance(encoder.embedder, Embedder):
         return [list(range(len(texts)))]

@@ -38,9 +38,8 @@ class PackingPlan:
 def packing_plan(encoder: Encoder) -> PackingPlan:
     """Return how an encoder's texts can be laid out."""
     if not isinstance(encoder.embedder, Embedder):
-        return PackingPlan(
-            False, None, notes=("its network is not known: texts are padded, gradients are of all weights",)
-        )
+        note = "its network is not known: texts are padded, gradients are of all weights"
+        return PackingPlan(False, None, notes=(note,))
     backbone, words = backbone_of(encoder.embedder), _words(encoder)
     kind, padding = backbone.config.model_type, getattr(words, "padding_idx", None)
     if padding is None:

@@ -10,20 +10,21 @@ from metasearch.fast.encoder import FastEncoder
 from metasearch.fast.parts import Parts
 from metasearch.learners.base import OuterLoss
 from metasearch.learners.ema import EMA
+from metasearch.learners.sets import numbered
 from metasearch.learners.texts import TextLearner, rows
 
 
 def gradient(learner: TextLearner, episodes: Sequence[Episode], fast: FastEncoder, bf16: bool) -> OuterLoss:
     """Take the gradient of the learner's loss of outputs."""
     pairs = learner.pairs(episodes)
-    row_of = {text: i for i, text in enumerate(learner.texts(pairs))}
+    row_of = numbered(learner.texts(pairs))
     return _of_texts(learner, list(row_of), fast, bf16, lambda outputs: learner.loss_of(pairs, row_of, outputs))
 
 
 def ema_gradient(learner: EMA, episodes: Sequence[Episode], fast: FastEncoder, bf16: bool) -> OuterLoss:
     """Take the gradient with the vectors of the teacher, too, computed in parts."""
     pairs = learner.pairs(episodes)
-    row_of, row_of_source = ({t: i for i, t in enumerate(of(pairs))} for of in (learner.texts, learner.sources))
+    row_of, row_of_source = numbered(learner.texts(pairs)), numbered(pair.source for pair in pairs)
     parts = Parts(fast, list(row_of_source), learner.options.output, bf16)
     taught = parts.outputs(parts.batch.weights(learner.average.weights))
     teacher = rows(row_of_source, [pair.source for pair in pairs], taught)
@@ -33,14 +34,9 @@ def ema_gradient(learner: EMA, episodes: Sequence[Episode], fast: FastEncoder, b
 def _of_texts(
     learner: TextLearner, texts: Sequence[str], fast: FastEncoder, bf16: bool, outer: Callable[[Tensor], OuterLoss]
 ) -> OuterLoss:
-    """Put the gradient of a loss of the outputs of texts into `.grad`, and return the loss.
+    """Put the gradient of a loss of the outputs of distinct texts into `.grad`, and return the loss.
 
-    Args:
-        learner: says which output, and has parameters beside the encoder's, such as a head, that the loss depends on.
-        texts: distinct texts.
-        fast: the encoder.
-        bf16: run the forward pass in bfloat16.
-        outer: outputs, a row for each text → the loss.
+    The learner may have parameters beside the encoder's, such as a head, that the loss depends on.
     """
     parts = Parts(fast, texts, learner.options.output, bf16)
     encoders = set(map(id, fast.weights))

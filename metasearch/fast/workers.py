@@ -20,11 +20,7 @@ Result = TypeVar("Result")
 
 
 class Workers:
-    """Threads, each with a network of its own.
-
-    Args:
-        make: makes a network.
-    """
+    """Threads, each with a network of its own, which `make` makes."""
 
     def __init__(self, make: Callable[[], Network]) -> None:
         self._make = make
@@ -32,19 +28,15 @@ class Workers:
         self._pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
     def each(self, jobs: Sequence[Job], work: Callable[[Network, Job], Result], most: int) -> Iterator[Result]:
-        """Yield the result of each job, in their order.
-
-        Args:
-            jobs: arguments of `work`.
-            work: does one job on a network.
-            most: most threads; with one, the caller's own does the work.
-        """
+        """Yield the result of `work` on each job, in their order, by `most` threads; by the caller's own if it is 1."""
         count = min(len(jobs), most)
         if count <= 1:
             yield from (work(self._networks[0], job) for job in jobs)
             return
+        while len(self._networks) < count:
+            self._networks.append(self._make())
         free: SimpleQueue[Network] = SimpleQueue()
-        for network in self._enough(count):
+        for network in self._networks[:count]:
             free.put(network)
 
         def run(job: Job) -> Result:
@@ -73,11 +65,6 @@ class Workers:
         """Turn dropout on or off."""
         for network in self._networks:
             network.train(mode)
-
-    def _enough(self, count: int) -> list[Network]:
-        while len(self._networks) < count:
-            self._networks.append(self._make())
-        return self._networks[:count]
 
     def _pool(self, count: int, threads: int) -> ThreadPoolExecutor:
         if (count, threads) not in self._pools:

@@ -20,8 +20,8 @@ from metasearch.evaluation.evaluate import evaluate
 from metasearch.fast import FastGradients
 from metasearch.learners.base import Learner
 from metasearch.learners.gradients import Gradients, ReferenceGradients
-from metasearch.learners.losses.base import fitting, losses_of
-from metasearch.runs.listener import Listener, Silent
+from metasearch.learners.losses.base import fitting, losses_of, warn_of_unused
+from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe
 from metasearch.spec.run import EncoderRef
@@ -56,10 +56,6 @@ def load_encoder(ref: EncoderRef | str, max_length: MaxLength | None = None, **k
 def make_learner(recipe: Recipe, encoder: Encoder) -> Learner:
     """Return the learner of a recipe.
 
-    Args:
-        recipe: names the learner, its loss and their options.
-        encoder: the encoder to train.
-
     Raises:
         ConfigError: the learner, the loss or one of their options is unknown, or an option has a wrong value.
     """
@@ -67,11 +63,9 @@ def make_learner(recipe: Recipe, encoder: Encoder) -> Learner:
 
 
 def make_gradients(encoder: Encoder, gradients: Engine = DEFAULT_ENGINE) -> Gradients:
-    """Return the function that takes outer gradients, and log what it does in a slower way for this encoder, and why.
+    """Return the function that takes outer gradients: `fast`, or `reference`, which is learn2learn's plain loop.
 
-    Args:
-        encoder: the encoder to train.
-        gradients: `fast`, or `reference` for learn2learn's plain loop.
+    What the fast one does in a slower way for this encoder is logged, and why.
 
     Raises:
         ConfigError: there are no gradients of that name.
@@ -118,7 +112,7 @@ def fit(
     max_steps: int | None = None,
     precision: str = "fp32",
     gradients: Engine = DEFAULT_ENGINE,
-    listener: Listener | None = None,
+    listener: Listener = SILENT,
     store: CheckpointStore | None = None,
     resume: bool = False,
     baseline: float | None = None,
@@ -146,6 +140,7 @@ def fit(
     check_fit(recipe, benchmark, precision)
     if learner.second_order:
         log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
+    warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
     encoder = learner.encoder
     take_gradients = make_gradients(encoder, gradients)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
@@ -160,7 +155,7 @@ def fit(
         recipe.outer,
         recipe.budget,
         dev=lambda: evaluate(encoder, scored, benchmark.measures).mean(benchmark.task.monitor),
-        listener=listener or Silent(),
+        listener=listener,
         store=store,
         seed=seed,
         precision="bf16" if precision == "bf16" else "fp32",

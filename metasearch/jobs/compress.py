@@ -1,6 +1,5 @@
 """What `metasearch compress` and `metasearch export` do, from an encoder to a folder."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from metasearch.compress.plan import Plan
 from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes, with_other
 from metasearch.compress.student import make_student
 from metasearch.compress.texts import read_texts
+from metasearch.compress.trimming import trim
 from metasearch.encoders.compressed import CompressedConfig
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import StoredConfig, write_stored
@@ -32,11 +32,17 @@ def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
     """
     plan.check()
     claim(folder)
-    _check_fit(encoder.model[0].auto_model.config, plan)
+    # What does not fit the configuration is raised before there is work for it.
+    config = encoder.model[0].auto_model.config
+    if plan.feed_forward is not None:
+        config = narrowed(config, plan.feed_forward)
+    if plan.shrinks:
+        CompressedConfig(backbone=config, bottleneck=plan.bottleneck, recurrent=plan.recurrent, repeats=plan.repeats)
     before, student = encoder_sizes(encoder), encoder
     if plan.feed_forward is not None:
         student = narrow(student, plan.feed_forward, read_texts(plan.texts), plan.seed)
-    student = _trimmed(student, plan.trim)
+    if plan.trim:
+        student = trim(student, read_texts(plan.trim))
     if plan.shrinks:
         student = make_student(student, plan.bottleneck, plan.recurrent, plan.repeats, plan.initial, plan.seed)
     write(student, folder)
@@ -54,7 +60,8 @@ def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:
     plan.check(writes=False)
     if isinstance(source, Encoder):
         before = encoder_sizes(source)
-        config = _trimmed(source, plan.trim).model[0].auto_model.config
+        trimmed = trim(source, read_texts(plan.trim)) if plan.trim else source
+        config = trimmed.model[0].auto_model.config
     elif plan.trim:
         raise ConfigError("--trim needs an encoder with its tokenizer and weights; this is a configuration alone")
     else:
@@ -115,19 +122,3 @@ def write(encoder: Encoder, folder: Path) -> None:
     """Write an encoder with the lengths it was published with; `RunFolderError` when that fails."""
     with whole(folder) as partial:
         encoder.model.save_pretrained(str(partial), create_model_card=False)
-
-
-def _check_fit(config: Any, plan: Plan) -> None:
-    """Raise what does not fit a configuration before there is work for it."""
-    if plan.feed_forward is not None:
-        config = narrowed(config, plan.feed_forward)
-    if plan.shrinks:
-        CompressedConfig(backbone=config, bottleneck=plan.bottleneck, recurrent=plan.recurrent, repeats=plan.repeats)
-
-
-def _trimmed(encoder: Encoder, paths: Sequence[Path]) -> Encoder:
-    if not paths:
-        return encoder
-    from metasearch.compress.vocabulary import trim
-
-    return trim(encoder, read_texts(paths))

@@ -6,31 +6,22 @@ from pathlib import Path
 
 from metasearch.data.benchmark import Benchmark
 from metasearch.errors import RunFolderError
-from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs import compose
 from metasearch.jobs.lifecycle import Row
-from metasearch.jobs.score import heard
-from metasearch.runs.listener import Listener, Silent
+from metasearch.jobs.score import evaluate_aloud
+from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.versions import processor, versions
 from metasearch.spec.measure import Pool
 from metasearch.spec.run import EncoderRef
 
 
 def evaluate_encoder(
-    ref: EncoderRef, benchmark: Benchmark, split: str, pools: Sequence[Pool], listener: Listener | None = None
+    ref: EncoderRef, benchmark: Benchmark, split: str, pools: Sequence[Pool], listener: Listener = SILENT
 ) -> list[Row]:
-    """Return the scores of an encoder, as it is, on a part of a benchmark.
-
-    Args:
-        ref: the encoder; a run's `model` folder is one.
-        benchmark: gives data, lengths and measures.
-        split: `train`, `dev`, `test` or `all`.
-        pools: what to rank, for retrieval.
-        listener: hears how many texts are encoded.
-    """
+    """Return the scores of an encoder, as it is, on a part of a benchmark."""
     encoder, data = compose.load_encoder(ref, benchmark.task.max_length), benchmark.part(split)
-    with heard(encoder, listener or Silent(), f"{ref.name} on {split} of {benchmark.task.task}", data):
-        results = evaluate(encoder, data, benchmark.measures, pools)
+    what = f"{ref.name} on {split} of {benchmark.task.task}"
+    results = evaluate_aloud(encoder, data, benchmark, pools, what, listener)
     facts = {"task": benchmark.task.task, "encoder": ref.name, "learner": ref.name, "fold": benchmark.fold}
     stamp = {"data": benchmark.data.fingerprint, "versions": versions(), "processor": processor()}
     return [{**facts, "split": split, **row, **stamp} for row in results.rows()]

@@ -1,4 +1,4 @@
-"""What all commands that fill a run folder share: how one is begun, gone on with, and stopped."""
+"""What all commands that fill a run folder share: how the work is done, and stopped."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -8,7 +8,7 @@ from typing import Any
 
 from metasearch.errors import ConfigError, DataError, Interrupted
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.listener import Listener, Silent
+from metasearch.runs.listener import SILENT, Listener
 
 Row = dict[str, Any]
 """A score, as in `results.jsonl`."""
@@ -42,16 +42,11 @@ class RunResult:
 
 def silent(name: str) -> AbstractContextManager[Listener]:
     """Open a listener that says nothing."""
-    return nullcontext(Silent())
+    return nullcontext(SILENT)
 
 
 def complete(files: RunFolder, work: Callable[[], object], patience: float = 0) -> RunResult:
-    """Do the work of a run that is not finished, alone in its folder.
-
-    Args:
-        files: the run folder.
-        work: runs to the end, and writes the report.
-        patience: seconds to wait for another process that is at work in the folder.
+    """Do the work of a run that is not finished, alone in its folder; wait `patience` seconds for who is at work there.
 
     Raises:
         Interrupted: by Ctrl-C or SIGTERM; it says how to go on.

@@ -3,14 +3,25 @@
 from pathlib import Path
 from typing import Literal
 
+from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, RunFolderError, nearest
-from metasearch.jobs import score, train
+from metasearch.jobs import compose, score, train
 from metasearch.jobs.distill import job as distill
-from metasearch.jobs.lifecycle import ListenerOf, RunResult, silent
+from metasearch.jobs.distill.checks import benchmarks_of, roles_of
+from metasearch.jobs.distill.roles import Roles
+from metasearch.jobs.lifecycle import ListenerOf, RunResult, complete, require_same_data, require_trust, silent
+from metasearch.runs.folder import RunFolder
 from metasearch.spec import yaml
+from metasearch.spec.distill_run import DistillConfig
+from metasearch.spec.run import DataRef, EncoderRef, RunConfig, ScoreConfig
 from metasearch.study.read import STUDY_FILE
 
 Kind = Literal["study", "train", "distill", "score"]
+_CONFIGS: dict[str, type[RunConfig | DistillConfig | ScoreConfig]] = {
+    "train": RunConfig,
+    "distill": DistillConfig,
+    "score": ScoreConfig,
+}
 
 
 def kind_of(folder: Path) -> Kind:
@@ -45,16 +56,28 @@ def resume_run(
 
     Raises:
         ConfigError: the folder holds a study, or code that comes with an encoder is not trusted.
+        DataError: the data is not what the run began with.
+        RunFolderError: the folder is no run, or its checkpoint is damaged.
         MetasearchError: of every kind; what was reached is saved.
     """
     kind = kind_of(folder)
     if kind == "study":
-        raise ConfigError(f"{folder} is a study; its cells are the runs")
-    if kind == "distill":
-        return distill.resume(folder, listener_of, trust_remote_code, patience)
-    resume = train.resume if kind == "train" else score.resume
+        raise ConfigError(f"{folder} is a study; its cells are the runs. Go on with: metasearch resume {folder}")
+    files, config, fingerprint = RunFolder.open(folder, _CONFIGS[kind])
+    if files.finished:
+        return RunResult.of(files)
+    require_trust(folder, config.trust_remote_code, trust_remote_code)
+    if isinstance(config, DistillConfig):
+        benchmarks = benchmarks_of(config)
+        roles = Roles(config) if files.begun else roles_of(config)
+        return complete(files, lambda: distill.run_to_end(files, config, benchmarks, roles, listener_of), patience)
+    benchmark = load_benchmark(DataRef.of(config), config.mode if isinstance(config, RunConfig) else None)
+    require_same_data(folder, fingerprint, benchmark.data.fingerprint)
+    encoder = compose.load_encoder(EncoderRef.of(config), benchmark.task.max_length)
     with listener_of(folder.name) as listener:
-        return resume(folder, listener, trust_remote_code, patience)
+        if isinstance(config, RunConfig):
+            return complete(files, lambda: train.run_to_end(files, config, benchmark, encoder, listener), patience)
+        return complete(files, lambda: score.run_to_end(files, config, benchmark, encoder, listener), patience)
 
 
 def _holds_something(folder: Path) -> bool:
@@ -66,9 +89,9 @@ def _what_is_missing(folder: Path) -> str:
     if not folder.exists():
         beside = [str(path) for path in sorted(folder.parent.glob("*")) if _holds_something(path)]
         return f"{folder} does not exist.{nearest(str(folder), beside) if beside else ''}"
-    said = f"{folder} is no run, distillation or study: it has neither config.yaml nor {STUDY_FILE}."
+    problem = f"{folder} is no run, distillation or study: it has neither config.yaml nor {STUDY_FILE}."
     above = next((path for path in folder.resolve().parents if _holds_something(path)), None)
     below = [str(path) for path in sorted(folder.glob("*")) if _holds_something(path)]
     if above is not None:
-        return f"{said} Did you mean {above}?"
-    return f"{said}{nearest(str(folder), below) if below else ''}"
+        return f"{problem} Did you mean {above}?"
+    return f"{problem}{nearest(str(folder), below) if below else ''}"

@@ -9,10 +9,10 @@ from metasearch.data.folds import hold_out
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.of_benchmark import check_sizes
 from metasearch.jobs import compose
-from metasearch.jobs.lifecycle import Row, RunResult, complete, interrupted, require_same_data, require_trust
+from metasearch.jobs.lifecycle import Row, RunResult, complete, interrupted
 from metasearch.jobs.score import add_scores
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.listener import Listener, Logged, Silent
+from metasearch.runs.listener import SILENT, Listener, Logged
 from metasearch.runs.markdown import by_language, markdown
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import versions
@@ -23,7 +23,7 @@ from metasearch.training.machine import used
 from metasearch.training.trainer import Outcome
 
 
-def begin(config: RunConfig, folder: Path, listener: Listener | None = None) -> RunResult:
+def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunResult:
     """Train in a new run folder, and score the result against zero-shot on dev and test.
 
     Every name, option and size is checked before weights are loaded and before the folder is made.
@@ -37,33 +37,7 @@ def begin(config: RunConfig, folder: Path, listener: Listener | None = None) -> 
     check_sizes(benchmark, config.recipe)
     encoder = compose.load_encoder(EncoderRef.of(config), benchmark.task.max_length)
     files = RunFolder.create(folder, config, benchmark.data.fingerprint)
-    return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener or Silent()))
-
-
-def resume(
-    folder: Path, listener: Listener | None = None, trust_remote_code: bool = False, patience: float = 0
-) -> RunResult:
-    """Go on with a run where its last checkpoint left it; a finished run is only read.
-
-    Args:
-        folder: the run folder.
-        listener: hears of steps and scores.
-        trust_remote_code: run code that comes with the encoder; must be said again where the run began with it.
-        patience: seconds to wait for another process that is at work in the folder.
-
-    Raises:
-        ConfigError: the run's encoder comes with code that is not trusted.
-        RunFolderError: the folder is no run, or its checkpoint is damaged.
-        DataError: the data is not what the run began with.
-    """
-    files, config, fingerprint = RunFolder.open(folder, RunConfig)
-    if files.finished:
-        return RunResult.of(files)
-    require_trust(folder, config.trust_remote_code, trust_remote_code)
-    benchmark = load_benchmark(DataRef.of(config), config.mode)
-    require_same_data(folder, fingerprint, benchmark.data.fingerprint)
-    encoder = compose.load_encoder(EncoderRef.of(config), benchmark.task.max_length)
-    return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener or Silent()), patience)
+    return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener))
 
 
 def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encoder: Encoder, listener: Listener) -> None:
@@ -74,7 +48,11 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     """
     recipe = config.recipe
     began = time.monotonic()
-    _score(files, config, benchmark, encoder, ZERO_SHOT, 0, listener)
+    shared = ("task", "mode", "encoder", "fold", "fold_seed", "seed")
+    facts = {key: getattr(config, key) for key in shared} | {"recipe": recipe.recipe}
+    _, dev = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
+    parts = {"dev": dev, "test": benchmark.split.test}
+    add_scores(files, {**facts, "learner": ZERO_SHOT, "step": 0}, benchmark, encoder, parts, listener)
     outcome = compose.fit(
         compose.make_learner(recipe, encoder),
         benchmark,
@@ -91,22 +69,15 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     files.save_model(encoder)
     if outcome.reason == "interrupted":
         raise interrupted(files.path, f"stopped after outer step {outcome.steps}; model and checkpoint are saved")
-    _score(files, config, benchmark, encoder, recipe.learner, outcome.best_step, listener)
+    facts |= {"learner": recipe.learner, "step": outcome.best_step}
+    add_scores(files, facts, benchmark, encoder, parts, listener)
     seconds = time.monotonic() - began
-    facts = used(seconds, encoder.device) | {"engine": config.engine, "steps": outcome.steps}
-    files.finish(report(files, config, benchmark, outcome, seconds), facts)
+    cost = used(seconds, encoder.device) | {"engine": config.engine, "steps": outcome.steps}
+    files.finish(report(files, config, benchmark, outcome, seconds), cost)
 
 
 def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: Outcome, seconds: float) -> str:
-    """Return the scores before and after training, by language, and the facts of the run, in Markdown.
-
-    Args:
-        files: the run folder, with all scores in its results.
-        config: what was run.
-        benchmark: its data.
-        outcome: how training ended.
-        seconds: time since the start or the last resume.
-    """
+    """Return the scores before and after training, by language, and the facts of the run, in Markdown."""
     recipe, rows = config.recipe, files.results()
     monitor, scores = benchmark.task.monitor, _means(rows, benchmark.task.monitor)
     verdicts = []
@@ -130,29 +101,13 @@ def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: O
     return "\n\n".join(parts) + "\n"
 
 
-def side_by_side(folder: Path, results: Sequence[RunResult]) -> tuple[str, list[Row]]:
-    """Write one report of several runs below a folder; return it and all scores, zero-shot once."""
+def side_by_side(folder: Path, results: Sequence[RunResult]) -> RunResult:
+    """Write one report of several runs below a folder; return it with all scores, zero-shot once."""
     rows = [row for i, result in enumerate(results) for row in result.rows if i == 0 or row["learner"] != ZERO_SHOT]
     parts = ["# Learners side by side", by_language(rows, "test"), by_language(rows, "dev")]
     combined = "\n\n".join(parts) + "\n"
     (folder / "report.md").write_text(combined, encoding="utf-8")
-    return combined, rows
-
-
-def _score(
-    files: RunFolder,
-    config: RunConfig,
-    benchmark: Benchmark,
-    encoder: Encoder,
-    label: str,
-    step: int,
-    listener: Listener,
-) -> None:
-    """Append the scores on dev and test to the results, unless they stand there."""
-    shared = ("task", "mode", "encoder", "fold", "fold_seed", "seed")
-    facts = {key: getattr(config, key) for key in shared} | {"recipe": config.recipe.recipe, "learner": label}
-    _, dev = hold_out(benchmark.split.dev, config.recipe.budget.dev_holdout)
-    add_scores(files, facts | {"step": step}, benchmark, encoder, {"dev": dev, "test": benchmark.split.test}, listener)
+    return RunResult(folder, rows, combined)
 
 
 def _means(rows: Sequence[Row], monitor: str) -> dict[tuple[str, str], float]:

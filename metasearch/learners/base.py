@@ -1,37 +1,47 @@
 """What a learner is.
 
-A learner turns a meta-batch of episodes into one outer loss. It never reads files, prints, evaluates, or calls
-`backward()` or `optimizer.step()`: `metasearch.learners.gradients` and the training loop do that, once for all
-learners. Its module names the class `LEARNER`.
+A learner turns a meta-batch of episodes into one outer loss. Gradients, steps, files and scores are the business of
+`metasearch.learners.gradients` and of the training loop, once for all learners. Its module names the class `LEARNER`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.learners.inner_loop import FastModel
-from metasearch.learners.losses.base import losses_of
-from metasearch.learners.sets import Forward, Prepared, prepare, set_loss
-from metasearch.learners.targets import Targets, Wanted
+from metasearch.learners.losses.base import Embedded, fitting, losses_of
+from metasearch.learners.sets import Forward, Prepared, prepare
 from metasearch.spec.recipe import Declared, Loss
 
 
 @dataclass(frozen=True)
 class OuterLoss:
-    """The outer loss of a meta-batch.
-
-    Attributes:
-        total: scalar whose gradient is the outer gradient.
-        terms: named parts of it, for logs.
-    """
+    """The outer loss of a meta-batch: a scalar whose gradient is the outer gradient, and named terms for logs."""
 
     total: Tensor
     terms: dict[str, float] = field(default_factory=dict)
+
+
+class Targets(Protocol):
+    """Outputs of a frozen encoder by text, read from files or computed."""
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one row for each text, or for output `tokens` one for each token, text after text."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which outputs of a frozen encoder a learner takes, and whether for translations too, beside pivot texts."""
+
+    output: Output
+    translations: bool
 
 
 class Learner(ABC):
@@ -42,9 +52,6 @@ class Learner(ABC):
         loss: settings of the loss of a set.
         options: the learner's own hyper-parameters, an instance of its `Options`.
         targets: outputs of a frozen encoder, for a learner that takes some.
-
-    Raises:
-        ConfigError: the loss or one of its options is unknown, or an option has a wrong value.
     """
 
     Options: ClassVar[type[Declared]]
@@ -92,34 +99,29 @@ class Learner(ABC):
         return {}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:  # noqa: B027
-        """Put back what `state` returned.
-
-        Raises:
-            KeyError, RuntimeError: it is not the state of this learner and encoder.
-        """
+        """Put back what `state` returned; KeyError or RuntimeError where it is another learner's or encoder's."""
 
     def train(self, mode: bool) -> None:
         """Turn dropout on or off."""
         self.encoder.embedder.train(mode)
 
     def prepare(self, examples: LabelledSet) -> Prepared:
-        """Return a set as tensors, ready for any copy of the encoder."""
+        """Return a set as tensors, for any copy of the encoder."""
         return prepare(self.encoder, examples)
 
     def loss(self, forward: Forward, examples: Prepared) -> Tensor:
-        """Return the scalar loss of a set."""
-        return set_loss(forward, examples, self.losses)
+        """Return the scalar loss of a set: that of the first loss that fits its examples."""
+        loss = fitting(self.losses, examples.columns)
+        vectors = [forward(tower) for tower in examples.towers]
+        embedded = {name: vectors[tower][rows] for name, (tower, rows) in examples.columns.items()}
+        return loss(Embedded(embedded, {name: rows for name, (_, rows) in examples.columns.items()}, examples.gold))
 
     def adapted(
         self, support: Prepared, steps: int, lr: float | Sequence[Tensor], start: nn.Module | None = None
     ) -> FastModel:
-        """Return fast weights after some inner steps on a support set (MAML-Align paper, Algorithm 2).
+        """Return fast weights after inner steps on a support set (MAML-Align paper, Algorithm 2).
 
-        Args:
-            support: the set.
-            steps: number of inner steps.
-            lr: rate of the inner steps, or one for each trainable weight.
-            start: module whose weights they start from; the encoder's by default.
+        They start from those of `start`, by default the encoder's; `lr` may be a tensor for each trainable weight.
         """
         fast = FastModel(start or self.encoder.embedder, first_order=not self.second_order)
         for _ in range(steps):

@@ -1,7 +1,9 @@
 """Teaches an encoder the vectors of a frozen one, in several languages: a stage of multi-stage distillation.
 
 Stages 1, 3 and 4 of Ding et al. (2022) differ in who teaches, in what a translation is compared with, and in the
-contrastive term; stage 2 does the same to the output of the embedding block (equations 2 to 7).
+contrastive term; stage 2 does the same to the output of the embedding block (equations 2 to 7). The paper writes the
+error as a squared norm, `D` times as much as its authors' code, which takes the mean over dimensions as we do; the
+difference is the weight against the contrastive term.
 """
 
 from collections.abc import Sequence
@@ -10,15 +12,14 @@ from typing import Annotated, Any, Literal
 import torch
 from pydantic import Field, field_validator
 from torch import Tensor
+from torch.nn import functional as F
 
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.errors import ConfigError, nearest
-from metasearch.learners.base import OuterLoss
+from metasearch.learners.base import OuterLoss, Targets, Wanted
 from metasearch.learners.losses import base
-from metasearch.learners.losses.match import match
-from metasearch.learners.sets import distinct
-from metasearch.learners.targets import Targets, Wanted
+from metasearch.learners.sets import numbered
 from metasearch.learners.texts import RowOf, TextLearner, rows
 from metasearch.spec import registry
 from metasearch.spec.recipe import Declared, Loss, NonNegative, Rate
@@ -84,8 +85,8 @@ class Distill(TextLearner):
         return Wanted(options.output, translations=options.target == "own")
 
     def texts(self, pairs: Sequence[Translation]) -> list[str]:
-        """Return the distinct texts that are read, sources first."""
-        return distinct([pairs[i].source for i in self._read(pairs)] + [pair.target for pair in pairs])
+        """Return the texts that are read, sources first."""
+        return [pairs[i].source for i in self._read(pairs)] + [pair.target for pair in pairs]
 
     def loss_of(self, pairs: Sequence[Translation], row_of: RowOf, outputs: Tensor) -> OuterLoss:
         """Return the squared error, means over translations and over sources, and the contrastive loss."""
@@ -93,20 +94,20 @@ class Distill(TextLearner):
         # In bfloat16 errors would be rounded away.
         outputs = outputs.to(next(self.encoder.embedder.parameters()).dtype)
         if options.output == "tokens":
-            loss = match(outputs, self._targets(list(row_of), outputs))
+            loss = F.mse_loss(outputs, self._targets(list(row_of), outputs))
             return OuterLoss(loss, {"match": loss.item()})
         sources, targets = ([pair.texts[side] for pair in pairs] for side in (0, 1))
         teacher = self._targets(sources, outputs)
         target = rows(row_of, targets, outputs)
-        loss = match(target, teacher if options.target == "source" else self._targets(targets, outputs))
+        loss = F.mse_loss(target, teacher if options.target == "source" else self._targets(targets, outputs))
         vectors = {"teacher": teacher, "target": target}
         if read:
             source = rows(row_of, [sources[i] for i in read], outputs)
-            loss = loss + options.source_share * match(source, teacher[torch.tensor(read, device=outputs.device)])
+            loss = loss + options.source_share * F.mse_loss(source, teacher[torch.tensor(read, device=outputs.device)])
             vectors["source"] = source
         terms = {"match": loss.item()}
         if self.contrast:
-            number = {text: i for i, text in enumerate(distinct(sources))}
+            number = numbered(sources)
             same = torch.tensor([number[text] for text in sources], device=outputs.device)
             term = self.contrast(base.Embedded(vectors, {"source": same}))
             loss = loss + options.contrast_weight * term

@@ -11,20 +11,20 @@ The encoder that comes out is the student. With τ = 1 the teacher is frozen.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
 from metasearch.learners.base import OuterLoss
-from metasearch.learners.losses.match import match
-from metasearch.learners.sets import distinct
+from metasearch.learners.sets import numbered
 from metasearch.learners.texts import RowOf, TextLearner, rows
 from metasearch.spec.recipe import Count, Declared, Loss, Positive
 
@@ -70,37 +70,28 @@ class EMA(TextLearner):
         self.step = 0
 
     def begin(self, total_steps: int) -> None:
-        """Take the steps of the training for K, where the options name none.
-
-        Raises:
-            ConfigError: the training ends before the teacher is updated for the first time.
-        """
+        """Take the steps of the training for K, where options name none; `ConfigError` if none updates the teacher."""
         if self.options.every > total_steps:
             raise ConfigError(
                 f"options.every={self.options.every}: the training ends after {total_steps} steps; choose less"
             )
         self.total = self.options.total or total_steps
 
-    def texts(self, pairs: Sequence[Translation]) -> list[str]:
-        """Return the distinct translations: the student reads nothing else."""
-        return distinct(pair.target for pair in pairs)
+    def texts(self, pairs: Sequence[Translation]) -> Iterable[str]:
+        """Return the translations: the student reads nothing else, and the teacher only their sources."""
+        return (pair.target for pair in pairs)
 
     def loss_of(self, pairs: Sequence[Translation], row_of: RowOf, outputs: Tensor) -> OuterLoss:
         """Return L, with the teacher's vectors as its network gives them."""
-        row_of_source = {text: i for i, text in enumerate(self.sources(pairs))}
+        row_of_source = numbered(pair.source for pair in pairs)
         with torch.no_grad():
             taught = self.teacher(self.encoder.features(list(row_of_source), "text"), self.options.output)
         return self.align(pairs, row_of, outputs, rows(row_of_source, [pair.source for pair in pairs], taught))
 
     @staticmethod
-    def sources(pairs: Sequence[Translation]) -> list[str]:
-        """Return the distinct pivot texts: the teacher reads nothing else."""
-        return distinct(pair.source for pair in pairs)
-
-    @staticmethod
     def align(pairs: Sequence[Translation], row_of: RowOf, outputs: Tensor, teacher: Tensor) -> OuterLoss:
         """Return L from the outputs of the student and the teacher's vector of each pair's source `(N, D)`."""
-        loss = match(rows(row_of, [pair.target for pair in pairs], outputs), teacher)
+        loss = F.mse_loss(rows(row_of, [pair.target for pair in pairs], outputs), teacher)
         return OuterLoss(loss, {"align": loss.item()})
 
     def after_step(self) -> None:
@@ -122,13 +113,7 @@ class EMA(TextLearner):
 
 
 def share(step: int, total: int, options: EMA.Options) -> float:
-    """Return 1 − τ_k, the share of the student that goes into the teacher after a step.
-
-    Args:
-        step: k; after K the teacher stays.
-        total: K.
-        options: τ and its schedule.
-    """
+    """Return 1 − τ_k, the share of the student that goes into the teacher after step k of K; 0 after a cosine's K."""
     base = 1 - options.tau
     if options.scale_down:
         base = min(1.0, base * PAPER_STEPS / total)
@@ -138,15 +123,11 @@ def share(step: int, total: int, options: EMA.Options) -> float:
 
 
 class Average:
-    """A moving average of a module's trainable weights that loses nothing to rounding.
+    """A moving average of a module's trainable weights, in a copy of it, that loses nothing to rounding.
 
     A share of 1e-5 of a small difference is below the last bit of a float32 weight: added in place, it would be rounded
     away at every step. So what rounding takes is kept beside each weight and added to the next move (Kahan 1965): the
     two parts together hold twice the digits.
-
-    Args:
-        source: the trained module.
-        average: a copy of that module, which is changed in place.
     """
 
     def __init__(self, source: nn.Module, average: nn.Module) -> None:
@@ -158,10 +139,9 @@ class Average:
     @torch.no_grad()
     def move(self, share: float) -> None:
         """Replace the average ξ by (1 − share) ξ + share θ."""
-        if share == 0:
-            return
-        for name, weight in self._source.items():
-            _move(weight.detach(), self._average[name], self._rest[name], share)
+        if share:
+            for name, weight in self._source.items():
+                _move(weight.detach(), self._average[name], self._rest[name], share)
 
     @property
     def weights(self) -> list[Tensor]:

@@ -4,17 +4,16 @@ A linear head tells from (u, v, |u − v|) whether a premise entails a hypothesi
 trained along, and kept in checkpoints, but is no part of the encoder that comes out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from metasearch.data.entailment import LABELS, EntailmentPair
 from metasearch.encoders.encoder import Encoder
 from metasearch.learners.base import OuterLoss
-from metasearch.learners.losses.entailment import entailment_logits, entailment_loss
-from metasearch.learners.sets import distinct
 from metasearch.learners.texts import RowOf, TextLearner, rows
 from metasearch.spec.recipe import Declared, Loss
 from metasearch.spec.seeding import seed_of
@@ -51,18 +50,23 @@ class Entailment(TextLearner):
         yield from super().named_parameters()
         yield "head.weight", self.head
 
-    def texts(self, pairs: Sequence[EntailmentPair]) -> list[str]:
-        """Return the distinct texts, premise and hypothesis of each pair in turn."""
-        return distinct(text for pair in pairs for text in pair.texts)
+    def texts(self, pairs: Sequence[EntailmentPair]) -> Iterable[str]:
+        """Return premise and hypothesis of each pair in turn."""
+        return (text for pair in pairs for text in pair.texts)
 
     def loss_of(self, pairs: Sequence[EntailmentPair], row_of: RowOf, outputs: Tensor) -> OuterLoss:
         """Return the mean over all pairs; `accuracy` is the share whose label has the highest logit."""
         first, second = (rows(row_of, [pair.texts[side] for pair in pairs], outputs) for side in (0, 1))
         labels = torch.tensor([LABELS.index(pair.label) for pair in pairs], device=outputs.device)
         logits = entailment_logits(first, second, self.head)
-        loss = entailment_loss(logits, labels)
+        loss = F.cross_entropy(logits, labels)
         right = (logits.argmax(dim=-1) == labels).float().mean()
         return OuterLoss(loss, {"task": loss.item(), "accuracy": right.item()})
+
+
+def entailment_logits(first: Tensor, second: Tensor, head: Tensor) -> Tensor:
+    """Return W (u, v, |u − v|), logits `(B, classes)`, of sentence vectors u and v `(B, D)`, with W `(classes, 3D)`."""
+    return F.linear(torch.cat([first, second, (first - second).abs()], dim=-1), head)
 
 
 LEARNER = Entailment

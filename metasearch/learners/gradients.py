@@ -1,8 +1,7 @@
 """Outer gradients by the formula as it is written: the reference for everything faster."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from contextlib import nullcontext
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -15,25 +14,16 @@ Gradients = Callable[[Learner, Sequence[Episode]], OuterLoss]
 
 
 class ReferenceGradients:
-    """Takes the outer gradient of any learner, by its outer loss and `backward`.
-
-    Attributes:
-        notes: what is done in a slower way for this encoder and why, one line each.
-    """
-
-    notes: tuple[str, ...] = ()
+    """Takes the outer gradient of any learner, by its outer loss and `backward`."""
 
     def __call__(self, learner: Learner, episodes: Sequence[Episode]) -> OuterLoss:
-        """Put the gradient of the outer loss into the `.grad` of the learner's parameters, and return the loss.
+        """Put the gradient of the outer loss of a meta-batch into the `.grad` of the learner's parameters.
 
         A gradient that is zero but in some rows may be a coalesced sparse tensor of those rows. A parameter that the
-        loss does not depend on keeps its `.grad` as it is.
-
-        Args:
-            learner: whose loss.
-            episodes: the meta-batch.
+        loss does not depend on keeps its `.grad` as it is. Returns the loss.
         """
-        with _attention(learner):
+        # Fused attention kernels have no second derivative, the plain one has.
+        with sdpa_kernel(SDPBackend.MATH) if learner.second_order else nullcontext():
             return self.take(learner, episodes)
 
     def take(self, learner: Learner, episodes: Sequence[Episode]) -> OuterLoss:
@@ -43,8 +33,3 @@ class ReferenceGradients:
         with torch.autocast(learner.encoder.device.type, enabled=False):
             torch.autograd.backward(loss.total)
         return OuterLoss(loss.total.detach(), loss.terms)
-
-
-def _attention(learner: Learner) -> AbstractContextManager[Any]:
-    """Return the context of forward passes; fused attention kernels have no second derivative, the plain one has."""
-    return sdpa_kernel(SDPBackend.MATH) if learner.second_order else nullcontext()

@@ -9,7 +9,6 @@ unused parameters and unties shared ones.
 import importlib.util
 import sys
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -19,12 +18,9 @@ from torch import Tensor, nn
 def _algorithms() -> tuple[Any, Any]:
     if "learn2learn" not in sys.modules:
         spec = importlib.util.find_spec("learn2learn")
-        if spec is None or spec.submodule_search_locations is None:
+        if spec is None:
             raise ImportError("learn2learn is not installed; see README, Installation")
-        bare = ModuleType("learn2learn")
-        bare.__path__ = list(spec.submodule_search_locations)
-        bare.__spec__ = spec
-        sys.modules["learn2learn"] = bare
+        sys.modules["learn2learn"] = importlib.util.module_from_spec(spec)  # which does not run its code
     from learn2learn.algorithms.maml import MAML
     from learn2learn.utils import update_module
 
@@ -37,9 +33,7 @@ _MAML, _update_module = _algorithms()
 class FastModel:
     """A copy of a module whose weights move with each inner step, differentiable back to the module's own weights.
 
-    Args:
-        module: the module to copy.
-        first_order: treat inner gradients as constants (FOMAML).
+    In first order, inner gradients are constants (FOMAML).
     """
 
     def __init__(self, module: nn.Module, first_order: bool) -> None:
@@ -58,10 +52,8 @@ class FastModel:
     def adapt(self, loss: Tensor, lr: float | Sequence[Tensor], retain_graph: bool = False) -> None:
         """Take one step of gradient descent on the fast weights; weights that the loss does not reach stay.
 
-        Args:
-            loss: a scalar that this model computed.
-            lr: one rate, or a tensor of rates for each parameter.
-            retain_graph: keep the loss differentiable afterwards; always so in second order.
+        The rate may be a tensor of rates for each parameter. With `retain_graph`, and always in second order, the loss
+        stays differentiable.
         """
         module = self._clone.module
         weights = [weight for weight in module.parameters() if weight.requires_grad]

@@ -11,12 +11,9 @@ from metasearch.spec.recipe import Loss
 
 
 class MetaSGD(MAML):
-    """MAML with a learned rate for every weight, starting from `inner_lr`."""
+    """MAML with a learned rate for every weight, starting from its option `inner_lr`."""
 
-    class Options(MAML.Options):
-        """Those of MAML; `inner_lr` is where the rates start."""
-
-    def __init__(self, encoder: Encoder, loss: Loss, options: Options) -> None:
+    def __init__(self, encoder: Encoder, loss: Loss, options: MAML.Options) -> None:
         super().__init__(encoder, loss, options)
         self.rates = {
             name: nn.Parameter(torch.full_like(parameter, options.inner_lr))

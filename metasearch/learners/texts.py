@@ -1,7 +1,7 @@
 """Learners without inner steps, whose loss is one of the outputs of texts: stages of a distillation."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -11,6 +11,7 @@ from metasearch.data.example import Example
 from metasearch.episodes.episode import Episode
 from metasearch.errors import ConfigError
 from metasearch.learners.base import Learner, OuterLoss
+from metasearch.learners.sets import numbered
 
 RowOf = Mapping[str, int]
 """Text → its row among the outputs."""
@@ -30,13 +31,13 @@ class TextLearner(Learner):
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
         """Return the loss of all pairs of a meta-batch."""
         pairs = self.pairs(episodes)
-        row_of = {text: i for i, text in enumerate(self.texts(pairs))}
+        row_of = numbered(self.texts(pairs))
         outputs = self.encoder.embedder(self.encoder.features(list(row_of), "text"), self.options.output)
         return self.loss_of(pairs, row_of, outputs)
 
     @abstractmethod
-    def texts(self, pairs: Sequence[Any]) -> list[str]:
-        """Return the distinct texts of pairs that the trained encoder reads."""
+    def texts(self, pairs: Sequence[Any]) -> Iterable[str]:
+        """Return the texts of pairs that the trained encoder reads."""
 
     @abstractmethod
     def loss_of(self, pairs: Sequence[Any], row_of: RowOf, outputs: Tensor) -> OuterLoss:

@@ -35,19 +35,9 @@ def build(
     resamples: int = bootstrap.RESAMPLES,
     seed: int = 0,
 ) -> Report:
-    """Return the report of a study.
+    """Return the report of a study; arguments and errors as `study.compare.compare`, in the task's main pool.
 
-    Args:
-        study: study with the scores.
-        baseline: arm that the others are compared with; by default zero-shot, or the first arm.
-        measure: name of the measure; by default the task's first.
-        level: level of the intervals.
-        resamples: number of resamples of the bootstrap.
-        seed: seed of the bootstrap.
-
-    Raises:
-        ConfigError: measure, level or resamples is wrong.
-        DataError: results of the questions are damaged, or not what the scores were computed from; the file is named.
+    Where there is nothing to compare with, the report says so.
     """
     bootstrap.check(level, resamples)
     selection = study.select(measure)
@@ -57,20 +47,27 @@ def build(
     comparison, why = _compared(known, baseline, selection, level, resamples, seed)
     inputs = Inputs(study, known, selection, comparison, (*lost, *why))
     reasons = inputs.not_compared if comparison is None else ()
+    more = f"; and {len(study.missing) - 3} more" if study.missing[3:] else ""  # the run facts have all of it
+    unfinished = [f"Not everything is there: {'; '.join(study.missing[:3])}{more}."] if study.missing else []
     return Report(
         title=f"{study.task}: {study.name}",
-        intro=(*verdict(study, selection, comparison), *reasons, *_unfinished(study)),
-        facts=_facts(study, selection, baseline),
+        intro=(*verdict(study, selection, comparison), *reasons, *unfinished),
+        facts=(
+            ("Task", study.task),
+            ("Measure", f"{selection}, × 100"),
+            ("Baseline", baseline.label),
+            ("Folds", ", ".join(map(str, study.folds))),
+            ("Seeds", ", ".join(map(str, study.seeds))),
+            ("Data", study.data),
+            ("Version", f"metasearch {study.versions.get('metasearch', 'unknown')}"),
+        ),
         sections=all_sections(inputs),
         footer=f"Written by metasearch {__version__}.",
     )
 
 
 def with_questions(study: Study) -> tuple[Study, list[str]]:
-    """Return the part of a study whose runs have the results of each question, and a sentence for each arm that lacks.
-
-    An arm of which no run has them is left out.
-    """
+    """Return the arms and runs that have the results of each question, and a sentence for each arm that lacks some."""
     scored = [each for each in study.scored if each.questions_path.is_file()]
     arms = tuple(arm for arm in study.arms if any(each.arm == arm for each in scored))
     sentences = []
@@ -92,27 +89,6 @@ def _compared(
         return compare(study, baseline, selection.measure, selection.pool, level, resamples, seed), []
     except ConfigError as error:  # all that was asked for is checked before: there is nothing to compare with
         return None, [f"Nothing is compared: {str(error).removesuffix('.')}."]
-
-
-def _facts(study: Study, selection: ScoreSelection, baseline: Arm) -> tuple[tuple[str, str], ...]:
-    """Return what a reader must know first."""
-    return (
-        ("Task", study.task),
-        ("Measure", f"{selection}, × 100"),
-        ("Baseline", baseline.label),
-        ("Folds", ", ".join(map(str, study.folds))),
-        ("Seeds", ", ".join(map(str, study.seeds))),
-        ("Data", study.data),
-        ("Version", f"metasearch {study.versions.get('metasearch', 'unknown')}"),
-    )
-
-
-def _unfinished(study: Study) -> list[str]:
-    """Name what is not finished; the run facts have all of it."""
-    if not study.missing:
-        return []
-    more = f"; and {len(study.missing) - 3} more" if study.missing[3:] else ""
-    return [f"Not everything is there: {'; '.join(study.missing[:3])}{more}."]
 
 
 def files(report: Report) -> dict[str, str]:
@@ -141,9 +117,7 @@ def _markdown(report: Report) -> str:
 def write(report: Report, folder: Path) -> list[Path]:
     """Write a report, whole or not at all, and return the paths of its files, the page first.
 
-    Args:
-        report: report to write.
-        folder: a new or empty folder, or that of a former report, which is replaced.
+    The folder is new, empty or that of a former report, which is replaced.
 
     Raises:
         RunFolderError: the folder holds something else, or cannot be written; a former report stays as it was.

@@ -24,22 +24,13 @@ NOTES = (
 def changed_pairs(study: Study, baseline: Arm, other: Arm, count: int = 20) -> Table | None:
     """Return the pairs whose distance to gold changes most, |rank(baseline) - rank(gold)| - |rank(other) - rank(gold)|.
 
-    Ranks and not cosines, since a learner that stretches all cosines places no pair differently.
-
-    Args:
-        study: study that has both.
-        baseline: learner that the other is compared with.
-        other: another learner, on the same pairs.
-        count: number of pairs, at most.
-
-    Returns:
-        None where the task correlates nothing, or both have no pair in common.
+    Ranks and not cosines, since a learner that stretches all cosines places no pair differently. None where the task
+    correlates nothing, or both have no pair in common.
     """
     gold = _ranks(study.of(baseline), "gold")
     before, after = (_ranks(study.of(arm), "predicted") for arm in (baseline, other))
-    nearer = {
-        pair: abs(before[pair] - gold[pair]) - abs(after[pair] - gold[pair]) for pair in before.keys() & after.keys()
-    }
+    both = before.keys() & after.keys()
+    nearer = {pair: abs(before[pair] - gold[pair]) - abs(after[pair] - gold[pair]) for pair in both}
     if not nearer:
         return None
     chosen = sorted(nearer, key=lambda pair: (-abs(nearer[pair]), pair))[:count]
@@ -66,13 +57,14 @@ def _ranks(runs: Sequence[Scored], column: str) -> dict[Pair, float]:
     listed: dict[Pair, list[float]] = defaultdict(list)
     for run in runs:
         for cell, ids in run.questions.units.items():
-            if (column, *cell) in run.questions.columns:
-                for name, rank in zip(ids, _share(run.questions.columns[column, *cell]), strict=True):
+            values = run.questions.columns.get((column, *cell))
+            if values is not None:
+                for name, rank in zip(ids, _share(values), strict=True):
                     listed[run.fold, cell[1], name].append(float(rank))
     return {pair: float(np.mean(ranks)) for pair, ranks in listed.items()}
 
 
 def _share(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return midranks, from 0 to 1, `(N,)` → `(N,)`."""
-    ranks: NDArray[np.float64] = weighted.midranks(np.ones((1, len(values))), values)[0]
+    ranks: NDArray[np.float64] = weighted.midranks(np.ones((1, len(values))), values)[0][0]
     return (ranks - 1) / max(len(values) - 1, 1)

@@ -1,6 +1,6 @@
 """Tables of a comparison, and the notes that say what its figures are."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from metasearch.reports.table import Cell, Line, Table
@@ -17,7 +17,7 @@ def comparison_table(comparison: Comparison) -> Table:
         title=f"{_title(comparison)}: difference from {comparison.baseline.label}",
         heads=("learner",),
         columns=(*_columns(comparison), *_TESTS),
-        lines=tuple(Line((each.arm.label,), (*_mean(each), *_tests(each))) for each in comparison.arms),
+        lines=tuple(Line((each.arm.label,), _figures(each)) for each in comparison.arms),
         notes=comparison_notes(comparison),
         unit="× 100",
     )
@@ -30,7 +30,20 @@ def language_table(comparison: Comparison) -> Table:
         title=f"{_title(comparison)}: difference from {comparison.baseline.label} by language",
         heads=("learner", "language"),
         columns=_columns(comparison),
-        lines=_language_lines(comparison),
+        lines=tuple(
+            Line(
+                (each.arm.label, language),
+                (
+                    Cell(own.value),
+                    Cell(own.baseline),
+                    _signed(own.difference, "*" * own.interval.excludes(0.0)),
+                    *_ends(own.interval),
+                ),
+                rule=place == 0 and each is not comparison.arms[0],
+            )
+            for each in comparison.arms
+            for place, (language, own) in enumerate(each.languages.items())
+        ),
         notes=(
             f"*: the {percent(comparison.level)} interval excludes 0. Not corrected for the number of lines: of "
             f"{_one_in(comparison.level)} without any difference one is expected to be marked.",
@@ -41,15 +54,10 @@ def language_table(comparison: Comparison) -> Table:
 
 def whole_table(comparison: Comparison) -> Table:
     """Return both tables as one, for files that hold one table; the means over languages are the lines `mean`."""
-    lines = [Line((each.arm.label, "mean"), (*_mean(each), *_tests(each))) for each in comparison.arms]
-    empty = (Cell(),) * len(_TESTS)
-    return Table(
-        key="comparison",
-        title=_title(comparison),
-        heads=("learner", "language"),
-        columns=(*_columns(comparison), *_TESTS),
-        lines=(*lines, *(Line(line.heads, (*line.cells, *empty)) for line in _language_lines(comparison))),
-    )
+    whole, languages = comparison_table(comparison), language_table(comparison)
+    lines = [Line((*line.heads, "mean"), line.cells) for line in whole.lines]
+    lines += [Line(line.heads, (*line.cells, *[Cell()] * len(_TESTS))) for line in languages.lines]
+    return replace(whole, heads=languages.heads, lines=tuple(lines))
 
 
 def as_tree(comparison: Comparison) -> dict[str, Any]:
@@ -125,40 +133,17 @@ def _columns(comparison: Comparison) -> tuple[str, ...]:
     return comparison.measure, comparison.baseline.label, "difference", f"{percent(comparison.level)} from", "to"
 
 
-def _mean(each: Compared) -> tuple[Cell, ...]:
+def _figures(each: Compared) -> tuple[Cell, ...]:
     return (
         Cell(each.value.mean, each.value.sd),
         Cell(each.baseline.mean, each.baseline.sd),
         _signed(each.difference, each.mark),
         *_ends(each.interval),
-    )
-
-
-def _tests(each: Compared) -> tuple[Cell, ...]:
-    test = each.test
-    return (
-        _number(test.t, "+z.2f"),
-        _number(test.p, ".4f"),
+        _number(each.test.t, "+z.2f"),
+        _number(each.test.p, ".4f"),
         _number(each.adjusted, ".4f"),
-        _number(test.effect, "+z.2f"),
+        _number(each.test.effect, "+z.2f"),
         Cell(text=f"{each.wins} of {len(each.languages)}"),
-    )
-
-
-def _language_lines(comparison: Comparison) -> tuple[Line, ...]:
-    return tuple(
-        Line(
-            (each.arm.label, language),
-            (
-                Cell(own.value),
-                Cell(own.baseline),
-                _signed(own.difference, "*" * own.interval.excludes(0.0)),
-                *_ends(own.interval),
-            ),
-            rule=place == 0 and each is not comparison.arms[0],
-        )
-        for each in comparison.arms
-        for place, (language, own) in enumerate(each.languages.items())
     )
 
 

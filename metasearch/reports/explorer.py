@@ -25,13 +25,9 @@ Asked = tuple[str, str]
 
 
 class Hit(NamedTuple):
-    """A candidate in a ranking.
+    """A candidate in a ranking, with its rank from 1; its score is None where the run has kept only the rank.
 
-    Attributes:
-        rank: rank from 1.
-        candidate: text of the candidate.
-        relevant: 1 where it answers the question, else 0; a page has thousands of them.
-        score: score that ranks it; None where the run has kept only the rank.
+    `relevant` is 1 where it answers the question, else 0: a page has thousands of them.
     """
 
     rank: int
@@ -42,13 +38,9 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True)
 class Side:
-    """The result of one learner on a question in one language.
+    """The result of one learner on a question in one language: value of the measure, mean over seeds, and ranking.
 
-    Attributes:
-        value: value of the measure, mean over seeds.
-        seed: seed whose ranking is shown, the first one.
-        hits: the highest ranked candidates.
-        below: the relevant ones that are not among them, by rank.
+    The ranking is that of the first seed: the highest ranked candidates, and the relevant ones below them, by rank.
     """
 
     value: float
@@ -67,13 +59,9 @@ class Version:
 
 @dataclass(frozen=True)
 class Question:
-    """A question in its languages.
+    """A question of a fold, by the id that its translations share, in all its languages in the order of the study.
 
-    Attributes:
-        id: id that its translations share.
-        fold: fold that tested it.
-        values: values of the baseline and the other learner, mean over languages.
-        versions: one for each language, in the order of the study.
+    `values` are those of the baseline and the other learner, mean over languages.
     """
 
     id: str
@@ -89,11 +77,9 @@ class Question:
 
 @dataclass(frozen=True)
 class Explorer:
-    """The questions that two learners differ on most.
+    """The questions that two learners, named by their labels, differ on most.
 
     Attributes:
-        baseline: label of the learner that the other is compared with.
-        other: label of the other learner.
         measure: name of the measure, such as `map@20`; of a single question it is the average precision.
         questions: the largest difference first, whatever its sign.
         compared: number of questions that were compared, translations counted once.
@@ -109,20 +95,12 @@ class Explorer:
 
 
 def explore(study: Study, baseline: Arm, other: Arm, count: int = 20, measure: str | None = None) -> Explorer | None:
-    """Return the questions that two learners differ on most.
+    """Return the questions that two learners differ on most, `count` at most, on the pool of all languages.
 
-    Args:
-        study: study that has both.
-        baseline: learner that the other is compared with.
-        other: another learner, on the same questions.
-        count: number of questions, at most.
-        measure: measure on the pool of all languages; by default the task's first.
-
-    Returns:
-        None where the task ranks nothing, or both have no fold in common.
+    None where the task ranks nothing, or both have no fold in common.
 
     Raises:
-        ConfigError: there is no such measure.
+        ConfigError: there is no such measure; by default it is the task's first.
         DataError: the results of the questions of a run are damaged.
         RunFolderError: a run has no such results.
     """
@@ -173,7 +151,8 @@ def _question(
     """Return a question in each language that both learners were asked in."""
     both = [language for language in languages if all((unit, language) in own for own in values)]
     versions = []
-    for asked in ((unit, language) for language in both):
+    for language in both:
+        asked = unit, language
         texts, sides = zip(*(_side(run, asked, own[asked]) for run, own in zip(runs, values, strict=True)), strict=True)
         versions.append(Version(texts[0], sides))
     means = (float(np.mean([own[unit, language] for language in both])) for own in values)

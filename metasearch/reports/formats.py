@@ -29,21 +29,16 @@ _LATEX = {
     "–": r"\textendash{}",
     "—": r"\textemdash{}",
     "…": r"\ldots{}",
-    **{
-        character: f"$\\{name}$"
-        for character, name in {
-            "±": "pm",
-            "×": "times",
-            "·": "cdot",
-            "→": "rightarrow",
-            "≤": "leq",
-            "≥": "geq",
-            "≠": "neq",
-            "≈": "approx",
-            "†": "dagger",
-            "‡": "ddagger",
-        }.items()
-    },
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "·": r"$\cdot$",
+    "→": r"$\rightarrow$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "≠": r"$\neq$",
+    "≈": r"$\approx$",
+    "†": r"$\dagger$",
+    "‡": r"$\ddagger$",
     "−": "$-$",
 }
 
@@ -93,27 +88,19 @@ def latex(table: Table) -> str:
 
 def csv(table: Table) -> str:
     """Return a table as CSV (RFC 4180), values as they were measured; ` sd` and ` mark` columns where there are any."""
-    extras = [
-        [
-            name
-            for name in ("spread", "mark")
-            if any(getattr(line.cells[i], name) not in (None, "") for line in table.lines)
-        ]
-        for i in range(len(table.columns))
+    columns: list[tuple[str, list[str | float | None]]] = [
+        (name, [line.heads[i] for line in table.lines]) for i, name in enumerate(table.heads)
     ]
-    called = {"spread": "sd", "mark": "mark"}
-    header = [*table.heads]
-    for name, more in zip(table.columns, extras, strict=True):
-        header += [name, *(f"{name} {called[extra]}" for extra in more)]
+    for i, name in enumerate(table.columns):
+        cells = [line.cells[i] for line in table.lines]
+        columns.append((name, [cell.text if cell.value is None else float(cell.value) for cell in cells]))
+        if any(cell.spread is not None for cell in cells):
+            columns.append((f"{name} sd", [cell.spread for cell in cells]))
+        if any(cell.mark for cell in cells):
+            columns.append((f"{name} mark", [cell.mark for cell in cells]))
     file = io.StringIO()
-    writer = _csv.writer(file)
-    writer.writerow(header)
-    for line in table.lines:
-        row: list[str | float] = [*line.heads]
-        for cell, more in zip(line.cells, extras, strict=True):
-            row.append(cell.text if cell.value is None else float(cell.value))
-            row += ["" if getattr(cell, extra) is None else getattr(cell, extra) for extra in more]
-        writer.writerow(row)
+    names, values = zip(*columns, strict=True)
+    _csv.writer(file).writerows([names, *zip(*values, strict=True)])
     return file.getvalue()
 
 

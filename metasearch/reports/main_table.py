@@ -1,6 +1,6 @@
 """The main table: learners by languages, as tables 1, 7, 8 of the MAML-Align paper; and what tables of arms share."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from metasearch.reports.means import by_language, complete, mean_notes, over_languages
@@ -20,17 +20,12 @@ BEST = "Best of each {} bold, second best in italics; values that are equal as p
 def main_table(
     study: Study, selection: ScoreSelection, key: str = "main", marks: Mapping[Arm, str] | None = None
 ) -> Table:
-    """Return learners × languages with their mean, values × 100.
-
-    Args:
-        study: study with the scores.
-        selection: which scores.
-        key: key of the table.
-        marks: signs behind the means, such as `*` of what differs from the baseline.
-    """
+    """Return learners × languages with their mean, values × 100; `marks` stand behind the means of arms."""
     arms = [arm for arm in ordered(study) if study.by_fold(arm, selection)]
     values = {arm: by_language(study, arm, selection) for arm in arms}
-    columns = in_order(study, (key for arm in arms for key in values[arm]))
+    place = {language: number for number, language in enumerate(study.languages)}
+    pairs = dict.fromkeys(pair for arm in arms for pair in values[arm])
+    columns = sorted(pairs, key=lambda pair: place.get(pair[0], len(place)))
     rows = {}
     for arm in arms:
         mean = cell_of(over_languages(study, arm, selection), (marks or {}).get(arm, ""))
@@ -50,12 +45,6 @@ def ordered(study: Study) -> list[Arm]:
     )
 
 
-def in_order(study: Study, languages: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return each pair of question and candidate language once, in the order of the task's question languages."""
-    place = {language: number for number, language in enumerate(study.languages)}
-    return sorted(dict.fromkeys(languages), key=lambda key: place.get(key[0], len(place)))
-
-
 def mode_rank(mode: str) -> tuple[int, str]:
     """Return by what modes are ordered: links, then name; those that are no chain, such as `mixt`, last."""
     return (mode.count("-") if "-" in mode or not mode else 9, mode)
@@ -71,16 +60,13 @@ def cell_of(mean: Summary | None, mark: str = "") -> Cell:
     return Cell(mean.mean, mean.sd, mark=mark) if mean else Cell()
 
 
-def placed(cells: Sequence[Cell], ranked: Sequence[bool], decimals: int = 2) -> list[Cell]:
-    """Return cells with their places; what is equal as it is printed shares one, and nothing wins against itself alone.
+def placed(cells: Sequence[Cell], ranked: Sequence[bool]) -> list[Cell]:
+    """Return the cells of a column with their places, values × 100 as they are printed.
 
-    Args:
-        cells: cells of a column.
-        ranked: whether each may have a place.
-        decimals: decimals that are printed, of values × 100.
+    What is equal shares a place, only those that are `ranked` have one, and nothing wins against itself alone.
     """
     printed = [
-        round(100 * cell.value, decimals) if may and cell.value is not None else None
+        round(100 * cell.value, 2) if may and cell.value is not None else None
         for cell, may in zip(cells, ranked, strict=True)
     ]
     highest = sorted({value for value in printed if value is not None}, reverse=True)
@@ -89,11 +75,7 @@ def placed(cells: Sequence[Cell], ranked: Sequence[bool], decimals: int = 2) -> 
 
 
 def heads_of(arms: Collection[Arm]) -> tuple[tuple[str, ...], dict[Arm, tuple[str, ...]]]:
-    """Return the headings of the lines of arms, and of each arm its own: label and mode, or the label where no mode is.
-
-    Example:
-        ("Learner", "Mode"), {maml: ("maml", "trans"), zero_shot: ("zero-shot", "–")}
-    """
+    """Return the headings of the lines of arms, and each arm's own: label and mode, or the label where no mode is."""
     if any(arm.mode for arm in arms):
         return ("Learner", "Mode"), {arm: (without_mode(arm), arm.mode or NO_MODE) for arm in arms}
     return ("Learner",), {arm: (arm.label,) for arm in arms}
@@ -107,15 +89,9 @@ def arm_table(
     ranked: Collection[Arm],
     notes: Sequence[str],
 ) -> Table:
-    """Return a table with a line for each arm, best and second of each column marked.
+    """Return a table with a line for each arm, best and second of each column marked among the arms that are `ranked`.
 
-    Args:
-        key: key of the table.
-        title: title of the table.
-        rows: arms in their order, with cells of each column.
-        columns: headings of the columns.
-        ranked: the arms that may be the best; of fewer than two, none is.
-        notes: notes of the table.
+    `rows` has the arms in their order, and a cell of each for every column.
     """
     arms = list(rows)
     heads, own = heads_of(arms)

@@ -4,6 +4,7 @@ Seeds are averaged first, within a fold; then folds. The standard deviation is t
 differ with the data they are tested and trained on. Where a study has one fold, it is that of the seeds' means.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -19,10 +20,8 @@ Key = tuple[str, str]
 
 def by_fold(study: Study, arm: Arm, selection: ScoreSelection) -> dict[int, dict[Key, float]]:
     """Return fold → language and candidate language → value, averaged over the seeds that the arm has there."""
-    return {
-        fold: _averaged(each.values(*selection) for each in runs)
-        for fold, runs in study.by_fold(arm, selection).items()
-    }
+    folds = study.by_fold(arm, selection)
+    return {fold: _averaged(each.values(*selection) for each in runs) for fold, runs in folds.items()}
 
 
 def by_language(study: Study, arm: Arm, selection: ScoreSelection) -> dict[Key, float]:
@@ -74,9 +73,7 @@ def _lacking_seeds(study: Study, arms: Sequence[Arm], seeds: int) -> list[str]:
     """Name the arms that have fewer seeds on a fold; zero-shot has one, unless the encoder is made from a seed."""
     notes = []
     for arm in arms:
-        folds: dict[int, int] = {}
-        for scored in study.of(arm):
-            folds[scored.fold] = folds.get(scored.fold, 0) + 1
+        folds = Counter(scored.fold for scored in study.of(arm))
         short = [f"{count} on fold {fold}" for fold, count in sorted(folds.items()) if count < seeds]
         if short and not arm.zero_shot:
             notes.append(f"{arm.label} has fewer than {seeds} seeds: {', '.join(short)}.")
@@ -84,10 +81,10 @@ def _lacking_seeds(study: Study, arms: Sequence[Arm], seeds: int) -> list[str]:
 
 
 def _averaged(parts: Iterable[Mapping[Key, float]]) -> dict[Key, float]:
-    values: dict[Key, list[float]] = {}
+    values: dict[Key, list[float]] = defaultdict(list)
     for part in parts:
         for key, value in part.items():
-            values.setdefault(key, []).append(value)
+            values[key].append(value)
     return {key: fmean(each) for key, each in values.items()}
 
 

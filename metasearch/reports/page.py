@@ -8,6 +8,7 @@ import base64
 import hashlib
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,14 +21,10 @@ from metasearch.reports.table import Table
 
 @dataclass(frozen=True)
 class Report:
-    """A report.
+    """A report, its sections in their order, the scores first.
 
-    Attributes:
-        title: title of the page.
-        intro: paragraphs below the title: what was compared, and the results.
-        facts: name and value of what the reader must know first, such as task, folds and version.
-        sections: sections in their order.
-        footer: how it was made, in plain text.
+    `intro` has the paragraphs below the title, with the results, and `facts` name and value of what the reader must
+    know first, such as task, folds and version.
     """
 
     title: str
@@ -71,23 +68,13 @@ def page(report: Report) -> str:
         raise ValueError(f"the report has more than one part with the key '{twice[0]}'")
     styles = [source("style.css"), source("charts.css"), *(s.style for s in report.sections if s.style)]
     scripts = [section.script for section in report.sections if section.script]
-    return (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            report=report,
-            styles=[Markup(text) for text in styles],
-            scripts=[Markup(text) for text in scripts],
-            policy=_policy(styles, scripts),
-        )
-    )
+    template, policy = environment().get_template("report.html.j2"), _policy(styles, scripts)
+    return template.render(report=report, styles=map(Markup, styles), scripts=map(Markup, scripts), policy=policy)
 
 
 def source(name: str) -> str:
     """Return a file of the templates as it is."""
-    loader = environment().loader
-    assert loader is not None
-    return loader.get_source(environment(), name)[0]
+    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
 def _policy(styles: list[str], scripts: list[str]) -> str:

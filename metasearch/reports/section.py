@@ -13,14 +13,10 @@ NO_HTML = Markup("")
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a report is about.
+    """What a report is about: all scores, those that it shows first, and the differences from the baseline.
 
-    Attributes:
-        study: all scores, its arms in the order of the report.
-        with_questions: part of the study whose runs have the results of each question.
-        selection: scores that the report is about.
-        comparison: differences from the baseline; None where nothing can be compared.
-        not_compared: what cannot be compared and why, one sentence each.
+    The arms of the study are in the order of the report; `with_questions` is the part of it whose runs have the results
+    of each question. Where nothing can be compared `comparison` is None; `not_compared` says why, a sentence each.
     """
 
     study: Study
@@ -32,12 +28,9 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart of a report.
+    """A chart of a report: one or more `<svg>` elements beside each other, and the table of their values.
 
-    Attributes:
-        values: table of the values, for those who cannot see the picture or want to know exactly; its key, title and
-            notes are the chart's.
-        svg: picture, one or more `<svg>` elements that stand beside each other.
+    The table is for those who cannot see the picture or want to know exactly; its key, title and notes are the chart's.
     """
 
     values: Table
@@ -55,8 +48,8 @@ class Section:
         charts: second part of the section.
         tables: tables that are written as files, too. On the page the table of a chart is folded below that chart, and
             the others follow all charts.
-        html: further content, last; its maker has escaped it. It holds no `<style>`, no script that runs, and no
-            `style` attribute: the policy of the page forbids them.
+        html: further content, last, escaped already. The policy of the page forbids `<style>` and `style` in it, and
+            scripts that run.
         style: further rules for it.
         script: script that works on it, run when the page is there. No text from data belongs into it.
     """

@@ -28,13 +28,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a table.
-
-    Attributes:
-        heads: names of the line, such as learner and mode; as many as `Table.heads`.
-        cells: values, as many as `Table.columns`.
-        rule: whether a rule stands above it.
-    """
+    """A line of a table: its names, such as learner and mode, and its values; with `rule`, a rule stands above it."""
 
     heads: tuple[str, ...]
     cells: tuple[Cell, ...]
@@ -47,7 +41,6 @@ class Table:
 
     Attributes:
         key: name for files and links, such as `main`.
-        title: what it shows, in one line.
         heads: headings of the first columns, which say what a line is.
         columns: headings of the values.
         lines: lines of values.

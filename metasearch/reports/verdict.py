@@ -15,10 +15,7 @@ FINE_TUNE = "fine-tune"
 def verdict(study: Study, selection: ScoreSelection, comparison: Comparison | None) -> tuple[str, ...]:
     """Return sentences that say who wins, by how much, whether it is significant, and how fine-tuning does.
 
-    Args:
-        study: study with its arms in the order of the report.
-        selection: which scores count.
-        comparison: differences from the baseline; None where there are none.
+    The study has its arms in the order of the report; without a comparison nothing is said of differences.
     """
     ranked = complete(study, study.arms, selection)
     means = {arm: over_languages(study, arm, selection) for arm in study.arms if arm in ranked}

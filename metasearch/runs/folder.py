@@ -58,10 +58,7 @@ class RunFolder:
     def create(cls, path: Path, config: Declared, fingerprint: str) -> "RunFolder":
         """Make a new run folder and write its configuration and the fingerprint of its data.
 
-        Args:
-            path: of the folder.
-            config: what is run.
-            fingerprint: of the data; empty where each stage of the run keeps its own.
+        The fingerprint is empty where each stage of the run keeps its own.
 
         Raises:
             RunFolderError: it exists and is not empty, or cannot be written.
@@ -88,10 +85,7 @@ class RunFolder:
 
     @contextmanager
     def held(self, patience: float = 0) -> Iterator[None]:
-        """Keep other processes out of the folder; the lock goes with the process, however that ends.
-
-        Args:
-            patience: seconds to wait for another process to end.
+        """Keep other processes out of the folder, as `metasearch.runs.files.held`; wait `patience` seconds for them.
 
         Raises:
             RunFolderError: another process is at work here, or the folder cannot be written.
@@ -129,8 +123,8 @@ class RunFolder:
         what the log has of that step and later ones is dropped, as it comes again.
         """
         if not self._goes_on:
-            kept = [earlier for earlier in self.events() if earlier["step"] < event["step"]]
-            write_whole(self._log, "".join(json.dumps(earlier) + "\n" for earlier in kept))
+            events = [earlier for earlier in self.events() if earlier["step"] < event["step"]]
+            write_whole(self._log, "".join(json.dumps(earlier) + "\n" for earlier in events))
             self._goes_on = True
         try:
             with self._log.open("a", encoding="utf-8") as file:

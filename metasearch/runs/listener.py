@@ -1,12 +1,10 @@
-"""Listeners of the training loop: the protocol, one that keeps silent, and one that writes the log."""
-
-from typing import Protocol
+"""What hears of training and scoring; progress bars and logs are listeners."""
 
 from metasearch.runs.folder import RunFolder
 
 
-class Listener(Protocol):
-    """Hears what happens in the loop; progress bars and logs are listeners."""
+class Listener:
+    """Hears what happens and says nothing; a subclass overrides what it wants to hear of."""
 
     def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
         """Hear of an outer step, counted from 1."""
@@ -15,24 +13,14 @@ class Listener(Protocol):
         """Hear of a dev score; step 0 is the untrained encoder."""
 
     def on_encode(self, what: str, done: int, total: int) -> None:
-        """Hear how many of the texts are encoded, of what is scored; `what` says what that is."""
+        """Hear how many texts are encoded; `what` says what they are encoded for."""
 
 
-class Silent:
-    """A listener that hears and says nothing."""
-
-    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
-        """Hear of a step."""
-
-    def on_dev(self, step: int, score: float, best: bool) -> None:
-        """Hear of a dev score."""
-
-    def on_encode(self, what: str, done: int, total: int) -> None:
-        """Hear of texts."""
+SILENT = Listener()
 
 
-class Logged:
-    """A listener that writes steps and dev scores to the run's log, then passes them on."""
+class Logged(Listener):
+    """Writes steps and dev scores to the run's log, then passes them on."""
 
     def __init__(self, files: RunFolder, listener: Listener) -> None:
         self.files = files

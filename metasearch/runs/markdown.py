@@ -27,8 +27,7 @@ def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str
         cells = {(row["learner"], row["language"]): row["value"] for row in chosen if row["measure"] == measure}
         languages = _distinct(language for _, language in cells if language != MEAN)
         learners = _distinct(learner for learner, _ in cells)
-        lines = [[learner, *(_percent(cells.get((learner, c))) for c in (*languages, MEAN))] for learner in learners]
-        parts.append(markdown([f"{measure} ({label})", *languages, MEAN], lines))
+        parts.append(_grid(f"{measure} ({label})", learners, [*languages, MEAN], cells))
     return "\n\n".join(parts)
 
 
@@ -40,17 +39,14 @@ def matrix(rows: Sequence[Row], measure: str) -> str:
         if row["measure"] == measure and row["pool"] in ("bilingual", "monolingual") and row["language"] != MEAN
     }
     languages = sorted({asked for asked, _ in cells})
-    lines = [[asked, *(_percent(cells.get((asked, inside))) for inside in languages)] for asked in languages]
-    return markdown([f"{measure}: question \\ candidates", *languages], lines)
+    return _grid(f"{measure}: question \\ candidates", languages, languages, cells)
 
 
 def pool_means(rows: Sequence[Row]) -> str:
     """Return the mean over languages, or language pairs, of each measure in each pool, values times 100."""
     cells = {(row["measure"], row["pool"]): row["value"] for row in rows if row["language"] == MEAN}
-    pools = _distinct(pool for _, pool in cells)
-    measures = _distinct(measure for measure, _ in cells)
-    lines = [[measure, *(_percent(cells.get((measure, pool))) for pool in pools)] for measure in measures]
-    return markdown(["mean", *pools], lines)
+    measures, pools = (_distinct(key[side] for key in cells) for side in (0, 1))
+    return _grid("mean", measures, pools, cells)
 
 
 def by_direction(rows: Sequence[Row], split: str) -> str:
@@ -67,13 +63,18 @@ def by_direction(rows: Sequence[Row], split: str) -> str:
         cells = {(row["language"], row["pool"]): row["value"] for row in own}
         of_groups = {row["language"]: f"{row['found']} of {row['listed']}" for row in own if "found" in row}
         names = _distinct(name for name, _ in cells if name not in of_groups)
-        shown = {name: [_percent(cells.get((name, pool))) for pool in DIRECTIONS] for name, _ in cells}
+        shown = {name: [percent(cells.get((name, pool))) for pool in DIRECTIONS] for name, _ in cells}
         heads = [name.replace("-", " → ") for name in DIRECTIONS[:2]] + [MEAN]
         parts.append(markdown([f"{measure} of {learner} ({split})", *heads], [[n, *shown[n]] for n in names]))
         if of_groups:
             lines = [[name.removeprefix("group "), count, *shown[name]] for name, count in of_groups.items()]
             parts.append(markdown(["mean over the group", "languages", *heads], lines))
     return "\n\n".join(parts)
+
+
+def _grid(head: str, lines: Sequence[str], columns: Sequence[str], cells: Mapping[tuple[str, str], float]) -> str:
+    """Return a table of values times 100, by line and column; a cell without a value is empty."""
+    return markdown([head, *columns], [[line, *(percent(cells.get((line, c))) for c in columns)] for line in lines])
 
 
 def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int | Sequence[bool] = 1) -> str:
@@ -98,7 +99,8 @@ def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int | 
     return "\n".join(f"| {' | '.join(line)} |" for line in padded)
 
 
-def _percent(value: float | None) -> str:
+def percent(value: float | None) -> str:
+    """Return a score times 100 with two decimals; nothing where there is none."""
     return "" if value is None else f"{100 * value:.2f}"
 
 

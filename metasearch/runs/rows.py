@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,22 +72,17 @@ def _row(line: str, where: str) -> Row:
 _NOUNS = {str: "text", (int, float): "number", int: "whole number", dict: "mapping"}
 
 
-def _require_complete(rows: Iterable[Row], config: Mapping[str, Any], path: Path, last: int) -> None:
+def _require_complete(rows: Sequence[Row], config: Mapping[str, Any], path: Path, last: int) -> None:
     """Raise `DataError` where the end of a results file is missing: each part ends with its means."""
     cut = "The file is cut off"
-    scored: dict[tuple[str, str, str], set[tuple[str, str]]] = {}
-    means: dict[tuple[str, str, str], set[tuple[str, str]]] = {}
-    for row in rows:
-        part, score = (row["task"], row["learner"], row["split"]), (row["measure"], row["pool"])
-        scored.setdefault(part, set()).add(score)
-        if row["language"] == MEAN:
-            means.setdefault(part, set()).add(score)
-    for (task, learner, split), scores in scored.items():
-        if lacking := sorted(scores - means.get((task, learner, split), set())):
-            measure, pool = lacking[0]
-            raise DataError(f"{path}:{last}: no mean of {measure} {pool} of {learner} on {split} of {task}. {cut}")
+    keys = ("task", "learner", "split", "measure", "pool")
+    means = {tuple(row[key] for key in keys) for row in rows if row["language"] == MEAN}
+    lacking = sorted({tuple(row[key] for key in keys) for row in rows} - means)
+    if lacking:
+        task, learner, split, measure, pool = lacking[0]
+        raise DataError(f"{path}:{last}: no mean of {measure} {pool} of {learner} on {split} of {task}. {cut}")
     recipe = config.get("recipe")
     expected = recipe.get("learner") if isinstance(recipe, Mapping) else config.get("label")
-    tested = {learner for _, learner, split in scored if split == "test"}
+    tested = {row["learner"] for row in rows if row["split"] == "test"}
     if expected is not None and expected not in tested:
         raise DataError(f"{path}:{last}: no scores of {expected} on test. {cut}")

@@ -86,12 +86,12 @@ class Pattern(_Parsed):
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read `mono -> bi`; `ValueError` names the wrong link."""
-        words = _links(text, "pattern", "mono -> bi")
-        by_name: dict[str, Kind] = {kind: kind for kind in _KINDS}
-        for word in words:
-            if word not in by_name:
+        kinds: list[Kind] = []
+        for word in _links(text, "pattern", "mono -> bi"):
+            if word not in _KINDS:
                 raise ValueError(f"'{word}' in '{text}' is none of {', '.join(_KINDS)}")
-        return cls(tuple(by_name[word] for word in words))
+            kinds.append(word)
+        return cls(tuple(kinds))
 
     def __str__(self) -> str:
         return " -> ".join(self.kinds)
@@ -130,11 +130,7 @@ def _links(text: str, what: str, example: str) -> list[str]:
 
 
 def language_of(code: str) -> str:
-    """Return a language code in one spelling: `zh_cn` and `zh-CN` are `zh-CN`.
-
-    Raises:
-        ValueError: it is no language code.
-    """
+    """Return a language code in one spelling, `zh-CN` for `zh_cn`; `ValueError` where it is no language code."""
     base, _, more = code.strip().replace("_", "-").partition("-")
     if not re.fullmatch(r"[a-z]{2,3}", base) or not re.fullmatch(r"([A-Za-z]{2,4})?", more):
         raise ValueError(f"'{code}' is not a language code such as de, fil or zh-CN")

@@ -17,14 +17,10 @@ log = logging.getLogger(__name__)
 
 
 def default_encoder(task: str, declared: str) -> str:
-    """Return the encoder of a task for which none was named, with a warning where it is not the task's.
+    """Return the encoder of a task for which none was named: the declared one, or with a warning `FALLBACK`.
 
     A built-in one, a folder and a checkpoint whose weights are in the hub's cache are taken without using the network.
     Whether the hub can be reached is asked once, by the headers of one file.
-
-    Args:
-        task: name of the task.
-        declared: its `encoder`.
     """
     built_in = declared in registry.names("encoders")
     if built_in or Path(declared).exists() or not _HUB_NAME.fullmatch(declared) or _cached(declared):

@@ -1,8 +1,9 @@
 """What a distillation is asked to do, as resolved from the command line; `config.yaml` of its run folder."""
 
-from typing import Literal, get_args
+from typing import get_args
 
 from metasearch.spec.recipe import DEFAULT_ENGINE, Declared, Engine, Positive
+from metasearch.spec.run import Device, Precision
 from metasearch.spec.stages import Distillation, RoleName, Stage
 
 
@@ -36,19 +37,29 @@ class DistillConfig(Declared):
     targets: str | None = None
     seed: int = 0
     max_steps: Positive | None = None
-    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    precision: Literal["fp32", "bf16"] = "fp32"
+    device: Device = "auto"
+    precision: Precision = "fp32"
     engine: Engine = DEFAULT_ENGINE
     data: str | None = None
     include: tuple[str, ...] = ()
     trust_remote_code: bool = False
 
     @property
+    def stages(self) -> tuple[tuple[int, str, Stage], ...]:
+        """The stages that are run: the number of each among all of the recipe, counted from 1, its name and itself."""
+        numbered = enumerate(self.recipe.stages.items(), 1)
+        return tuple((number, name, stage) for number, (name, stage) in numbered if name in self.recipe.chosen)
+
+    @property
+    def needed(self) -> tuple[RoleName, ...]:
+        """Roles that must be given for these stages."""
+        return self.recipe.roles(student_given=self.student is not None)
+
+    @property
     def used(self) -> tuple[RoleName, ...]:
-        """Roles that take part: those that are given for the chosen stages, and a student that is made."""
-        given = self.recipe.roles(student_given=self.student is not None)
-        trained = {self.recipe.stages[name].trains for name in self.recipe.chosen}
-        return tuple(role for role in get_args(RoleName) if role in given or role in trained)
+        """Roles that take part: those that must be given, and a student that is made."""
+        trained = {stage.trains for _, _, stage in self.stages}
+        return tuple(role for role in get_args(RoleName) if role in self.needed or role in trained)
 
     def files(self, stage: Stage) -> tuple[str, ...]:
         """Return the files of a stage's kind of data."""

@@ -29,10 +29,7 @@ class Library:
     """All declarations that can be used by name.
 
     Args:
-        include: a user's own folders, searched beside the shipped one.
-
-    Raises:
-        ConfigError: a folder does not exist, or declares a name that is taken.
+        include: a user's own folders, searched beside the shipped one; each must exist, and take no name twice.
     """
 
     def __init__(self, include: Iterable[str | Path] = ()) -> None:
@@ -99,11 +96,7 @@ class Library:
 
 
 def overrides(assignments: Sequence[str]) -> yaml.Tree:
-    """Turn `--set` assignments such as `outer.lr=1e-4` into a nested tree of strings.
-
-    Raises:
-        ConfigError: an assignment has no `=` or no key.
-    """
+    """Turn `--set` assignments such as `outer.lr=1e-4` into a nested tree of strings."""
     tree: yaml.Tree = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
@@ -117,23 +110,17 @@ def overrides(assignments: Sequence[str]) -> yaml.Tree:
 
 
 def load_recipe(name: str, assignments: Sequence[str] = (), include: Sequence[str] = ()) -> Recipe:
-    """Return a recipe by name.
+    """Return a recipe such as `maml-align`, with assignments such as `outer.lr=1e-4` put over it.
 
-    Args:
-        name: name of the recipe, such as `maml-align`.
-        assignments: values to put over it, such as `outer.lr=1e-4`.
-        include: folders with further recipes.
+    `include` names folders with further recipes.
     """
     return Library(include).recipe(name, overrides(assignments))
 
 
 def load_distillation(name: str, assignments: Sequence[str] = (), include: Sequence[str] = ()) -> Distillation:
-    """Return a recipe of several stages by name; arguments as those of `load_recipe`.
+    """Return a recipe of several stages such as `compress`, as `load_recipe` does.
 
-    Args:
-        name: name of the recipe, such as `compress`.
-        assignments: values to put over it, such as `student.bottleneck=64` or `stages.contrast.outer.lr=1e-4`.
-        include: folders with further recipes.
+    Assignments are such as `student.bottleneck=64` or `stages.contrast.outer.lr=1e-4`.
     """
     return Library(include).distillation(name, overrides(assignments))
 
@@ -155,18 +142,18 @@ def choose_recipe(
         ConfigError: a name is unknown, or learner and recipe contradict each other.
     """
     library = Library(include)
-    chosen = library.mode(mode)
+    links = library.mode(mode).links
     if learner is not None:
         registry.require("learners", learner)
     elif recipe is None:
-        learner = "maml-align" if chosen.links == 3 else "maml"
+        learner = "maml-align" if links == 3 else "maml"
     name = recipe or library.recipe_for(str(learner), encoder)
     if recipe is None and name not in library.names("recipe"):
         raise ConfigError(
             f"learner '{learner}' has no recipe of its own; name one with --recipe. If it is a stage's, see "
             "`metasearch ls distillations`"
         )
-    chosen_recipe = library.recipe(name, overrides(assignments))
-    if learner is not None and chosen_recipe.learner != learner:
-        raise ConfigError(f"recipe '{name}' is for learner '{chosen_recipe.learner}', not '{learner}'")
-    return chosen_recipe
+    chosen = library.recipe(name, overrides(assignments))
+    if learner not in (None, chosen.learner):
+        raise ConfigError(f"recipe '{name}' is for learner '{chosen.learner}', not '{learner}'")
+    return chosen

@@ -16,12 +16,7 @@ similarity nothing; for translations the pivot language, from each other one (`x
 
 @dataclass(frozen=True, order=True)
 class Measure:
-    """A metric and, for rankings, how deep it looks.
-
-    Attributes:
-        metric: name of a metric, see `metasearch ls metrics`.
-        k: cut-off, or None for the whole ranking.
-    """
+    """A metric by name and, for rankings, its cut-off `k`: how deep it looks, None for the whole ranking."""
 
     metric: str
     k: int | None = None

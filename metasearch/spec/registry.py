@@ -14,7 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 
-from metasearch.errors import ConfigError, nearest
+from metasearch.errors import ConfigError, require_known
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -46,11 +46,7 @@ KINDS = {
 
 
 def names(kind: str) -> list[str]:
-    """Return the names of all plug-ins of a kind, sorted.
-
-    Args:
-        kind: one of `KINDS`.
-    """
+    """Return the names of all plug-ins of a kind, one of `KINDS`, sorted."""
     return sorted({*_shipped(kind), *_offered(kind)})
 
 
@@ -70,15 +66,16 @@ def load(kind: str, name: str) -> ModuleType:
     except Exception as error:  # code from outside may raise anything
         raise ConfigError(f"{_origin(kind, entry)} cannot be imported: {type(error).__name__}: {error}") from error
     for attribute in KINDS[kind].provides:
-        if not _has(module, attribute):
-            raise ConfigError(f"{_origin(kind, entry)} does not define {attribute}")
+        try:
+            attrgetter(attribute)(module)
+        except AttributeError:
+            raise ConfigError(f"{_origin(kind, entry)} does not define {attribute}") from None
     return module
 
 
 def require(kind: str, name: str) -> None:
     """Raise `ConfigError` naming the nearest plug-in unless there is one of that name."""
-    if name not in names(kind):
-        raise ConfigError(f"unknown {_singular(kind)} '{name}'.{nearest(name, names(kind))}")
+    require_known(_singular(kind), name, names(kind))
 
 
 def summary(kind: str, name: str) -> str:
@@ -109,14 +106,6 @@ def _offered(kind: str) -> Mapping[str, EntryPoint]:
             raise ConfigError(f"{_origin(kind, entry)} has a name that is taken: {other}")
         offered[entry.name] = entry
     return offered
-
-
-def _has(module: ModuleType, dotted: str) -> bool:
-    try:
-        attrgetter(dotted)(module)
-    except AttributeError:
-        return False
-    return True
 
 
 def _origin(kind: str, entry: EntryPoint) -> str:

@@ -10,12 +10,7 @@ import numpy as np
 
 
 def seed_of(seed: int, *names: str | int) -> int:
-    """Return a 63-bit seed for the stream with these names.
-
-    Args:
-        seed: the run's seed.
-        names: purpose of the stream, such as `("meta-train", 17)`.
-    """
+    """Return a 63-bit seed for the stream with these names, such as `("meta-train", 17)`."""
     key = "\x1f".join([str(seed), *map(str, names)])
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 1
 

@@ -85,7 +85,8 @@ class Stage(Declared):
     @model_validator(mode="after")
     def _consistent(self) -> "Stage":
         if self.monitor not in _MONITORS[self.data]:
-            raise Contradiction(f"{self.data} data has no '{self.monitor}'; known: {self._monitors()}", "monitor")
+            known = ", ".join(_MONITORS[self.data])
+            raise Contradiction(f"{self.data} data has no '{self.monitor}'; known: {known}", "monitor")
         if self.corpus.dev == 0:
             raise Contradiction("the dev score needs some pairs held out; 0 leaves it none", "corpus", "dev")
         if self.monitor == "cosine" and self.against is None:
@@ -98,9 +99,6 @@ class Stage(Declared):
     def flag(self) -> str:
         """The flag that gives its data."""
         return "--corpus" if self.data == "parallel" else f"--{self.data}"
-
-    def _monitors(self) -> str:
-        return ", ".join(_MONITORS[self.data])
 
 
 class Distillation(Declared):
@@ -133,13 +131,7 @@ class Distillation(Declared):
         return tuple(name for name in self.stages if not self.run or name in self.run)
 
     def only(self, written: str) -> "Distillation":
-        """Return the recipe with a part of its stages, such as `2-4`, `3` or `student,contrast`.
-
-        Numbers count all stages from 1.
-
-        Raises:
-            ConfigError: there is no such stage.
-        """
+        """Return the recipe with a part of its stages, such as `2-4`, `3` (numbers from 1) or `student,contrast`."""
         names = list(self.stages)
         chosen: list[str] = []
         for part in filter(None, (part.strip() for part in written.split(","))):
@@ -158,11 +150,7 @@ class Distillation(Declared):
         return self.model_copy(update={"run": tuple(name for name in names if name in chosen)})
 
     def roles(self, student_given: bool) -> tuple[RoleName, ...]:
-        """Return the roles that must be given for the chosen stages to run.
-
-        Args:
-            student_given: whether there is a student, so that none is made of the assistant.
-        """
+        """Return the roles that must be given; without a student one is made of the assistant."""
         stages = [self.stages[name] for name in self.chosen]
         needed: set[RoleName] = {stage.against for stage in stages if stage.against}
         trained = {stage.trains for stage in stages}

@@ -1,11 +1,12 @@
 """What a study is asked to do, as resolved from the command line; `study.yaml`."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.recipe import ZERO_SHOT, Contradiction, Count, Declared, Engine, Positive, Recipe
+from metasearch.spec.run import Device, Precision
 
 
 class Trained(Declared):
@@ -46,8 +47,8 @@ class StudyConfig(Declared):
     threads: Positive | None = None
     fold_seed: int | None = None
     max_steps: Positive | None = None
-    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    precision: Literal["fp32", "bf16"] = "fp32"
+    device: Device = "auto"
+    precision: Precision = "fp32"
     engine: Engine | None = None
     data: str | None = None
     include: tuple[str, ...] = ()

@@ -81,14 +81,22 @@ class Task(Declared):
         if len(set(self.languages)) < len(self.languages):
             raise Contradiction("a language stands twice", "languages")
         self._check_kind()
-        patterns: dict[Pattern, str] = {}
+        patterns: set[Pattern] = set()
         for written, arrangements in self.arrangements.items():
-            pattern = _pattern(written)
+            try:
+                pattern = Pattern.parse(written)
+            except ValueError as error:
+                raise Contradiction(str(error), "arrangements", written) from None
             if pattern in patterns:
                 raise Contradiction(f"the pattern '{pattern}' stands twice", "arrangements", written)
-            patterns[pattern] = written
+            patterns.add(pattern)
             for i, arrangement in enumerate(arrangements):
-                self._check(arrangement, pattern, ("arrangements", written, i))
+                at = ("arrangements", written, i)
+                if arrangement.pattern != pattern:
+                    raise Contradiction(f"'{arrangement}' is {arrangement.pattern}, listed under '{pattern}'", *at)
+                unknown = sorted(arrangement.languages - set(self.languages))
+                if unknown:
+                    raise Contradiction(f"'{arrangement}' uses {', '.join(unknown)}, not a language of the task", *at)
         return self
 
     def _check_kind(self) -> None:
@@ -105,18 +113,10 @@ class Task(Declared):
             raise Contradiction("only a retrieval task has candidates", "candidates")
         for name, codes in self.groups.items():
             unknown = [code for code in codes if code not in self.languages]
-            if unknown or len(set(codes)) < len(codes):
-                problem = (
-                    f"{', '.join(unknown)} is not a language of the task" if unknown else "a language stands twice"
-                )
-                raise Contradiction(problem, "groups", name)
-
-    def _check(self, arrangement: Arrangement, pattern: Pattern, at: tuple[str | int, ...]) -> None:
-        if arrangement.pattern != pattern:
-            raise Contradiction(f"'{arrangement}' is {arrangement.pattern}, listed under '{pattern}'", *at)
-        unknown = sorted(arrangement.languages - set(self.languages))
-        if unknown:
-            raise Contradiction(f"'{arrangement}' uses {', '.join(unknown)}, not a language of the task", *at)
+            if unknown:
+                raise Contradiction(f"{', '.join(unknown)} is not a language of the task", "groups", name)
+            if len(set(codes)) < len(codes):
+                raise Contradiction("a language stands twice", "groups", name)
 
     @property
     def evaluation_only(self) -> bool:
@@ -128,20 +128,8 @@ class Task(Declared):
         return next((value for key, value in self.arrangements.items() if Pattern.parse(key) == pattern), [])
 
 
-def _pattern(written: str) -> Pattern:
-    try:
-        return Pattern.parse(written)
-    except ValueError as error:
-        raise Contradiction(str(error), "arrangements", written) from None
-
-
 class Mode(Declared):
-    """A transfer mode: the patterns of its episodes in each phase.
-
-    Attributes:
-        meta_train: patterns whose arrangements the episodes of the meta-train phase cycle through.
-        meta_valid: the same for the meta-valid phase.
-    """
+    """A transfer mode: the patterns whose arrangements the episodes of each phase cycle through."""
 
     mode: str
     description: str
@@ -167,13 +155,9 @@ class Mode(Declared):
 def resolve(task: Task, mode: Mode, modes: list[Mode]) -> dict[Phase, list[Arrangement]]:
     """Return the arrangements of each phase for a mode on a task.
 
-    Args:
-        task: the task.
-        mode: the mode.
-        modes: all known modes, to name the ones that the task has.
-
     Raises:
-        ConfigError: the task has no arrangement for one of the mode's patterns, or is for evaluation only.
+        ConfigError: the task is for evaluation only, or has no arrangement for one of the mode's patterns; the message
+            names those of all `modes` that it can be used with.
     """
     require_training(task)
     if not applies(task, mode):

@@ -5,7 +5,7 @@ number, the language `no` is not `False`, and an unknown or repeated key is an e
 reported at once, each with its line, key path, value and, where there is one, the nearest right choice.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -21,7 +21,6 @@ Tree = dict[str, Any]
 At = tuple[str | int, ...]
 Places = dict[At, str]
 """Key path → `file:line`."""
-
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -71,11 +70,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
 
 
 def value_of(written: str, where: str) -> Any:
-    """Return a value written on the command line: a list such as `[de, fr]`, `null`, or the text itself.
-
-    Raises:
-        ConfigError: a list that does not end, say.
-    """
+    """Return a value written on the command line: a list such as `[de, fr]`, `null`, or the text itself."""
     if written == "null":
         return None
     if not written.startswith("["):
@@ -97,13 +92,12 @@ def _keys_of(tree: Mapping[str, Any], at: At = ()) -> Iterator[At]:
 class _Dumper(yaml.SafeDumper):
     """Writes a list of plain values on one line, however many mappings stand around it."""
 
+    def represent_list(self, data: Iterable[Any]) -> yaml.SequenceNode:
+        plain = not any(isinstance(item, list | dict) for item in data)
+        return self.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=plain)
 
-def _list_node(dumper: yaml.SafeDumper, data: list[Any]) -> yaml.Node:
-    plain = not any(isinstance(item, list | dict) for item in data)
-    return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=plain)
 
-
-_Dumper.add_representer(list, _list_node)
+_Dumper.add_representer(list, _Dumper.represent_list)
 
 
 def dump(tree: Mapping[str, Any]) -> str:
@@ -200,25 +194,19 @@ def _keys(model: type[BaseModel], at: At) -> list[str]:
     kind: Any = model
     for part in at:
         if get_origin(kind) is dict:
-            kind = get_args(kind)[1]
-        elif _is_model(kind) and part in kind.model_fields:
-            below = _kinds(kind.model_fields[part].annotation)
-            kind = next((each for each in below if _is_model(each) or get_origin(each)), None)
+            kind = _first(get_args(kind)[1])
+        elif part in getattr(kind, "model_fields", {}):
+            kind = _first(kind.model_fields[part].annotation)
         else:
             return []
-    return list(kind.model_fields) if _is_model(kind) else []
+    return list(getattr(kind, "model_fields", ()))
 
 
-def _kinds(annotation: Any) -> tuple[Any, ...]:
-    """Members of a union, or the one type; `Annotated` taken off."""
-    if get_origin(annotation) in (Union, UnionType):
-        return tuple(kind for member in get_args(annotation) for kind in _kinds(member))
-    return _kinds(get_args(annotation)[0]) if get_origin(annotation) is Annotated else (annotation,)
+def _first(annotation: Any) -> Any:
+    """The first type of an annotation, such as `Student` of `Student | None`."""
+    composed = get_origin(annotation) in (Union, UnionType, Annotated)
+    return _first(get_args(annotation)[0]) if composed else annotation
 
 
-def _is_model(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
-
-
-def _dotted(at: tuple[str | int, ...]) -> str:
+def _dotted(at: At) -> str:
     return ".".join(map(str, at))

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,13 +47,7 @@ class Arm:
 
 
 def arm_of(row: Mapping[str, Any], config: Mapping[str, Any], source: str) -> Arm:
-    """Return the arm of a score, without a label.
-
-    Args:
-        row: score of a run.
-        config: configuration of the run, as a tree.
-        source: name of the study or run.
-    """
+    """Return the arm of a score, without a label, by the configuration and the source (study or run) of its run."""
     learner, encoder = str(row["learner"]), str(row["encoder"])
     if learner == ZERO_SHOT:
         return Arm(learner, None, None, encoder)
@@ -86,9 +81,7 @@ def _flat(tree: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]
 def labelled(arms: Sequence[Arm], known: Mapping[str, Settings] | None = None) -> list[Arm]:
     """Return the arms with labels that tell them apart: learner, then mode, recipe, encoder, settings, source.
 
-    Args:
-        arms: all arms that are compared, each once.
-        known: hash → settings; without it a label has the hash where it could name the settings that differ.
+    The settings that differ are named by `known`, hash → settings; without it a label has the hash.
     """
     names = [arm.learner for arm in arms]
     for attribute, shown in (
@@ -98,17 +91,15 @@ def labelled(arms: Sequence[Arm], known: Mapping[str, Settings] | None = None) -
         ("settings", "{}, {}"),
         ("source", "{} in {}"),
     ):
-        alike: dict[str, list[int]] = {}
+        alike: dict[str, list[int]] = defaultdict(list)
         for i, name in enumerate(names):
-            alike.setdefault(name, []).append(i)
+            alike[name].append(i)
         for same in alike.values():
             values = [getattr(arms[i], attribute) or "" for i in same]
             if len(set(values)) > 1:
-                words = (
-                    _differences(values, known or {}) if attribute == "settings" else {value: value for value in values}
-                )
+                words = _differences(values, known or {}) if attribute == "settings" else {}
                 for i, value in zip(same, values, strict=True):
-                    names[i] = shown.format(names[i], words[value]) if value else names[i]
+                    names[i] = shown.format(names[i], words.get(value, value)) if value else names[i]
     return [replace(arm, label=name) for arm, name in zip(arms, names, strict=True)]
 
 
@@ -117,9 +108,7 @@ def _differences(hashes: Sequence[str], known: Mapping[str, Settings]) -> dict[s
     hashed = {value: f"settings {value}" for value in hashes}
     if not all(value in known for value in hashed):
         return hashed
-    every = {
-        key: {known[value].get(key, "none") for value in hashed} for key in set().union(*(known[v] for v in hashed))
-    }
+    every = {key: {known[one].get(key, "none") for one in hashed} for value in hashed for key in known[value]}
     keys = sorted(key for key, values in every.items() if len(values) > 1)
     if not 0 < len(keys) <= _NAMED_SETTINGS:
         return hashed

@@ -1,9 +1,9 @@
 """Language bias of the rankings of finished runs; `statistics.language_bias` defines it."""
 
-import dataclasses
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,7 @@ DEPTH = 20
 """Depth of the rankings in the files of question results, and of mAP@20."""
 
 
-@dataclass(frozen=True)
-class Figures:
+class Figures(NamedTuple):
     """Language bias in a few figures, each the mean over the question languages for which it is defined.
 
     NaN where there are none: with candidates of one language alone, or none in the questions' languages.
@@ -44,20 +43,17 @@ class Figures:
 class Bias:
     """Language bias on one fold with one seed, or averaged.
 
-    A languages of questions, L of candidates. NaN where a language has no question or no candidate, or where the top
-    leaves nothing to choose.
+    A languages of questions, L of candidates; o, e and the losses are those of `statistics.language_bias`. NaN where a
+    language has no question or no candidate, or where the top leaves nothing to choose.
 
     Attributes:
         k: depth of the top.
-        asked: languages of the questions, A of them.
-        languages: languages of the candidates, L of them.
+        asked: languages of the questions; `languages` are those of the candidates.
         observed: share of each candidate language in the top k, o, `(A, L)`.
         expected: share of a ranker without bias, e, `(A, L)`.
         lost: AP@k lost to the distractors of each candidate language, `(A, L)`.
         by_language: bias of each question language, `(A,)`.
-        figures: summary in a few figures.
-        spread: sample standard deviation of the figures over folds; None of a single fold.
-        folds: number of folds that it is the mean of.
+        spread: sample standard deviation of the figures over `folds` folds; None of a single fold.
     """
 
     k: int
@@ -77,39 +73,32 @@ class Bias:
         return self.observed - self.expected
 
 
-def bias_of(scored: Scored, k: int = DEPTH) -> Bias | None:
+def bias_of(scored: Scored) -> Bias | None:
     """Return the language bias of an arm on a fold with a seed; None where no multilingual pool was ranked.
 
-    Args:
-        scored: the arm on a fold with a seed.
-        k: depth of the top; shares look at the whole pool where that is smaller.
-
     Raises:
-        ConfigError: k is not positive, or deeper than the rankings in the file.
         RunFolderError: the run has no results of its questions.
         DataError: they are damaged.
     """
     ranking = scored.questions.ranking
-    return None if ranking is None else bias_of_ranking(ranking, k)
+    return None if ranking is None else bias_of_ranking(ranking)
 
 
-def bias_of_arm(study: Study, arm: Arm, k: int = DEPTH) -> Bias | None:
-    """Return the language bias of an arm: seeds are averaged within a fold, then folds; errors and None as `bias_of`.
-
-    Args:
-        study: study that has the arm.
-        arm: arm such as `study.arm("maml")`.
-        k: depth of the top.
-    """
+def bias_of_arm(study: Study, arm: Arm) -> Bias | None:
+    """Return the language bias of an arm: seeds are averaged within a fold, then folds; otherwise as `bias_of`."""
     folds: dict[int, list[Bias]] = {}
     for scored in study.of(arm):
-        if bias := bias_of(scored, k):
+        if bias := bias_of(scored):
             folds.setdefault(scored.fold, []).append(bias)
     return mean([mean(seeds) for seeds in folds.values()]) if folds else None
 
 
 def bias_of_ranking(ranking: Ranking, k: int = DEPTH) -> Bias:
-    """Return the language bias of a ranking; args and errors as `bias_of`."""
+    """Return the language bias in the top k of a ranking; shares look at the whole pool where that is smaller.
+
+    Raises:
+        ConfigError: k is not positive, or deeper than the ranking was kept.
+    """
     pool, deepest = len(ranking.candidates), ranking.top.shape[1]
     if k < 1 or deepest < min(k, pool):
         raise ConfigError(f"language bias in the top {k}: k is from 1 to {deepest}, as deep as rankings are kept")
@@ -142,10 +131,7 @@ def bias_of_ranking(ranking: Ranking, k: int = DEPTH) -> Bias:
 
 
 def mean(parts: Sequence[Bias]) -> Bias:
-    """Return the mean of biases of equal k, and the spread of their figures.
-
-    A language that only some of them have counts where it is.
-    """
+    """Return the mean of biases of equal k, and the spread of their figures; a language counts where it is there."""
     asked = tuple(sorted({language for part in parts for language in part.asked}))
     languages = tuple(sorted({language for part in parts for language in part.languages}))
     observed, expected, lost = (
@@ -153,12 +139,10 @@ def mean(parts: Sequence[Bias]) -> Bias:
         for name in ("observed", "expected", "lost")
     )
     by_language = _mean(np.stack([_placed(part.by_language[:, None], part, asked, None)[:, 0] for part in parts]))
-    values = np.array([dataclasses.astuple(part.figures) for part in parts])
+    values = np.array([part.figures for part in parts])
     figures = Figures(*_mean(values).tolist())
     spread = Figures(*values.std(0, ddof=1).tolist()) if len(parts) > 1 else None
-    return Bias(
-        parts[0].k, asked, languages, observed, expected, lost, by_language, figures, spread=spread, folds=len(parts)
-    )
+    return Bias(parts[0].k, asked, languages, observed, expected, lost, by_language, figures, spread, len(parts))
 
 
 def _placed(values: Values, part: Bias, asked: Sequence[str], languages: Sequence[str] | None) -> Values:

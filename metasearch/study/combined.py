@@ -1,6 +1,6 @@
 """Scores of several runs combined into arms, after a check that they may be compared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,16 +37,12 @@ def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> Non
         if row.get("fold_seed") != begun.get("fold_seed"):
             seeds = f"fold_seed {begun.get('fold_seed')} and {row.get('fold_seed')}"
             raise ConfigError(f"{both} cannot be compared: their folds are cut differently ({seeds})")
-        if not any_version:
-            _same_versions(both, begun["versions"], row["versions"])
-
-
-def _same_versions(both: str, one: Mapping[str, str], other: Mapping[str, str]) -> None:
-    if name := differing(one, other):
-        raise ConfigError(
-            f"{both} cannot be compared: they were made with {name} {one.get(name)} and {other.get(name)}; "
-            "--any-version compares all the same"
-        )
+        one, other = begun["versions"], row["versions"]
+        if not any_version and (name := differing(one, other)):
+            raise ConfigError(
+                f"{both} cannot be compared: they were made with {name} {one.get(name)} and {other.get(name)}; "
+                "--any-version compares all the same"
+            )
 
 
 def combine(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
@@ -96,14 +92,11 @@ def _require_same(one: ArmRows, other: ArmRows, arm: Arm) -> None:
     for key, value in _means(after).items():
         if abs(means.get(key, value) - value) > _TOLERANCE:
             raise ConfigError(
-                f"{both} cannot be compared: zero-shot {key[0]} on {key[2]} is {means[key]:.4f} and {value:.4f}, so "
+                f"{both} cannot be compared: zero-shot {key[0]} on {key[1]} is {means[key]:.4f} and {value:.4f}, so "
                 f"'{arm.encoder}' is not the same encoder"
             )
 
 
 def _means(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
-    return {
-        (row["measure"], row["pool"], row["split"]): row["value"]
-        for row in rows
-        if row["language"] == MEAN and row["split"] == "test"
-    }
+    tests = (row for row in rows if row["language"] == MEAN and row["split"] == "test")
+    return {(row["measure"], row["split"], row["pool"]): row["value"] for row in tests}

@@ -9,8 +9,7 @@ Two answers are given to "is it different?", and kept apart:
   is expected to be marked.
 - `†`: a paired t-test over fold × language means, after Holm's correction. Papers report it. Its n counts the
   languages as if they were independent, but they are translations of the same questions, and folds share training
-  data; so its p-values are too small where languages move together. A t-test on means of bootstrap resamples would be
-  no remedy: its n is the number of resamples, and with enough of them every difference is "significant".
+  data; so its p-values are too small where languages move together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,21 +24,14 @@ from metasearch.study.paired import Pairing, Runs, pair
 from metasearch.study.resampled import Figure, difference, figures
 from metasearch.study.statistics import bootstrap
 from metasearch.study.statistics.bootstrap import Interval
-from metasearch.study.statistics.holm import holm
-from metasearch.study.statistics.paired import PairedTest, paired_test
+from metasearch.study.statistics.paired import PairedTest, holm, paired_test
 from metasearch.study.statistics.summary import Summary, summary
-from metasearch.study.study import ScoreSelection, Study
+from metasearch.study.study import ScoreSelection, Study, abridged
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference of an arm from the baseline on a language.
-
-    Attributes:
-        baseline: mean of the baseline over folds.
-        value: mean of the arm over folds.
-        interval: bootstrap interval of value - baseline; not corrected for the number of languages.
-    """
+    """Means over folds of the baseline and of an arm on a language, and the bootstrap interval of their difference."""
 
     baseline: float
     value: float
@@ -53,18 +45,17 @@ class Difference:
 
 @dataclass(frozen=True)
 class Compared:
-    """An arm beside the baseline.
+    """An arm beside the baseline, on the folds that both have.
 
     Attributes:
-        arm: arm that is compared.
-        folds: folds that both have.
         seeds: seeds of the arm on these folds, as far as they were used.
         baseline: mean of the baseline over languages ± standard deviation, as the summary says over what.
         value: mean of the arm, likewise.
         interval: paired bootstrap interval of the difference.
         test: paired t-test over fold × language means.
-        adjusted: p-value of the test after Holm's correction over all compared arms; None where no test was possible.
-        languages: language of the questions, or language pair → difference.
+        adjusted: its p-value after Holm's correction over all compared arms; None where no test was possible.
+        languages: language of the questions, or language pair → difference, whose interval is not corrected for the
+            number of languages.
         level: level of the intervals; 1 - level is α of the test.
     """
 
@@ -100,17 +91,8 @@ class Compared:
 class Comparison:
     """All arms of a study beside one of them.
 
-    Attributes:
-        study: name of the study.
-        task: name of the task.
-        baseline: arm that the others are compared with.
-        measure: name of the measure, such as `map@20`; higher is better.
-        pool: name of the pool, such as `multilingual`.
-        level: level of the intervals.
-        resamples: number of resamples of the bootstrap.
-        seed: seed of the bootstrap.
-        arms: arms that were compared, in the order of the study.
-        missing: what could not be compared or read, one sentence each.
+    `study`, `task`, `measure` and `pool` are names; `resamples` and `seed` are the bootstrap's, `level` its intervals'.
+    `arms` are in the order of the study, and `missing` says what could not be compared or read, one sentence each.
     """
 
     study: str
@@ -167,26 +149,16 @@ def compare(
     arms = [_compared(pairing, resampled, languages, selection, level) for pairing in pairings]
     adjusted = holm([each.test.p for each in arms])
     arms = [replace(each, adjusted=p) for each, p in zip(arms, adjusted, strict=True)]
-    return Comparison(
-        study=study.name,
-        task=study.task,
-        baseline=baseline,
-        measure=selection.measure,
-        pool=selection.pool,
-        level=level,
-        resamples=resamples,
-        seed=seed,
-        arms=tuple(arms),
-        missing=(*study.missing, *missing),
-    )
+    asked = selection.measure, selection.pool, level, resamples, seed
+    return Comparison(study.name, study.task, baseline, *asked, tuple(arms), (*study.missing, *missing))
 
 
 def _pairings(study: Study, baseline: Arm, selection: ScoreSelection) -> tuple[list[Pairing], list[str]]:
     others = [arm for arm in study.arms if arm != baseline]
     if not others:
-        more = f", and {len(study.missing) - 1} more" if study.missing[1:] else ""
-        missing = f": {study.missing[0]}{more}" if study.missing else ""
-        raise ConfigError(f"{study.name}: there is only {baseline.label}, and nothing to compare it with{missing}")
+        raise ConfigError(
+            f"{study.name}: there is only {baseline.label}, and nothing to compare it with{abridged(study.missing)}"
+        )
     pairings, failed = [], []
     for arm in others:
         try:
@@ -232,10 +204,8 @@ def _compared(
 def over_folds(groups: Sequence[Runs], selection: ScoreSelection) -> Summary:
     """Return the mean over folds of the mean over languages, and its deviation.
 
-    Args:
-        groups: for each fold, the runs of an arm, one for each seed. Seeds are averaged first, so the deviation is
-            that of the folds; with one fold it is that of its seeds.
-        selection: which scores.
+    Of each fold a group of runs is given, one for each seed, which are averaged first. So the deviation is that of the
+    folds; with one fold it is that of its seeds.
     """
     means = [[fmean(each.values(*selection).values()) for each in group] for group in groups]
     if len(means) == 1 and len(means[0]) > 1:

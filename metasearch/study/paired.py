@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError, DataError
-from metasearch.runs.questions import Cell, QuestionResults
+from metasearch.runs.questions import Cell
 from metasearch.spec.measure import Measure
 from metasearch.study.arms import Arm
 from metasearch.study.statistics import weighted
@@ -16,6 +16,10 @@ from metasearch.study.study import Scored, ScoreSelection, Study
 Array = NDArray[np.float64]
 Runs = tuple[Scored, ...]
 """Runs of one arm on one fold, one for each seed."""
+Rows = Sequence[NDArray[np.int64]]
+"""Unit of each question of each cell."""
+Values = Sequence[Sequence[Sequence[Array]]]
+"""Of each cell and seed, the measure of each question, or what is predicted and gold."""
 
 _CORRELATIONS = {"pearson": weighted.pearson, "spearman": weighted.spearman}
 _TOLERANCE = 1e-6
@@ -46,13 +50,10 @@ class Sample:
 
 
 def sample(runs: Runs, selection: ScoreSelection) -> Sample:
-    """Return the sample of an arm on a fold.
+    """Return the sample of an arm on a fold, from one run for each seed.
 
-    Args:
-        runs: the arm on this fold, one run for each seed. A mean over questions averages each question's values over
-            seeds; a correlation has no value for a single question, so each resample's correlation is averaged over
-            seeds.
-        selection: measure and pool.
+    A mean over questions averages each question's values over seeds; a correlation has no value for a single question,
+    so each resample's correlation is averaged over seeds.
 
     Raises:
         RunFolderError: a run has no results of its questions.
@@ -72,23 +73,15 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
             raise DataError(f"{run.run.path}: no {measure} of each question was kept in pool {pool}")
     units = {unit: i for i, unit in enumerate(sorted({unit for asked in ids for unit in asked}))}
     rows = [np.array([units[unit] for unit in asked]) for asked in ids]
-    if correlated:
-        statistic = _correlation(results, cells, rows, measure)
-    else:
-        statistic = _mean(results, cells, rows, measure, len(units))
+    values = [[[own.columns[name, *cell] for name in names] for own in results] for cell in cells]
+    statistic = _correlation(measure, rows, values) if correlated else _mean(rows, values, len(units))
     made = Sample(cells, ids, len(units), statistic, str(first.run.path))
     _require_reported(runs, made, selection)
     return made
 
 
-def _mean(
-    results: Sequence[QuestionResults],
-    cells: Sequence[Cell],
-    rows: Sequence[NDArray[np.int64]],
-    measure: str,
-    units: int,
-) -> Callable[[Array], Array]:
-    columns = [np.mean([each.columns[measure, *cell] for each in results], axis=0) for cell in cells]
+def _mean(rows: Rows, values: Values, units: int) -> Callable[[Array], Array]:
+    columns = [np.mean([column for (column,) in seeds], axis=0) for seeds in values]
     sums: Array = np.stack(
         [np.bincount(r, column, units).astype(np.float64) for r, column in zip(rows, columns, strict=True)], axis=1
     )
@@ -96,16 +89,13 @@ def _mean(
     return lambda weights: weighted.means(weights, sums, sizes)
 
 
-def _correlation(
-    results: Sequence[QuestionResults], cells: Sequence[Cell], rows: Sequence[NDArray[np.int64]], measure: str
-) -> Callable[[Array], Array]:
-    pairs = [[(each.columns["predicted", *cell], each.columns["gold", *cell]) for each in results] for cell in cells]
+def _correlation(measure: str, rows: Rows, values: Values) -> Callable[[Array], Array]:
     correlate = _CORRELATIONS.get(measure) or weighted.resampled(Measure(measure).load().function)
 
     def statistic(weights: Array) -> Array:
         columns = [
             np.mean([correlate(weights[:, r], predicted, gold) for predicted, gold in seeds], axis=0)
-            for r, seeds in zip(rows, pairs, strict=True)
+            for r, seeds in zip(rows, values, strict=True)
         ]
         return np.stack(columns, axis=1)
 
@@ -126,13 +116,7 @@ def _require_reported(runs: Runs, made: Sample, selection: ScoreSelection) -> No
 
 @dataclass(frozen=True, eq=False)
 class Pairing:
-    """The runs of two arms, paired by fold and seed.
-
-    Attributes:
-        arm: arm that is compared.
-        runs: fold → runs of the arm and of the baseline, one for each seed.
-        notes: what only one of them has, one sentence each.
-    """
+    """Fold → runs of an arm and of the baseline, one for each seed; `notes` say what only one of them has."""
 
     arm: Arm
     runs: Mapping[int, tuple[Runs, Runs]]

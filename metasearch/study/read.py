@@ -14,7 +14,7 @@ from metasearch.runs.folder import RunFolder
 from metasearch.runs.rows import STAGE, Row, read_rows
 from metasearch.spec import yaml
 from metasearch.study.combined import combine, require_agreement
-from metasearch.study.study import Run, Study
+from metasearch.study.study import Run, Study, abridged
 
 STUDY_FILE = "study.yaml"
 
@@ -88,10 +88,8 @@ def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
 
 def _study_of(path: Path) -> str | None:
     """Return the name of the study that a run is a cell of: cells are one source, however they are named."""
-    for above in path.resolve().parents:
-        if above.name == "cells" and (above.parent / STUDY_FILE).is_file():
-            return above.parent.name
-    return None
+    cells = (above for above in path.resolve().parents if above.name == "cells")
+    return next((above.parent.name for above in cells if (above.parent / STUDY_FILE).is_file()), None)
 
 
 def _run(path: Path, source: str) -> Run:
@@ -123,5 +121,4 @@ def _nothing(
     known = sorted({row["task"] for _, row in scores})
     if task is not None and known:
         return ConfigError(f"{where}: no scores on task '{task}'; there are some on {', '.join(known)}")
-    unfinished = f": {missing[0]}" + (f", and {len(missing) - 1} more" if missing[1:] else "") if missing else ""
-    return RunFolderError(f"{where}: no finished run has scores on a task{unfinished}")
+    return RunFolderError(f"{where}: no finished run has scores on a task{abridged(missing)}")

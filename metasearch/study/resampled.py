@@ -33,14 +33,7 @@ def figures(
 ) -> dict[Runs, Figure]:
     """Return the figure of each group of runs: one arm, one fold, its seeds.
 
-    Resample b of a fold has the same questions for every arm, in all their languages.
-
-    Args:
-        runs: groups of all arms and folds.
-        languages: languages of the questions, L of them.
-        selection: measure and pool.
-        resamples: number of resamples of each fold, B.
-        seed: seed of the resamples.
+    Resample b of a fold has the same questions for every arm, in all their languages, L of them; each fold has B.
 
     Raises:
         RunFolderError: a run has no results of its questions.
@@ -53,7 +46,13 @@ def figures(
             own[group] = sample(group, selection)
     made: dict[Runs, Figure] = {}
     for fold, samples in folds.items():
-        first = _same_questions(fold, list(samples.values()))
+        first, *others = samples.values()
+        for other in others:  # the counts of the first's units are those of the others only for the same questions
+            if (first.cells, first.ids) != (other.cells, other.ids):
+                raise DataError(
+                    f"{first.source} and {other.source} cannot be paired: they have other test questions or languages "
+                    f"on fold {fold}"
+                )
         blocks: dict[Runs, list[Array]] = {group: [] for group in samples}
         for weights in bootstrap.draws(first.units, resamples, stream(seed, "bootstrap", fold)):
             for group, each in samples.items():
@@ -67,12 +66,8 @@ def figures(
 def difference(pairs: Sequence[tuple[Runs, Runs]], resampled: Mapping[Runs, Figure]) -> tuple[Array, Array, Array]:
     """Return the mean over folds of one arm, of the other and of the resamples of their difference.
 
-    Args:
-        pairs: runs of both arms on each fold.
-        resampled: figures of each group of runs, as `figures` returns them.
-
-    Returns:
-        `(L + 1,)`, `(L + 1,)` and `(B, L + 1)`; NaN where no fold has a language.
+    `pairs` are the runs of both arms on each fold. Shapes are `(L + 1,)`, `(L + 1,)` and `(B, L + 1)`; NaN where no
+    fold has a language.
     """
     own, other = (np.stack([resampled[each[side]].observed for each in pairs]) for side in (0, 1))
     there = ~np.isnan(own)
@@ -81,18 +76,6 @@ def difference(pairs: Sequence[tuple[Runs, Runs]], resampled: Mapping[Runs, Figu
     for present, (one, two) in zip(there, pairs, strict=True):
         total += np.where(present, resampled[one].resampled - resampled[two].resampled, 0.0)
     return np.nansum(own, axis=0) / folds, np.nansum(other, axis=0) / folds, total / folds
-
-
-def _same_questions(fold: int, samples: Sequence[Sample]) -> Sample:
-    """Return the first sample; the counts of its units are those of the others only if the questions are the same."""
-    first = samples[0]
-    for other in samples[1:]:
-        if (first.cells, first.ids) != (other.cells, other.ids):
-            raise DataError(
-                f"{first.source} and {other.source} cannot be paired: they have other test questions or languages "
-                f"on fold {fold}"
-            )
-    return first
 
 
 def _by_language(values: Array, each: Sample, languages: Sequence[str]) -> Array:

@@ -1,8 +1,9 @@
 """Scores of several arms on several folds with several seeds, as they were read back."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,13 +18,7 @@ _CACHED_FILES = 32
 
 
 class ScoreSelection(NamedTuple):
-    """Which scores are meant.
-
-    Attributes:
-        measure: name of the measure, such as `map@20`.
-        pool: name of the pool, such as `multilingual`.
-        split: `test` or `dev`.
-    """
+    """Which scores are meant: measure, such as `map@20`, pool, such as `multilingual`, and split, `test` or `dev`."""
 
     measure: str
     pool: str
@@ -31,21 +26,15 @@ class ScoreSelection(NamedTuple):
 
     def __str__(self) -> str:
         """Return the selection as a title names it: `map@20, test, multilingual pool`."""
-        pool = {"pairs": "", "both": ", both directions"}.get(self.pool, f", {self.pool} pool")
-        pool = f", {self.pool}" if self.pool in ("xx-en", "en-xx") else pool
-        return f"{self.measure}, {self.split}{pool}"
+        named = {"pairs": "", "both": ", both directions", "xx-en": ", xx-en", "en-xx": ", en-xx"}
+        return f"{self.measure}, {self.split}{named.get(self.pool, f', {self.pool} pool')}"
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A finished run folder.
+    """A finished run folder, and the name of the study or run that it was read with.
 
-    Attributes:
-        path: path of the folder.
-        source: name of the study or run that it was read with.
-        config: resolved configuration, a tree of strings.
-        rows: all scores.
-        facts: time, memory and hardware; empty where the run has none.
+    The configuration is a tree of strings; facts are time, memory and hardware, empty where the run has none.
     """
 
     path: Path
@@ -61,12 +50,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """An arm on a fold with a seed.
-
-    Attributes:
-        run: run that has the scores.
-        rows: scores of this arm, all splits.
-    """
+    """An arm on a fold with a seed: the run that scored it, and its rows of all splits."""
 
     arm: Arm
     fold: int
@@ -76,17 +60,12 @@ class Scored:
 
     @property
     def questions_path(self) -> Path:
-        """Path of the file with the results of each test question, whether it is there or not."""
+        """Path of the results of each test question, whether the file is there or not."""
         return questions_path(self.run.path, self.rows[0]["task"], self.rows[0]["learner"], "test")
 
     @property
     def questions(self) -> QuestionResults:
-        """Results of each test question; the file is read on demand, and the latest ones stay in memory.
-
-        Raises:
-            RunFolderError: the run has no such file.
-            DataError: the file is damaged.
-        """
+        """Results of each test question, read on demand; errors as `runs.questions.load`."""
         path = self.questions_path
         return _load(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
@@ -94,19 +73,17 @@ class Scored:
         """Return language and candidate language → value, without means."""
         return {
             (row["language"], row["candidates"]): float(row["value"])
-            for row in self.rows
-            if (row["measure"], row["pool"], row["split"]) == (measure, pool, split)
-            and row["language"] != MEAN
-            and "found" not in row
+            for row in self._rows(measure, pool, split)
+            if row["language"] != MEAN and "found" not in row
         }
 
     def groups(self, measure: str, pool: str, split: str = "test") -> dict[str, Row]:
         """Return name → row of each group of languages that has a mean of its own; `found` of `listed` are there."""
-        return {
-            row["language"].removeprefix("group "): row
-            for row in self.rows
-            if (row["measure"], row["pool"], row["split"]) == (measure, pool, split) and "found" in row
-        }
+        rows = (row for row in self._rows(measure, pool, split) if "found" in row)
+        return {row["language"].removeprefix("group "): row for row in rows}
+
+    def _rows(self, *selection: str) -> Iterator[Row]:
+        return (row for row in self.rows if (row["measure"], row["pool"], row["split"]) == selection)
 
 
 @lru_cache(maxsize=_CACHED_FILES)
@@ -121,12 +98,10 @@ class Study:
 
     Attributes:
         name: names of the folders it was read from.
-        task: name of the task.
         data: fingerprint of all data of the task.
         versions: versions of metasearch and its libraries.
         arms: labelled arms, in the order in which they were read.
         scored: each arm on each fold with each seed, as far as they are there.
-        runs: all finished runs.
         missing: what a study lacks, one sentence each.
     """
 
@@ -176,11 +151,8 @@ class Study:
 
     def by_fold(self, arm: Arm, selection: ScoreSelection) -> dict[int, tuple[Scored, ...]]:
         """Return fold → an arm that has the selected scores there, one for each seed."""
-        folds: dict[int, tuple[Scored, ...]] = {}
-        for scored in self.of(arm):
-            if scored.values(*selection):
-                folds[scored.fold] = (*folds.get(scored.fold, ()), scored)
-        return folds
+        scored = (each for each in self.of(arm) if each.values(*selection))
+        return {fold: tuple(seeds) for fold, seeds in groupby(scored, key=lambda each: each.fold)}
 
     def arm(self, label: str) -> Arm:
         """Return an arm by its label; `ConfigError` names the nearest one."""
@@ -200,3 +172,9 @@ class Study:
             if name is not None and name not in known:
                 raise ConfigError(f"no scores of {what} '{name}'.{nearest(name, known)}")
         return ScoreSelection(measure or self.measures[0], pool or self.pools[0])
+
+
+def abridged(missing: Sequence[str]) -> str:
+    """Return the first of what is missing, and how many more there are, to stand at the end of an error."""
+    more = f", and {len(missing) - 1} more" if missing[1:] else ""
+    return f": {missing[0]}{more}" if missing else ""

@@ -50,11 +50,7 @@ class CheckpointStore:
         self.folder, self._previous, self._new = (run / name for name in CHECKPOINT_FOLDERS)
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Replace the checkpoint.
-
-        Raises:
-            RunFolderError: it cannot be written, for want of space say; the last one is untouched.
-        """
+        """Replace the checkpoint; `RunFolderError` where it cannot be written, and the last one is untouched."""
         try:
             shutil.rmtree(self._new, ignore_errors=True)
             self._new.mkdir(parents=True)
@@ -72,11 +68,7 @@ class CheckpointStore:
             raise RunFolderError(f"{self.folder}: the checkpoint cannot be written: {error}") from error
 
     def load(self) -> Checkpoint | None:
-        """Return the latest checkpoint, or None when there is none.
-
-        Raises:
-            RunFolderError: it is damaged; the message names the file.
-        """
+        """Return the latest checkpoint, or None; `RunFolderError` names the file that is damaged."""
         folder = next((folder for folder in (self.folder, self._previous) if folder.is_dir()), None)
         return None if folder is None else _read(folder)
 

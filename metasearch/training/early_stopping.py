@@ -10,11 +10,7 @@ class EarlyStopping:
     Only scores of trained weights take part: the score before the first step is a baseline to compare with, so that
     a learner which does harm is reported as doing so.
 
-    Attributes:
-        patience: in outer steps; 0 never stops.
-        best_score: None until the first update.
-        best_step: outer step of the best score.
-        last_step: outer step of the last score.
+    Patience is in outer steps; 0 never stops. `best_score` is None until the first update.
     """
 
     patience: int

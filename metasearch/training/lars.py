@@ -1,6 +1,6 @@
 """LARS: momentum SGD with a rate for each layer."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -19,14 +19,7 @@ class LARS(torch.optim.Optimizer):
     λ is 1 where ‖w‖ or ‖g‖ is 0, or a parameter that begins at 0 would stay there; and in parameter groups with
     `adaptive=False`. Libraries differ in details: `torch_optimizer.LARS` multiplies by γ after the momentum, which is
     the same only while γ is constant, and uses λ = 1 wherever β is 0. A sparse gradient is taken as a dense one, as the
-    momentum and the norms are of the whole layer.
-
-    Args:
-        params: parameters, or groups of them.
-        lr: γ.
-        momentum: m.
-        weight_decay: β.
-        trust: η.
+    momentum and the norms are of the whole layer. The arguments are γ, m, β and η.
     """
 
     def __init__(
@@ -41,18 +34,13 @@ class LARS(torch.optim.Optimizer):
         super().__init__(params, defaults)
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Update the parameters that have a gradient; return the loss of the closure, where there is one."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+    def step(self) -> None:  # type: ignore[override]
+        """Update the parameters that have a gradient."""
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is not None:
                     gradient = weight.grad.to_dense() if weight.grad.is_sparse else weight.grad
                     self._update(weight, gradient, group)
-        return loss
 
     def _update(self, weight: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
         decay = group["weight_decay"]

@@ -38,12 +38,7 @@ def keep_memory() -> bool:
 
 
 def used(seconds: float, device: torch.device) -> dict[str, Any]:
-    """Return time, peak memory and hardware of this process, as JSON.
-
-    Args:
-        seconds: since the start or the last resume.
-        device: where the encoder is.
-    """
+    """Return time, peak memory and hardware of this process, as JSON; seconds are since the start or last resume."""
     facts = {
         "seconds": round(seconds, 3),
         "peak_memory_mib": round(peak_memory() / 2**20, 1),

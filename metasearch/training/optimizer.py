@@ -35,25 +35,14 @@ def state(optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Paramete
 def restore(
     optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Parameter], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Put back what `state` returned, in place of what the optimiser has.
-
-    Raises:
-        KeyError: there is state of a parameter that is not among these.
-    """
+    """Put back what `state` returned, in place of what the optimiser has; KeyError where a parameter is unknown."""
     optimizer.state.clear()
     for key, value in tensors.items():
         name, entry = key.rsplit("/", 1)
         parameter = parameters[name]
         # AdamW counts steps on the CPU unless it is fused on a GPU.
-        device = optimizer_device(parameter, entry)
-        optimizer.state[parameter][entry] = value.to(device)
-
-
-def optimizer_device(parameter: nn.Parameter, entry: str) -> torch.device:
-    """Return where an entry of a parameter's state lives."""
-    if entry == "step" and parameter.device.type != "cuda":
-        return torch.device("cpu")
-    return parameter.device
+        on_cpu = entry == "step" and not parameter.is_cuda
+        optimizer.state[parameter][entry] = value.to("cpu" if on_cpu else parameter.device)
 
 
 def _groups(parameters: Mapping[str, nn.Parameter], settings: Outer) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """AdamW that takes the gradient of a word table as its rows, at the cost of the rows that ever had one."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -26,20 +26,14 @@ class RowMoments:
 
     Args:
         table: `(V, ...)`.
-        rows, exp_avg, exp_avg_sq: rows and moments to begin with; none by default.
+        state: rows and moments to begin with, by the names of the attributes; none if empty.
     """
 
-    def __init__(
-        self,
-        table: Tensor,
-        rows: Tensor | None = None,
-        exp_avg: Tensor | None = None,
-        exp_avg_sq: Tensor | None = None,
-    ) -> None:
+    def __init__(self, table: Tensor, state: Mapping[str, Tensor]) -> None:
         self._slots = torch.full((len(table),), -1, dtype=torch.long, device=table.device)
-        self.rows = self._slots.new_empty(0) if rows is None else rows.to(self._slots)
-        self.exp_avg = table.new_empty(0, *table.shape[1:]) if exp_avg is None else exp_avg.to(table)
-        self.exp_avg_sq = self.exp_avg.clone() if exp_avg_sq is None else exp_avg_sq.to(table)
+        self.rows = state.get("rows", self._slots[:0]).to(self._slots)
+        self.exp_avg = state.get("exp_avg", table[:0]).to(table)
+        self.exp_avg_sq = state.get("exp_avg_sq", table[:0]).to(table)
         self._make_room(len(self.rows), torch.arange(len(self.rows), device=table.device))
 
     def slots(self, rows: Tensor) -> Tensor:
@@ -87,12 +81,8 @@ class RowAdamW(torch.optim.AdamW):
     The state of such a table has `rows` `(N,)`, `exp_avg` and `exp_avg_sq` `(N, ...)` and `step`. A dense gradient
     turns it into the state of `torch.optim.AdamW` for good; from then on a row gradient is taken as a dense one.
 
-    Args:
-        params: parameters, or groups of them.
-        lr: rate.
-        eps: number added to √v.
-        weight_decay: share of a weight that a step of rate 1 takes away.
-        fused: whether to run torch's fused kernel; without it, a row gradient is taken as a dense one.
+    Without torch's fused kernel (`fused=False`), a row gradient is taken as a dense one. The other arguments are those
+    of `torch.optim.AdamW`.
     """
 
     def __init__(
@@ -107,12 +97,8 @@ class RowAdamW(torch.optim.AdamW):
         self._moments: dict[Tensor, RowMoments] = {}
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Update the parameters that have a gradient; return the loss of the closure, where there is one."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+    def step(self) -> None:  # type: ignore[override]
+        """Update the parameters that have a gradient."""
         # Tables with a gradient of rows are hidden from torch's step, which would refuse them, and stepped after it.
         tables = [(table, group) for group in self.param_groups for table in group["params"] if self._takes_rows(table)]
         gradients = [table.grad.coalesce() for table, _ in tables]
@@ -122,7 +108,6 @@ class RowAdamW(torch.optim.AdamW):
         for (table, group), gradient in zip(tables, gradients, strict=True):
             self._step_rows(table, gradient, group)
             table.grad = gradient
-        return loss
 
     def _takes_rows(self, parameter: Tensor) -> bool:
         """Return whether a parameter is to be stepped by rows; if not, make its gradient and state dense."""
@@ -145,8 +130,7 @@ class RowAdamW(torch.optim.AdamW):
         state, moments = self.state[table], self._moments.get(table)
         # Other rows than ours in the state were put there by `optimizer.restore`: the slots are made from them anew.
         if moments is None or moments.rows is not state.get("rows"):
-            moments = RowMoments(table, *(state.get(entry) for entry in ("rows", "exp_avg", "exp_avg_sq")))
-            self._moments[table] = moments
+            moments = self._moments[table] = RowMoments(table, state)
         return moments
 
     def _step_rows(self, table: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
@@ -174,13 +158,13 @@ class RowAdamW(torch.optim.AdamW):
 
 
 def _update(table: Tensor, moments: RowMoments, slots: Tensor, values: Tensor, kernel: Callable[..., None]) -> None:
-    """Step all rows that have a slot.
+    """Step all N rows of a table `(V, ...)` that have a slot.
 
     Args:
-        table: `(V, ...)`.
-        moments: of N rows.
-        slots: `(n,)`, those that have a gradient now.
-        values: `(n, ...)`, their gradients.
+        table: the table.
+        moments: moments of its rows.
+        slots: `(n,)`, slots that have a gradient now.
+        values: `(n, ...)`, gradients of these slots.
         kernel: steps lists of weights, gradients, and first and second moments, all of the same shape.
     """
     # Rows with a gradient in the order of their slots, so that those of a block are a slice, `first` to `last`.

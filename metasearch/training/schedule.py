@@ -1,11 +1,14 @@
-"""Which phase and which meta-batch an outer step belongs to."""
+"""Phase, meta-batch and rate of each outer step, as pure functions of the step: a resumed run has the same."""
 
+import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Protocol
 
 from metasearch.episodes.episode import Episode
-from metasearch.spec.recipe import Budget
+from metasearch.spec.recipe import Budget, Outer
 
 
 class Episodes(Protocol):
@@ -17,13 +20,7 @@ class Episodes(Protocol):
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of outer steps on one source of episodes.
-
-    Attributes:
-        name: such as `meta-train`.
-        episodes: the source.
-        steps: outer steps of the phase in each epoch.
-    """
+    """A stretch of outer steps on one source of episodes, such as `meta-train`; `steps` of them in each epoch."""
 
     name: str
     episodes: Episodes
@@ -35,11 +32,7 @@ class Schedule:
     """Phases in turn, epoch after epoch, up to a number of outer steps.
 
     Every epoch visits the same episodes; the paper draws a fixed number of meta-tasks (MAML-Align, appendix C.3).
-
-    Attributes:
-        phases: in their order within an epoch.
-        total: outer steps.
-        batch: episodes in one outer step.
+    `batch` is the number of episodes in one outer step.
     """
 
     phases: tuple[Phase, ...]
@@ -48,22 +41,17 @@ class Schedule:
 
     def at(self, step: int) -> tuple[Phase, int]:
         """Return the phase of a step, counted from 0, and the step within the phase."""
-        left = step % sum(phase.steps for phase in self.phases)
-        for phase in self.phases:
-            if left < phase.steps:
-                return phase, left
-            left -= phase.steps
-        raise AssertionError("the remainder is less than the sum of the steps")
+        ends = list(accumulate(phase.steps for phase in self.phases))
+        place = step % ends[-1]
+        number = bisect_right(ends, place)
+        return self.phases[number], place - ends[number] + self.phases[number].steps
 
 
 def schedule(budget: Budget, sources: Sequence[tuple[str, int, Episodes]], max_steps: int | None) -> Schedule:
-    """Return the schedule of a budget.
+    """Return the schedule of a budget, from the name, the number of episodes and the source of each phase.
 
-    Args:
-        budget: gives epochs and the size of a meta-batch.
-        sources: name, number of episodes and source of each phase.
-        max_steps: outer steps at most. When it is less than one epoch, the phases of that epoch shrink in proportion,
-            so that a short run still goes through all of them.
+    When `max_steps` is less than one epoch, the phases of that epoch shrink in proportion, so that a short run still
+    goes through all of them.
     """
     steps = [-(-count // budget.meta_batch) for _, count, _ in sources]
     epoch = sum(steps)
@@ -71,7 +59,30 @@ def schedule(budget: Budget, sources: Sequence[tuple[str, int, Episodes]], max_s
     if max_steps is not None and max_steps < total:
         total = max_steps
         if max_steps < epoch:
-            ends = [round(sum(steps[: i + 1]) * max_steps / epoch) for i in range(len(steps))]
-            steps = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+            ends = [round(done * max_steps / epoch) for done in accumulate(steps, initial=0)]
+            steps = [end - start for start, end in pairwise(ends)]
     phases = [Phase(name, source, count) for (name, _, source), count in zip(sources, steps, strict=True) if count]
     return Schedule(tuple(phases), total if phases else 0, budget.meta_batch)
+
+
+def rate(step: int, total: int, settings: Outer) -> float:
+    """Return what the rate of a step is multiplied by, above 0 and at most 1.
+
+    It rises in a line over the w steps of the warm-up: 1/w, 2/w, ... 1. Then it falls, in a line or as half a cosine,
+    so that it would be 0 at the step after the last. So no step is taken in vain.
+
+    Args:
+        step: counted from 1.
+        total: steps of the whole training.
+        settings: shape and length of the warm-up and of the decay.
+    """
+    warmup = round(settings.warmup * total)
+    if step < warmup:
+        return step / warmup
+    top = max(warmup, 1)
+    past = (step - top) / (total + 1 - top)
+    if settings.decay == "linear":
+        return 1 - past
+    if settings.decay == "cosine":
+        return (1 + math.cos(math.pi * past)) / 2
+    return 1.0

@@ -14,10 +14,10 @@
 Nothing else in the package steps an optimiser.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -31,12 +31,11 @@ from metasearch.spec.seeding import seed_of
 from metasearch.training import optimizer as outer
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 from metasearch.training.early_stopping import EarlyStopping
-from metasearch.training.gradients import clip, norm_of, rows_or_all
+from metasearch.training.gradients import bf16_error, clip, norm_of, rows_or_all
 from metasearch.training.interrupt import Interrupt
-from metasearch.training.precision import log_bf16_error
-from metasearch.training.rates import rate
-from metasearch.training.schedule import Schedule
+from metasearch.training.schedule import Schedule, rate
 
+log = logging.getLogger(__name__)
 Reason = Literal["finished", "patience", "interrupted"]
 
 
@@ -99,10 +98,7 @@ class Trainer:
         self.step = 0
 
     def fit(self, resume: bool = False) -> Outcome:
-        """Train, and leave the weights with the best dev score in the encoder.
-
-        Args:
-            resume: go on from the store's checkpoint; without one, start from the beginning.
+        """Train, from the store's checkpoint if asked to resume, and leave the weights of the best dev score in place.
 
         Raises:
             NonFiniteError: a loss or a gradient is not finite; the weights are those before that step.
@@ -114,7 +110,8 @@ class Trainer:
             self.listener.on_dev(0, self.baseline, False)
         if self.precision == "bf16" and self.step < self.schedule.total:
             phase, position = self.schedule.at(self.step)
-            log_bf16_error(self.learner, phase.episodes.batch(position, self.schedule.batch), self.gradients)
+            error = bf16_error(self.learner, phase.episodes.batch(position, self.schedule.batch), self.gradients)
+            log.info("bf16: the first outer gradient is off by %.1e of its length, against float32", error)
         with Interrupt() as interrupt:
             reason = self._loop(interrupt)
         self.learner.train(False)
@@ -142,7 +139,8 @@ class Trainer:
         torch.manual_seed(seed_of(self.seed, "step", self.step))
         self.learner.train(self.dropout)
         self.optimizer.zero_grad(set_to_none=True)
-        with self._autocast():
+        device = self.learner.encoder.device.type
+        with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"):
             loss = self.gradients(self.learner, episodes)
         self._require_finite(loss.total, f"{phase.name} loss", loss.terms)
         gradients = [rows_or_all(p) for p in self.parameters.values() if p.grad is not None]
@@ -163,11 +161,6 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         return {"lr": lr} if self.settings.warmup or self.settings.decay != "none" else {}
-
-    def _autocast(self) -> AbstractContextManager[Any]:
-        if self.precision == "fp32":
-            return nullcontext()
-        return torch.autocast(self.learner.encoder.device.type, dtype=torch.bfloat16)
 
     def _evaluate(self) -> None:
         score = self.dev()
@@ -209,7 +202,7 @@ class Trainer:
             raise RunFolderError(f"the checkpoint is not one of this learner and encoder: {error}") from error
         return True
 
-    def _put(self, weights: Any) -> None:
-        with torch.no_grad():
-            for name, value in weights.items():
-                self.parameters[name].copy_(value)
+    @torch.no_grad()
+    def _put(self, weights: Mapping[str, Tensor]) -> None:
+        for name, value in weights.items():
+            self.parameters[name].copy_(value)

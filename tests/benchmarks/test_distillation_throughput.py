@@ -9,7 +9,7 @@ from benchmarks.speed import distillation_throughput as script
 from benchmarks.speed import sentence_transformers_loop as peer
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
-from metasearch.jobs.distill.target_store import TargetStore
+from metasearch.jobs.distill.target_store import stored_targets
 from metasearch.spec.library import load_distillation
 from metasearch.spec.recipe import MaxLength
 
@@ -34,7 +34,7 @@ def test_both_sides_learn_the_same_loss_of_a_batch(still, name, tmp_path):
     stage, student, frozen = still[name], encoder(0), encoder(1)
     pairs = script.read_pairs(None)[:8]
     kind, options, wanted = script.learner_of(stage, "stage")
-    targets = TargetStore(tmp_path).targets(frozen, [text for p in pairs for text in p.texts], "text", "pooled")
+    targets = stored_targets(tmp_path, frozen, [text for p in pairs for text in p.texts], "text", "pooled")
     ours = kind(student, stage.loss, options, targets).outer_loss(Batches(pairs, [1] * 8, 8, seed=0).batch(0))
     rows = [{"english": pair.source, "non_english": pair.target} for pair in pairs]
     theirs = peer.Peer(peer.bare(student, LIMIT), stage, 8, 1, teacher=peer.bare(frozen, LIMIT))

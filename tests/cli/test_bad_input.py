@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from metasearch.cli import main
+from metasearch.errors import DataError
 from metasearch.spec.library import shipped
 
 TRAIN = ["train", "--mode", "trans", "--encoder", "tiny"]
@@ -113,7 +114,7 @@ def test_a_run_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_resuming_what_is_no_run_says_so(tmp_path):
-    assert "is no run folder" in failing("train", "--resume", tmp_path, code=5)
+    assert "is no run, distillation or study" in failing("train", "--resume", tmp_path, code=5)
 
 
 @pytest.mark.parametrize(
@@ -149,3 +150,21 @@ def test_debug_shows_the_traceback_and_keeps_the_code(monkeypatch):
     assert result.exit_code == 2
     assert "Traceback" in result.stderr
     assert "Did you mean 'trans'?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "traced"),
+    [(DataError("a.tsv:3: no tab"), DataError.exit_code, False), (KeyError("a.tsv"), 1, True)],
+)
+def test_a_cell_of_a_study_traces_a_bug_and_says_what_a_user_can_mend_in_one_line(monkeypatch, error, code, traced):
+    arguments = ["resume", "cell", "--until-eof"]  # as the runner of a study calls it
+
+    def raising(folder):
+        raise error
+
+    monkeypatch.setattr(sys, "argv", ["metasearch", *arguments])
+    monkeypatch.setattr("metasearch.jobs.resume.kind_of", raising)
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == code
+    assert ("Traceback" in result.stderr) == traced
+    assert len(result.stderr.splitlines()) == 1 or traced

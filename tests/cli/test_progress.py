@@ -8,11 +8,11 @@ from metasearch.cli import _progress
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.jobs import compose, score
-from metasearch.runs.listener import Silent
+from metasearch.runs.listener import Listener
 from metasearch.spec.run import ScoreConfig
 
 
-class Heard(Silent):
+class Heard(Listener):
     """Keeps what it hears of texts."""
 
     def __init__(self):

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from metasearch.compress._train_pieces import COVERAGE, covered
+from metasearch.compress._train_pieces import BYTES, COVERAGE, covered
 from metasearch.compress.fertility import Fertility, fertility
-from metasearch.compress.vocabulary import BYTES, train_tokenizer
+from metasearch.compress.vocabulary import train_tokenizer
 from metasearch.errors import ConfigError, DataError
 from metasearch.spec.library import shipped
 
@@ -49,7 +49,7 @@ def test_the_size_is_that_which_was_asked_for(tokenizer):
 
 def test_special_tokens_are_numbered_as_in_xlm_r_and_bytes_follow(tokenizer):
     assert tokenizer.convert_ids_to_tokens(list(range(4))) == SPECIAL
-    assert tuple(tokenizer.convert_ids_to_tokens(list(range(4, 4 + 256)))) == BYTES
+    assert tuple(tokenizer.convert_ids_to_tokens(list(range(4, 4 + 256)))) == tuple(BYTES)
     assert tokenizer.convert_ids_to_tokens(SIZE - 1) == "<mask>"
     numbers = (tokenizer.bos_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id)
     assert numbers == (tokenizer.cls_token_id, 1, tokenizer.sep_token_id, 3) == (0, 1, 2, 3)

@@ -13,8 +13,9 @@ from transformers import PreTrainedTokenizerFast
 from helpers.backbones import CONFIGS, TEXTS, make
 from helpers.tokenizers import WORDS, around
 from metasearch.compress._replace import word_table
+from metasearch.compress._train_pieces import BYTES
 from metasearch.compress.student import make_student
-from metasearch.compress.vocabulary import BYTES, train_tokenizer, with_vocabulary
+from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.encoders.builtin import minilm
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.spec.seeding import stream
@@ -134,7 +135,7 @@ def test_a_token_that_the_old_vocabulary_cannot_spell_is_drawn_like_its_columns(
     """This WordPiece vocabulary has no bytes, so that those above 0x7F, which are no characters, mean nothing to it."""
     old = around("WordPiece")
     new = with_vocabulary(old, SMALL, seed=3)
-    numbers = [SMALL.get_vocab()[name] for name in BYTES[128:]]
+    numbers = [SMALL.get_vocab()[name] for name, byte in BYTES.items() if byte >= 128]
     torch.testing.assert_close(table_of(new)[numbers], drawn(old, 3)[numbers])
     letter = SMALL.get_vocab()[f"<0x{ord('h'):02X}>"]
     assert torch.equal(table_of(new)[letter], table_of(old)[old.model.tokenizer.get_vocab()["h"]])

@@ -17,7 +17,8 @@ from helpers.tokenizers import TOKENIZERS, WORDS, around
 from metasearch.compress._replace import word_table
 from metasearch.compress._tokenizer_json import cut, greedy, needed
 from metasearch.compress.student import make_student
-from metasearch.compress.vocabulary import train_tokenizer, trim, with_vocabulary
+from metasearch.compress.trimming import trim
+from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.encoders.builtin import minilm
 from metasearch.errors import DataError, EncoderError
 

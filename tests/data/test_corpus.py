@@ -60,8 +60,8 @@ def read(*paths, **settings):
     ],
 )
 def test_a_name_says_corpus_languages_and_split(tmp_path, name, corpus, languages, split):
-    found = recognise(tmp_path / "folder" / name)
-    assert (found.corpus, found.languages, found.split) == (corpus, languages, split)
+    file = recognise(tmp_path / "folder" / name)
+    assert (file.corpus, file.languages, file.split) == (corpus, languages, split)
 
 
 @pytest.mark.parametrize(
@@ -179,16 +179,16 @@ def test_each_kind_of_damage_is_counted_and_its_first_places_are_kept(tmp_path):
     assert pairs_of(corpus) == ONE_TWO
     assert corpus.report.dropped == {"no tab": 4, "not UTF-8": 1, "empty side": 2, "NUL character": 1, "duplicate": 1}
     assert (corpus.report.read, corpus.report.kept) == (11, 2)
-    assert corpus.report.examples == (
+    assert corpus.report.examples == [
         f"{path}:2: no tab",
-        f"{path}:7: no tab",
-        f"{path}:9: no tab",
         f"{path}:3: not UTF-8",
         f"{path}:4: empty side",
         f"{path}:5: empty side",
         f"{path}:6: NUL character",
+        f"{path}:7: no tab",
         f"{path}:8: duplicate",
-    )
+        f"{path}:9: no tab",
+    ]
     assert corpus.report.describe() == (
         "11 lines read, 2 kept; dropped: 4 no tab, 1 not UTF-8, 2 empty side, 1 NUL character, 1 duplicate"
     )

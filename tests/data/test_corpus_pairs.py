@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.data.parallel.corpus import Corpus, Part
+from metasearch.data.parallel.corpus import Corpus
+from metasearch.data.parallel.files import Part
 from metasearch.data.report import Report
 from metasearch.data.translation import Translation
 from metasearch.errors import DataError
@@ -19,7 +20,7 @@ def corpus_of(pairs):
     row, files = {}, list(dict.fromkeys((name, language) for _, _, name, language in pairs))
     part = [files.index((name, language)) for _, _, name, language in pairs]
     columns = [[row.setdefault(pair[side], len(row)) for pair in pairs] for side in (0, 1)]
-    parts = tuple(Part(Path(f"{n}-en-{c}.tsv"), n, c, "en", part.count(i)) for i, (n, c) in enumerate(files))
+    parts = tuple(Part((Path(f"{n}-en-{c}.tsv"),), n, c, "en", pairs=part.count(i)) for i, (n, c) in enumerate(files))
     arrays = [np.array(column, np.int32) for column in columns]
     return Corpus(list(row), *arrays, np.array(part, np.int16), parts, Report(read=len(pairs)))
 
@@ -81,16 +82,15 @@ def test_pairs_with_a_longer_side_are_dropped_and_counted():
     short = SMALL.drop_long(lengths, 4)
     assert pairs_of(short) == [("one", "eins", "de"), ("two", "zwei", "de"), ("one", "un", "fr")]
     assert short.report.dropped == {"over 4 tokens": 1}
-    assert SMALL.drop_long(lengths, 0) is SMALL
+    assert SMALL.drop_long(lengths, max(lengths)) is SMALL
 
 
 def test_a_subset_shares_its_texts_and_counts_its_own_pairs():
-    found = SMALL.subset(SMALL.groups("language") == 1)
-    assert pairs_of(found) == [("one", "un", "fr")]
-    assert found.texts is SMALL.texts
-    assert [SMALL.texts[row] for row in found.rows] == ["one", "un"]
-    assert [part.pairs for part in found.parts] == [0, 1, 0]
-    assert found.languages == ("fr",)
+    french = SMALL.subset(SMALL.groups("language") == 1)
+    assert pairs_of(french) == [("one", "un", "fr")]
+    assert french.texts is SMALL.texts
+    assert [part.pairs for part in french.parts] == [0, 1, 0]
+    assert french.languages == ("fr",)
 
 
 def test_the_fingerprint_follows_texts_order_languages_and_corpora():
@@ -106,7 +106,7 @@ def test_the_fingerprint_follows_texts_order_languages_and_corpora():
     ]
     prints = {corpus_of(pairs).fingerprint, *(corpus_of(other).fingerprint for other in others)}
     assert len(prints) == 1 + len(others)
-    assert all(len(found) == 16 for found in prints)
+    assert all(len(digest) == 16 for digest in prints)
     longer = corpus_of([*pairs, ("three", "trois", "TED", "fr")])
     assert longer[:2].fingerprint == corpus_of(pairs).fingerprint
 
@@ -154,7 +154,7 @@ def test_other_files_of_the_same_sources_hold_out_the_same_ones(order):
 @pytest.mark.parametrize("lines", [30, 59])
 def test_fewer_lines_hold_out_what_more_lines_do_as_far_as_they_have_it(lines):
     rows = [(f"s{i}", f"{code} {i}", code, code) for i in range(60) for code in ("de", "fr")]
-    whole, part = (corpus_of(found).hold_out(10, seed=3) for found in (rows, rows[: 2 * lines]))
+    whole, part = (corpus_of(selected).hold_out(10, seed=3) for selected in (rows, rows[: 2 * lines]))
     kept = sources_of(whole[1]) & {f"s{i}" for i in range(lines)}
     assert len(kept) > 0
     assert kept <= sources_of(part[1])

@@ -42,9 +42,9 @@ def rows(count, pairs=("ar-en", "en-en")):
     )
 
 
-def parts(found):
+def parts(fold):
     """Return the groups of train, dev and test."""
-    return found.train.groups, found.dev.groups, found.test.groups
+    return fold.train.groups, fold.dev.groups, fold.test.groups
 
 
 @given(protocols)
@@ -81,8 +81,8 @@ def test_no_group_straddles_and_none_is_lost(protocol, shuffle, seed, make):
 def test_records_follow_their_group_in_every_language(protocol):
     k, count, fold = protocol
     data = articles(count)
-    found = split(data, Folds(k=k), fold)
-    for part in (found.train, found.dev, found.test):
+    sets = split(data, Folds(k=k), fold)
+    for part in (sets.train, sets.dev, sets.test):
         assert [c for c in data.candidates if c.group in part.groups] == list(part.candidates)
         assert [q for q in data.questions if q.group in part.groups] == list(part.questions)
         assert part.languages == {"el", "ar"}
@@ -100,8 +100,8 @@ def test_every_group_is_tested_in_exactly_one_fold(k, count, shuffle):
     [(3, 3), (3, 5), (3, 6), (3, 7), (4, 4), (4, 5), (4, 6), (5, 5), (5, 6), (5, 9), (10, 10), (10, 11), (10, 19)],
 )
 def test_every_part_of_every_fold_has_data(k, count):
-    found = [parts(split(articles(count), Folds(k=k), fold)) for fold in range(k)]
-    assert min(len(groups) for fold in found for groups in fold) >= 1
+    folds = [parts(split(articles(count), Folds(k=k), fold)) for fold in range(k)]
+    assert min(len(groups) for fold in folds for groups in fold) >= 1
 
 
 def test_folds_that_leave_nothing_to_train_on_are_refused():
@@ -136,9 +136,9 @@ def test_fewer_groups_than_folds_are_refused_with_both_numbers():
 
 
 def test_data_that_comes_split_is_used_as_it_comes():
-    found = split(read("stsb-multi-mt"), GIVEN, 0)
-    assert parts(found) == (("train-1", "train-2", "train-3"), ("dev-1", "dev-2"), ("test-1", "test-2"))
-    assert {pair.text1 for pair in found.dev.pairs if pair.pair == "en-en"} == {
+    sets = split(read("stsb-multi-mt"), GIVEN, 0)
+    assert parts(sets) == (("train-1", "train-2", "train-3"), ("dev-1", "dev-2"), ("test-1", "test-2"))
+    assert {pair.text1 for pair in sets.dev.pairs if pair.pair == "en-en"} == {
         "A man dances.",
         "A child rides a horse.",
     }
@@ -181,6 +181,6 @@ def test_a_share_held_out_of_dev_leaves_something_on_both_sides_and_nothing_on_b
 @pytest.mark.parametrize(("task", "groups"), [("demo", 24), ("demo-sts", 40)])
 @pytest.mark.parametrize("fold", range(5))
 def test_the_embedded_benchmarks_have_five_folds(task, groups, fold):
-    found = parts(load_benchmark(task, fold=fold).split)
+    sets = parts(load_benchmark(task, fold=fold).split)
     tested = groups // 5 + (fold < groups % 5)
-    assert tuple(map(len, found)) == (groups - 2 * tested, tested, tested)
+    assert tuple(map(len, sets)) == (groups - 2 * tested, tested, tested)

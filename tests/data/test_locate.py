@@ -125,5 +125,5 @@ def test_a_file_in_the_place_of_the_folder_is_no_folder(tmp_path, declared_in):
 
 def test_a_part_of_the_data_says_which_files_are_missing(tmp_path, declared_in):
     folder = fill(tmp_path / "data" / "texts", ["de.csv"])
-    found = said(declared_in, tmp_path / "data", expected=("de.csv", "el.csv", "th.csv"))
-    assert found.startswith(f"{folder}: missing el.csv, th.csv.")
+    message = said(declared_in, tmp_path / "data", expected=("de.csv", "el.csv", "th.csv"))
+    assert message.startswith(f"{folder}: missing el.csv, th.csv.")

@@ -28,7 +28,7 @@ def test_every_question_has_one_answer_in_every_language(form):
     assert {q.language for q in data.questions} == set(task_of(form).languages)
     for question in data.questions:
         answers = data.answers[question.id]
-        assert {language: len(found) for language, found in answers.items()} == dict.fromkeys(data.languages, 1)
+        assert {language: len(answering) for language, answering in answers.items()} == dict.fromkeys(data.languages, 1)
 
 
 @pytest.mark.parametrize("form", RETRIEVAL)
@@ -36,7 +36,11 @@ def test_a_question_and_its_answers_are_in_one_article(form):
     data = read(form)
     article = {candidate.group for candidate in data.candidates}
     for question in data.questions:
-        assert {c.group for found in data.answers[question.id].values() for c in found} == {question.group} <= article
+        assert (
+            {c.group for answering in data.answers[question.id].values() for c in answering}
+            == {question.group}
+            <= article
+        )
 
 
 @pytest.mark.parametrize("form", SIMILARITY)
@@ -72,8 +76,8 @@ def test_semeval_opens_two_files_for_each_pair():
 
 
 def test_xquad_r_makes_every_sentence_of_every_paragraph_a_candidate():
-    found = [candidate.id for candidate in candidates(read("xquad-r"), "el")]
-    assert found == ["el_1_0", "el_1_1", "el_1_2", "el_2_0", "el_2_1", "el_3_0", "el_3_1"]
+    ids = [candidate.id for candidate in candidates(read("xquad-r"), "el")]
+    assert ids == ["el_1_0", "el_1_1", "el_1_2", "el_2_0", "el_2_1", "el_3_0", "el_3_1"]
 
 
 def test_xquad_r_shows_the_encoder_the_sentence_and_its_paragraph_without_separator():
@@ -119,15 +123,15 @@ def test_semeval_scores_are_a_fifth_of_those_in_the_file():
     ],
 )
 def test_semeval_knows_which_column_is_in_which_language(pair, languages, text1, text2):
-    first = next(found for found in read("semeval2017").pairs if found.pair == pair)
+    first = next(each for each in read("semeval2017").pairs if each.pair == pair)
     assert (first.languages, first.text1, first.text2) == (languages, text1, text2)
 
 
 def test_semeval_scores_of_track_6_belong_to_its_first_half():
     """Track 6 has twice as many pairs as scores (MAML-Align paper, Table 3)."""
-    found = pairs(read("semeval2017"), "tr-en")
-    assert [score for *_, score in found] == [5.0 / 5, 1.2 / 5, 3.75 / 5]
-    assert found[-1][0] == "A man is reading."
+    rows = pairs(read("semeval2017"), "tr-en")
+    assert [score for *_, score in rows] == [5.0 / 5, 1.2 / 5, 3.75 / 5]
+    assert rows[-1][0] == "A man is reading."
 
 
 def test_semeval_rows_with_the_same_number_are_one_group():

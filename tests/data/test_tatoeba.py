@@ -62,8 +62,8 @@ def test_a_reader_names_both_files_of_each_language():
 def test_whatever_lines_are_written_are_read_back(tmp_path_factory, rows):
     clean = [tuple(" ".join(text.split()) or "-" for text in row) for row in rows]
     folder = fill(tmp_path_factory.mktemp("tatoeba"), {"deu": tuple(zip(*clean, strict=True))})
-    found = tatoeba.read(folder, declared("deu")).pairs
-    assert [(pair.target, pair.source) for pair in found] == clean
+    translations = tatoeba.read(folder, declared("deu")).pairs
+    assert [(pair.target, pair.source) for pair in translations] == clean
 
 
 def test_a_language_is_one_group_and_can_be_selected(tmp_path):
@@ -125,7 +125,6 @@ def test_a_language_without_files_is_an_error_where_the_task_is_not_partial(tmp_
 
 def test_no_language_at_all_is_an_error_also_where_the_task_is_partial(tmp_path):
     partial = declared(partial=True)
-    assert "none of the files of task 'small' is there, such as tatoeba.deu-eng.deu" in said(tmp_path, partial)
     with pytest.raises(DataError, match="none of the files of task 'small' is there"):
         locate(partial, tmp_path / "small.yaml", tatoeba.files(partial), str(tmp_path))
 
@@ -134,8 +133,8 @@ def test_no_language_at_all_is_an_error_also_where_the_task_is_partial(tmp_path)
 @pytest.mark.parametrize("partial", [True, False])
 def test_one_of_two_files_is_not_passed_over(tmp_path, gone, other, partial):
     (fill(tmp_path) / f"tatoeba.ell-eng.{gone}").unlink()
-    found = said(tmp_path, declared(partial=partial))
-    assert found == f"{tmp_path}/tatoeba.ell-eng.{gone}: no such file; tatoeba.ell-eng.{other} needs it, line by line"
+    message = said(tmp_path, declared(partial=partial))
+    assert message == f"{tmp_path}/tatoeba.ell-eng.{gone}: no such file; tatoeba.ell-eng.{other} needs it, line by line"
 
 
 def test_different_numbers_of_lines_are_named_with_both_files(tmp_path):

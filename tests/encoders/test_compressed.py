@@ -251,7 +251,7 @@ def test_the_vocabulary_of_a_student_can_be_lengthened_and_cut(student):
     before = model(ids).last_hidden_state
     for new in (words + 7, 50):
         table = model.resize_token_embeddings(new, mean_resizing=False)
-        assert table.num_embeddings == model.config.vocab_size == model.config.native.vocab_size == new
+        assert table.num_embeddings == model.config.vocab_size == model.config.backbone.vocab_size == new
         torch.testing.assert_close(model(ids).last_hidden_state, before)
     assert model.get_input_embeddings().table.weight.shape == (50, 4)
 
@@ -265,9 +265,9 @@ def test_the_vocabulary_of_a_student_can_be_lengthened_and_cut(student):
         ({"recurrent": 7}, "recurrent 7: the encoder has 6 layers; choose 1 or 2 or 3 or 6"),
         ({"recurrent": 0}, "recurrent 0: the encoder has 6 layers"),
         ({"repeats": 2}, "repeats 2: which layers"),
-        ({"recurrent": 3, "repeats": 0}, "repeats 0: layers must run once at least"),
+        ({"recurrent": 3, "repeats": 0}, f"with 3 recurrent ones choose a number from 1 to {4 * 6 // 3}"),
         ({"recurrent": 3, "repeats": 9}, "repeats 9: the encoder has 6 layers, and at most 4 times as many may run"),
-        ({"recurrent": 5, "repeats": 10**9}, f"with 5 recurrent ones repeats can be {4 * 6 // 5} at most"),
+        ({"recurrent": 5, "repeats": 10**9}, f"with 5 recurrent ones choose a number from 1 to {4 * 6 // 5}"),
         ({"bottleneck": 4.0}, "bottleneck 4.0: expected a whole number"),
         ({"bottleneck": "4"}, "bottleneck '4': expected a whole number"),
         ({"recurrent": True}, "recurrent True: expected a whole number"),
@@ -336,7 +336,7 @@ def test_a_configuration_keeps_through_its_dictionary(student):
     config = transformer_of(student).config
     again = CompressedConfig.from_dict(config.to_dict())
     assert (again.bottleneck, again.recurrent, again.repeats) == (4, 3, 2)
-    assert again.native.to_dict() == config.native.to_dict()
+    assert again.backbone.to_dict() == config.backbone.to_dict()
     native = CONFIGS["xlm-roberta"](config.vocab_size)
     for name in ("hidden_size", "num_hidden_layers", "max_position_embeddings", "pad_token_id", "vocab_size"):
         assert getattr(config, name) == getattr(native, name)

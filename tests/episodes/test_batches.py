@@ -96,7 +96,7 @@ def test_long_and_short_batches_come_in_no_order():
 @given(portions, st.integers(1, 16), st.integers(0, 4))
 def test_balance_gives_every_part_the_same_number_of_examples(sizes, size, number):
     parts = np.repeat(np.arange(len(sizes)), sizes)
-    found = batches(len(parts), size, parts=parts, balance=True)
+    found = batches(len(parts), size, parts=parts)
     quota = -(-sum(sizes) // len(sizes))
     drawn = Counter(parts[flat(epoch(found, number))].tolist())
     assert drawn == dict.fromkeys(range(len(sizes)), quota)
@@ -107,16 +107,11 @@ def test_balance_gives_every_part_the_same_number_of_examples(sizes, size, numbe
 def test_balance_goes_through_a_part_evenly_whatever_its_size(sizes, epochs):
     """After any number of epochs the examples of a part were taken equally often, to within one."""
     parts = np.repeat(np.arange(len(sizes)), sizes)
-    found = batches(len(parts), 7, parts=parts, balance=True)
+    found = batches(len(parts), 7, parts=parts)
     taken = Counter(row for number in range(epochs) for row in flat(epoch(found, number)))
     for part in range(len(sizes)):
         times = [taken[row] for row in np.flatnonzero(parts == part).tolist()]
         assert max(times) - min(times) <= 1
-
-
-def test_without_balance_parts_change_nothing():
-    parts = np.repeat([0, 1], [10, 90])
-    assert epoch(batches(100, 8, parts=parts), 0) == epoch(batches(100, 8), 0)
 
 
 def visited(found, steps):
@@ -127,7 +122,7 @@ def visited(found, steps):
 @given(portions, st.integers(1, 16), st.booleans(), st.data())
 def test_the_examples_that_steps_visit_are_those_of_their_batches_each_once(sizes, size, balance, data):
     parts = np.repeat(np.arange(len(sizes)), sizes)
-    found = batches(len(parts), size, parts=parts, balance=balance)
+    found = batches(len(parts), size, parts=parts if balance else None)
     steps = data.draw(st.integers(1, 3 * found.steps_per_epoch))
     assert found.visited(steps).tolist() == visited(found, steps)
 
@@ -140,7 +135,7 @@ def test_an_epoch_that_is_complete_visits_every_example():
 
 def test_a_balanced_epoch_visits_its_share_of_a_large_part_and_later_ones_the_rest():
     """Parts of 1 and 9 give 5 examples each to an epoch: the one alone, and 5 of the 9, then the other 4 and one."""
-    found = batches(10, 5, parts=np.repeat([0, 1], [1, 9]), balance=True)
+    found = batches(10, 5, parts=np.repeat([0, 1], [1, 9]))
     assert found.steps_per_epoch == 2
     assert [len(found.visited(steps)) for steps in (2, 4)] == [1 + 5, 1 + 9]
 
@@ -171,12 +166,6 @@ def test_the_variant_of_a_batch_names_all_its_languages(languages, expected):
     assert variant_of([Translation("a", "b", codes) for codes in languages]) == expected
 
 
-def test_what_cannot_be_cut_into_batches_is_refused():
+def test_no_examples_are_refused():
     with pytest.raises(DataError, match="train: there are no examples"):
         batches(0, 4)
-    with pytest.raises(ValueError, match="size and bucket of at least 1, got 0 and 50"):
-        batches(4, 0)
-    with pytest.raises(ValueError, match=r"lengths of 4 examples, got shape \(3,\)"):
-        batches(4, 2, lengths=[1, 2, 3])
-    with pytest.raises(ValueError, match="balance needs parts"):
-        batches(4, 2, balance=True)

@@ -7,11 +7,11 @@ from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
 from metasearch.fast import FastGradients
-from metasearch.jobs.distill.target_store import TargetStore
+from metasearch.jobs.distill.target_store import stored_targets
 from metasearch.learners.distill import Distill
 from metasearch.learners.ema import EMA
 from metasearch.learners.gradients import ReferenceGradients
-from metasearch.runs.listener import Silent
+from metasearch.runs.listener import Listener
 from metasearch.spec.recipe import Loss, MaxLength, Outer, Pace
 from metasearch.spec.seeding import stream
 from metasearch.training.checkpoint import CheckpointStore
@@ -42,7 +42,7 @@ class Stopped(Exception):
     """Stands for a process that dies."""
 
 
-class Stop(Silent):
+class Stop(Listener):
     def __init__(self, at):
         self.at = at
 
@@ -56,9 +56,7 @@ def trainer(folder, name, outer, workers=2, dropout=False, stop=None, store=None
     student = tiny.build(MaxLength(text=32), seed=0)
     if name == "distill":
         texts = [text for pair in PAIRS for text in (pair.source, pair.target)]
-        targets = TargetStore(folder / "targets").targets(
-            tiny.build(MaxLength(text=32), seed=1), texts, "text", "pooled"
-        )
+        targets = stored_targets(folder / "targets", tiny.build(MaxLength(text=32), seed=1), texts, "text", "pooled")
         learner = Distill(student, Loss(), Distill.Options(**OPTIONS[name]), targets)
     else:
         learner = EMA(student, Loss(), EMA.Options(**OPTIONS[name]))

@@ -23,7 +23,7 @@ def there(monkeypatch):
 def container(monkeypatch, tmp_path):
     """Return a function that writes the file of a container's limit, where the machine has 5000 bytes."""
     monkeypatch.setattr(memory, "_CGROUP", tmp_path / "memory.max")
-    monkeypatch.setattr(memory, "_total", lambda: 5000)
+    monkeypatch.setattr(memory.os, "sysconf", {"SC_PAGE_SIZE": 10, "SC_PHYS_PAGES": 500}.__getitem__)
     return lambda limit: (tmp_path / "memory.max").write_text(f"{limit}\n", encoding="ascii")
 
 

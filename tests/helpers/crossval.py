@@ -32,13 +32,17 @@ class Inline:
             begin_attempt(study, name, str(error))
             self.code = error.exit_code
 
-    def stop(self):
+    def poll(self):
+        """Return its exit code."""
+        return self.code
+
+    def terminate(self):
         """Do nothing: it has ended."""
 
 
 def inline(monkeypatch):
     """Run cells in this process; return the names of those that were begun."""
-    monkeypatch.setattr(pool, "CellProcess", Inline)
+    monkeypatch.setattr(pool, "start_cell", Inline)
     monkeypatch.setattr(Inline, "begun", [], raising=False)
     return Inline.begun
 

@@ -18,9 +18,8 @@ from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode, LabelledSet, Triplet
 from metasearch.fast import FastGradients
-from metasearch.learners.base import Learner
+from metasearch.learners.base import Learner, Wanted
 from metasearch.learners.gradients import Gradients, ReferenceGradients
-from metasearch.learners.targets import Wanted
 from metasearch.spec import registry
 from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Loss

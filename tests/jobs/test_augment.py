@@ -204,20 +204,21 @@ class Stops:
 
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_an_interrupted_call_goes_on_and_gives_the_same_file(candidates, scorer, tmp_path, monkeypatch, after):
-    block, output = 10, tmp_path / "cut-en.csv"
-    blocks = -(-len(candidates.pairs) // block)
+    monkeypatch.setattr(job, "BLOCK", 10)
+    output = tmp_path / "cut-en.csv"
+    blocks = -(-len(candidates.pairs) // 10)
     assert blocks > 3
-    augment(candidates, scorer, tmp_path / "whole-en.csv", block=block)
+    augment(candidates, scorer, tmp_path / "whole-en.csv")
 
     with monkeypatch.context() as patch:
         Stops(scorer, patch, after)
         with pytest.raises(Interrupted, match="the same command goes on"):
-            augment(candidates, scorer, output, block=block)
+            augment(candidates, scorer, output)
     assert not output.exists()
 
     with monkeypatch.context() as patch:
         again = Stops(scorer, patch)
-        augment(candidates, scorer, output, block=block)
+        augment(candidates, scorer, output)
     assert again.calls == blocks - after
     assert output.read_bytes() == (tmp_path / "whole-en.csv").read_bytes()
     assert not list(tmp_path.glob("*.partial"))
@@ -226,23 +227,25 @@ def test_an_interrupted_call_goes_on_and_gives_the_same_file(candidates, scorer,
 def test_blocks_of_another_cross_encoder_or_of_other_candidates_are_not_used(
     candidates, encoder, scorer, tmp_path, monkeypatch
 ):
+    monkeypatch.setattr(job, "BLOCK", 10)
     output = tmp_path / "cut-en.csv"
     with monkeypatch.context() as patch:
         Stops(scorer, patch, after=1)
         with pytest.raises(Interrupted):
-            augment(candidates, scorer, output, block=10)
+            augment(candidates, scorer, output)
     other = load_cross_encoder(str(folder_of(tmp_path / "other", seed=1)))
     fewer = find_candidates(encoder, PAIRS, top=3)
     for made, by in ((candidates, other), (fewer, scorer)):
-        augment(made, by, output, block=10)
+        augment(made, by, output)
         expected = by.predict(list(made.pairs))
         assert [pair.score for pair in read_scored([output])] == pytest.approx(expected.tolist(), abs=1e-5)
         output.unlink()
 
 
-def test_progress_hears_of_every_block(candidates, scorer, tmp_path):
+def test_progress_hears_of_every_block(candidates, scorer, tmp_path, monkeypatch):
+    monkeypatch.setattr(job, "BLOCK", 30)
     heard = []
-    augment(candidates, scorer, tmp_path / "x-en.csv", block=30, progress=lambda *at: heard.append(at))
+    augment(candidates, scorer, tmp_path / "x-en.csv", progress=lambda *at: heard.append(at))
     total = len(candidates.pairs)
     assert heard == [(min(30 * (i + 1), total), total) for i in range(-(-total // 30))]
 

@@ -11,7 +11,7 @@ from helpers.crossval import FLAGS, TUNED, ZERO, inline, run, scores
 from helpers.parallel import write_corpus
 from metasearch.errors import Interrupted
 from metasearch.jobs.crossval import pool
-from metasearch.jobs.crossval.board import Unwatched
+from metasearch.jobs.crossval.board import Watcher
 from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.crossval.process import how_ended
 from metasearch.jobs.crossval.runner import begin as crossval
@@ -89,7 +89,10 @@ class Busy:
     def __init__(self, study, name, threads, trust_remote_code):
         self.name, self.code = name, None
 
-    def stop(self):
+    def poll(self):
+        return self.code
+
+    def terminate(self):
         self.heard.append((self.name, "stop"))
         self.code = None if self.deaf else Interrupted.exit_code
 
@@ -98,7 +101,7 @@ class Busy:
         self.code = -signal.SIGKILL
 
 
-class Impatient(Unwatched):
+class Impatient(Watcher):
     """Presses Ctrl-C so many times, each while the table is drawn."""
 
     def __init__(self, times):
@@ -118,7 +121,7 @@ class Impatient(Unwatched):
     ],
 )
 def test_ctrl_c_stops_all_processes_and_again_kills_them(tmp_path, monkeypatch, times, heard, said):
-    monkeypatch.setattr(pool, "CellProcess", Busy)
+    monkeypatch.setattr(pool, "start_cell", Busy)
     monkeypatch.setattr(Busy, "heard", [], raising=False)
     monkeypatch.setattr(Busy, "deaf", times == 2)
     config = StudyConfig(task="demo-sts", encoder="tiny", folds=(0, 1, 2))

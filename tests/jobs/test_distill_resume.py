@@ -141,20 +141,22 @@ def test_a_checkpoint_that_is_damaged_is_named(begun):
 
 
 def test_what_is_no_run_and_flags_beside_resume_are_refused(tmp_path, place):
-    assert "is no run folder: it has no config.yaml" in distill("--resume", tmp_path, code=5).stderr
+    assert (
+        "is no run, distillation or study: it has neither config.yaml" in distill("--resume", tmp_path, code=5).stderr
+    )
     for given, named in (("--seed=1", "--seed"), ("--set=x=1", "--set"), ("-o=elsewhere", "--output")):
         assert f"leave out {named}\n" in distill("--resume", place / "whole", given, code=2).stderr
 
 
-def test_targets_in_a_folder_of_their_own_are_computed_once_for_all_runs(place, tmp_path):
+def test_targets_in_a_folder_of_their_own_are_computed_once_for_all_runs(place, tmp_path, monkeypatch):
     kept = tmp_path / "targets"
     given = flags(place, "--stages=1", f"--targets={kept}", steps=2)
-    first = distill(*given, "-o", tmp_path / "first").stderr
+    distill(*given, "-o", tmp_path / "first")
     made = snapshot(kept)
-    second = distill(*given, "-o", tmp_path / "second").stderr
+    monkeypatch.setattr("metasearch.jobs.distill.target_store._encoded", None)  # no text is encoded again
+    distill(*given, "-o", tmp_path / "second")
     assert snapshot(kept) == made
     assert not (tmp_path / "first/targets").exists()
-    assert [said.count(" texts\n") for said in (first, second)] == [1, 0]
     assert weights(tmp_path / "first") == weights(tmp_path / "second")
 
 

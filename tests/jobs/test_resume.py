@@ -19,7 +19,7 @@ from metasearch.errors import ConfigError, Interrupted, RunFolderError
 from metasearch.jobs import score, train
 from metasearch.jobs.resume import kind_of, resume_run
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.listener import Silent
+from metasearch.runs.listener import Listener
 from metasearch.spec.library import load_recipe
 from metasearch.spec.run import RunConfig, ScoreConfig
 
@@ -89,7 +89,7 @@ def test_what_has_only_its_configuration_comes_to_what_it_came_to(place, tmp_pat
 
 
 def test_a_run_that_was_interrupted_goes_on_to_the_bits_of_the_whole_one(place, tmp_path):
-    class Stopping(Silent):
+    class Stopping(Listener):
         def on_step(self, step, total, phase, terms):
             os.kill(os.getpid(), signal.SIGINT)
 

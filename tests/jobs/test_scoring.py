@@ -11,6 +11,7 @@ from metasearch.cli import main
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.jobs import score
+from metasearch.jobs.resume import resume_run
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.questions import load
 from metasearch.runs.versions import versions
@@ -106,7 +107,7 @@ def test_a_finished_run_is_not_done_again(similarity, monkeypatch):
     files, _ = similarity
     before = contents(files)
     monkeypatch.setattr("metasearch.jobs.compose.load_encoder", never)
-    score.resume(files.path)
+    resume_run(files.path)
     assert contents(files) == before
 
 
@@ -114,7 +115,7 @@ def test_a_run_that_lacks_its_report_alone_is_not_scored_again(copy, monkeypatch
     files, _ = copy
     before = contents(files)
     monkeypatch.setattr(score, "evaluate", never)
-    score.resume(files.path)
+    resume_run(files.path)
     assert files.finished
     assert contents(files) == before
 
@@ -128,7 +129,7 @@ def test_what_a_crash_has_lost_is_made_again_to_the_byte(copy, lost):
     else:
         rows = (files.path / NAMES[0]).read_text().splitlines(keepends=True)
         (files.path / NAMES[0]).write_text("".join(rows[: len(rows) // 2]))  # all of dev
-    score.resume(files.path)
+    resume_run(files.path)
     assert contents(files) == before
 
 

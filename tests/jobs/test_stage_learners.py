@@ -4,9 +4,9 @@ import pytest
 
 from metasearch.errors import ConfigError
 from metasearch.jobs.distill.stage import learner_of
+from metasearch.learners.base import Wanted
 from metasearch.learners.distill import Distill
 from metasearch.learners.ema import EMA
-from metasearch.learners.targets import Wanted
 from metasearch.spec.stages import Stage
 
 

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from metasearch.jobs.crossval.board import StatusBoard
-from metasearch.jobs.crossval.estimate import Measured, estimate, evaluations, seconds_of
+from metasearch.jobs.crossval.estimate import Forecast, Measured, evaluations, seconds_of
 from metasearch.jobs.crossval.plan import Cell, plan
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.recipe import Outer, Recipe
@@ -133,7 +133,11 @@ def test_the_study_takes_all_cells_shared_by_the_processes_but_no_less_than_the_
     zero = Measured(load=1, step=0, steps=0, dev=1, test=1, memory=10)
     train = Measured(load=1, step=1, steps=25, dev=1, test=1, memory=30)
     costs = {"zero-shot": zero, "maml-trans": train}
-    assert estimate(cells, costs, 1).total == 3 + (1 + 25 + 2 + 1)
-    assert estimate(cells, costs, 2).total == 29
-    assert [estimate(cells, costs, jobs).memory for jobs in (1, 2, 3)] == [30, 40, 40]
-    assert estimate(cells, {"zero-shot": zero}, 1).unknown == ("maml-trans/fold-0-seed-4",)
+
+    def forecast(jobs):
+        return Forecast(cells, cells, costs, jobs, threads=1)
+
+    assert forecast(1).total == 3 + (1 + 25 + 2 + 1)
+    assert forecast(2).total == 29
+    assert [forecast(jobs).memory for jobs in (1, 2, 3)] == [30, 40, 40]
+    assert "maml-trans/fold-0-seed-4" not in Forecast(cells, cells, {"zero-shot": zero}, 1, threads=1).seconds

@@ -15,7 +15,7 @@ import torch
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.jobs.distill import segments, target_store
-from metasearch.jobs.distill.target_store import TargetStore
+from metasearch.jobs.distill.target_store import stored_targets
 from metasearch.spec.recipe import MaxLength
 
 TEXTS = [f"{'a small house ' * (i % 7)}number {i}" for i in range(150)]
@@ -71,7 +71,7 @@ def segment_folders(folder):
 def assert_kept(folder, texts=TEXTS):
     """Assert that a new store has the vectors of all texts and asks for none."""
     plain = Plain()
-    found = TargetStore(folder).targets(plain, texts, "text").vectors(texts)
+    found = stored_targets(folder, plain, texts, "text").vectors(texts)
     assert np.array_equal(found, Plain().encode(texts, "text"))
     assert plain.encoded == []
 
@@ -79,7 +79,7 @@ def assert_kept(folder, texts=TEXTS):
 @pytest.mark.parametrize("output", ["sentence", "pooled", "embedding"])
 def test_vectors_are_those_of_the_encoder_bit_for_bit(tmp_path, encoder, output, small_segments):
     expected = encoder.encode(TEXTS, "text", output)
-    targets = TargetStore(tmp_path).targets(encoder, TEXTS, "text", output)
+    targets = stored_targets(tmp_path, encoder, TEXTS, "text", output)
     found = targets.vectors(TEXTS)
     assert found.dtype == np.float32
     assert found.tobytes() == expected.tobytes()
@@ -88,33 +88,30 @@ def test_vectors_are_those_of_the_encoder_bit_for_bit(tmp_path, encoder, output,
 
 
 def test_vectors_come_in_the_order_asked_for_and_more_than_once(tmp_path, encoder):
-    targets = TargetStore(tmp_path).targets(encoder, [*TEXTS, *TEXTS], "text")
+    targets = stored_targets(tmp_path, encoder, [*TEXTS, *TEXTS], "text")
     asked = [TEXTS[5], TEXTS[140], TEXTS[5]]
     assert np.array_equal(targets.vectors(asked), targets.vectors(TEXTS)[[5, 140, 5]])
 
 
 def test_the_second_time_nothing_is_encoded_here_or_in_a_new_store(tmp_path, encoder, monkeypatch):
     passes = count_passes(encoder, monkeypatch)
-    store = TargetStore(tmp_path)
-    first = store.targets(encoder, TEXTS, "text").vectors(TEXTS)
+    first = stored_targets(tmp_path, encoder, TEXTS, "text").vectors(TEXTS)
     assert len(passes) == 3  # batches of 64, 64 and 22 texts
-    for again in (store, TargetStore(tmp_path)):
-        assert np.array_equal(again.targets(encoder, TEXTS, "text").vectors(TEXTS), first)
+    for _ in range(2):
+        assert np.array_equal(stored_targets(tmp_path, encoder, TEXTS, "text").vectors(TEXTS), first)
     assert len(passes) == 3
 
 
 def test_only_new_texts_are_encoded_and_the_old_keep_their_bits(tmp_path):
     plain = Plain()
-    store = TargetStore(tmp_path)
-    store.targets(plain, TEXTS[:100], "text")
+    stored_targets(tmp_path, plain, TEXTS[:100], "text")
     plain.encoded.clear()
-    found = store.targets(plain, TEXTS, "text").vectors(TEXTS)
+    found = stored_targets(tmp_path, plain, TEXTS, "text").vectors(TEXTS)
     assert sorted(plain.encoded) == sorted(TEXTS[100:])
     assert np.array_equal(found, Plain().encode(TEXTS, "text"))
 
 
 def test_another_encoder_role_length_or_output_has_its_own_vectors(tmp_path, encoder):
-    store = TargetStore(tmp_path)
     asked = [
         (encoder, "text", "sentence"),
         (tiny.build(seed=1), "text", "sentence"),
@@ -124,13 +121,13 @@ def test_another_encoder_role_length_or_output_has_its_own_vectors(tmp_path, enc
         (encoder, "text", "embedding"),
     ]
     for number, (other, role, output) in enumerate(asked, 1):
-        found = store.targets(other, TEXTS[:9], role, output).vectors(TEXTS[:9])
+        found = stored_targets(tmp_path, other, TEXTS[:9], role, output).vectors(TEXTS[:9])
         assert np.array_equal(found, other.encode(TEXTS[:9], role, output))
         assert len(list(tmp_path.iterdir())) == number
 
 
 def test_a_folder_says_what_it_holds(tmp_path, encoder):
-    TargetStore(tmp_path).targets(encoder, TEXTS[:3], "text", "pooled")
+    stored_targets(tmp_path, encoder, TEXTS[:3], "text", "pooled")
     (path,) = tmp_path.glob("*/about.json")
     assert json.loads(path.read_text()) == {
         "encoder": "tiny",
@@ -143,7 +140,7 @@ def test_a_folder_says_what_it_holds(tmp_path, encoder):
 
 
 def test_no_texts_are_no_vectors_and_no_files(tmp_path, encoder):
-    targets = TargetStore(tmp_path).targets(encoder, [], "text")
+    targets = stored_targets(tmp_path, encoder, [], "text")
     assert targets.vectors([]).shape == (0, 128)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(KeyError, match="unknown"):
@@ -151,7 +148,7 @@ def test_no_texts_are_no_vectors_and_no_files(tmp_path, encoder):
 
 
 def test_a_text_that_was_not_asked_for_is_named(tmp_path, encoder):
-    targets = TargetStore(tmp_path).targets(encoder, TEXTS[:9], "text")
+    targets = stored_targets(tmp_path, encoder, TEXTS[:9], "text")
     with pytest.raises(KeyError, match="no stored vector of the text 'unknown'"):
         targets.vectors([TEXTS[0], "unknown", TEXTS[1]])
 
@@ -163,7 +160,7 @@ def test_texts_whose_digests_share_their_first_half_are_told_apart(tmp_path, mon
     monkeypatch.setattr(segments, "digests_of", halved)
     monkeypatch.setattr(target_store, "digests_of", halved)
     texts = ["a", "b", "c", "d"]
-    targets = TargetStore(tmp_path).targets(Plain(), texts, "text")
+    targets = stored_targets(tmp_path, Plain(), texts, "text")
     assert np.array_equal(targets.vectors(["d", "a", "c", "b"]), Plain().encode(["d", "a", "c", "b"], "text"))
     for other in ("A", "z"):  # before and behind all of them
         with pytest.raises(KeyError):
@@ -172,7 +169,7 @@ def test_texts_whose_digests_share_their_first_half_are_told_apart(tmp_path, mon
 
 def test_the_longest_texts_come_first_and_progress_is_told_by_the_segment(tmp_path, small_segments):
     plain, told = Plain(), []
-    TargetStore(tmp_path).targets(plain, TEXTS, "text", on_progress=lambda *count: told.append(count))
+    stored_targets(tmp_path, plain, TEXTS, "text", on_progress=lambda *count: told.append(count))
     assert told == [(64, 150), (128, 150), (150, 150)]
     lengths = plain.lengths(plain.encoded, "text").tolist()
     assert lengths == sorted(lengths, reverse=True)
@@ -185,9 +182,9 @@ def test_an_interrupt_keeps_the_finished_segments(tmp_path, small_segments, stop
             raise stop
 
     with pytest.raises(stop):
-        TargetStore(tmp_path).targets(Plain(), TEXTS, "text", on_progress=stop_at_the_second)
+        stored_targets(tmp_path, Plain(), TEXTS, "text", on_progress=stop_at_the_second)
     plain = Plain()
-    TargetStore(tmp_path).targets(plain, TEXTS, "text")
+    stored_targets(tmp_path, plain, TEXTS, "text")
     assert len(plain.encoded) == 150 - 128
     assert_kept(tmp_path)
 
@@ -196,7 +193,7 @@ def write_until_killed(folder, at):
     """Compute in a process that dies, as by `kill -9`, at the n-th time that a file is made safe."""
     calls = iter(range(1, 100))
     segments.os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL) if next(calls) == at else None
-    TargetStore(folder).targets(Plain(), TEXTS, "text")
+    stored_targets(folder, Plain(), TEXTS, "text")
 
 
 @pytest.mark.parametrize("at", [1, 2, 3, 6])
@@ -209,7 +206,7 @@ def test_a_writer_that_is_killed_leaves_whole_segments_and_the_next_goes_on(tmp_
     assert len(segment_folders(tmp_path)) == whole
     assert len(list(tmp_path.glob("*/new-*"))) == 1
     plain = Plain()
-    TargetStore(tmp_path).targets(plain, TEXTS, "text")
+    stored_targets(tmp_path, plain, TEXTS, "text")
     assert len(plain.encoded) == 150 - 64 * whole
     assert list(tmp_path.glob("*/new-*")) == []
     assert_kept(tmp_path)
@@ -218,7 +215,7 @@ def test_a_writer_that_is_killed_leaves_whole_segments_and_the_next_goes_on(tmp_
 def compute_and_count(folder, texts, together, counts):
     plain = Plain()
     together.wait(60)
-    TargetStore(folder).targets(plain, texts, "text")
+    stored_targets(folder, plain, texts, "text")
     counts.put(len(plain.encoded))
 
 
@@ -258,12 +255,12 @@ def empty(path):
 def test_a_damaged_segment_is_dropped_with_one_warning_and_computed_again(
     tmp_path, small_segments, caplog, name, damage
 ):
-    TargetStore(tmp_path).targets(Plain(), TEXTS, "text")
+    stored_targets(tmp_path, Plain(), TEXTS, "text")
     damaged = segment_folders(tmp_path)[1]
     size = len(np.load(damaged / "texts.npy"))
     damage(damaged / name)
     plain = Plain()
-    TargetStore(tmp_path).targets(plain, TEXTS, "text")
+    stored_targets(tmp_path, plain, TEXTS, "text")
     assert len(plain.encoded) == size
     (record,) = caplog.records
     assert "is damaged and computed again" in record.getMessage()
@@ -271,22 +268,22 @@ def test_a_damaged_segment_is_dropped_with_one_warning_and_computed_again(
 
 
 def test_a_swapped_file_of_another_segment_is_damage(tmp_path, small_segments, caplog):
-    TargetStore(tmp_path).targets(Plain(), TEXTS[:128], "text")
+    stored_targets(tmp_path, Plain(), TEXTS[:128], "text")
     first, second = segment_folders(tmp_path)
     shutil.copy(first / "vectors.npy", second / "vectors.npy")
-    found = TargetStore(tmp_path).targets(Plain(), TEXTS[:128], "text").vectors(TEXTS[:128])
+    found = stored_targets(tmp_path, Plain(), TEXTS[:128], "text").vectors(TEXTS[:128])
     assert np.array_equal(found, Plain().encode(TEXTS[:128], "text"))
     assert len(caplog.records) == 1
 
 
 def test_a_full_disk_names_the_folder_and_the_bytes_and_keeps_what_was_there(tmp_path):
-    TargetStore(tmp_path).targets(Plain(), TEXTS[:10], "text")
+    stored_targets(tmp_path, Plain(), TEXTS[:10], "text")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
         with pytest.raises(RunFolderError) as caught:
-            TargetStore(tmp_path).targets(Plain(), TEXTS, "text")
+            stored_targets(tmp_path, Plain(), TEXTS, "text")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, ignored)
@@ -299,7 +296,7 @@ def test_a_full_disk_names_the_folder_and_the_bytes_and_keeps_what_was_there(tmp
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(RunFolderError, match="cannot be written: Not a directory"):
-        TargetStore(tmp_path / "file").targets(Plain(), TEXTS[:3], "text")
+        stored_targets(tmp_path / "file", Plain(), TEXTS[:3], "text")
     assert (tmp_path / "file").read_text() == "mine"
 
 
@@ -309,5 +306,5 @@ def test_a_vector_that_is_not_finite_names_the_encoder_and_the_text_and_is_not_k
     _, bad = encoder.features([long, "broken"], "text")["input_ids"]
     encoder.embedder.model[0].auto_model.embeddings.word_embeddings.weight.data[bad[1]] = torch.nan
     with pytest.raises(NonFiniteError, match="encoder tiny: its pooled vector of the text 'broken' is not finite"):
-        TargetStore(tmp_path).targets(encoder, [long, "broken"], "text", "pooled")
+        stored_targets(tmp_path, encoder, [long, "broken"], "text", "pooled")
     assert segment_folders(tmp_path) == []

@@ -170,7 +170,7 @@ def test_the_fused_kernel_is_off_in_second_order_only(learner, settings, fused, 
 @pytest.mark.parametrize("learner", SECOND_ORDER)
 def test_without_the_attention_context_second_order_fails(learner, monkeypatch):
     made, episodes = make(learner, first_order=False)
-    monkeypatch.setattr(taking, "_attention", lambda learner: nullcontext())
+    monkeypatch.setattr(taking, "sdpa_kernel", lambda backend: nullcontext())
 
     with pytest.raises(RuntimeError, match=r"derivative for .*attention.* is not implemented"):
         outer_gradient(made, episodes)

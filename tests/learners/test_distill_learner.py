@@ -14,8 +14,8 @@ from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import ConfigError
+from metasearch.learners.base import Wanted
 from metasearch.learners.distill import Distill
-from metasearch.learners.targets import Wanted
 from metasearch.spec import registry
 from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Loss, MaxLength

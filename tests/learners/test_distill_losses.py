@@ -10,7 +10,6 @@ from torch import Tensor
 
 from helpers.reference import gradients
 from metasearch.learners.losses.base import Embedded
-from metasearch.learners.losses.match import match
 from metasearch.spec import registry
 
 EXACT = 1e-12
@@ -52,21 +51,6 @@ def by_hand(kind: str, teacher: Tensor, source: Tensor, target: Tensor, texts: l
             else:
                 total = total - wanted * torch.log(torch.exp(row[j] / temperature) / partition) / n
     return total
-
-
-@given(shapes)
-def test_the_squared_error_is_the_mean_over_texts_and_dimensions(shape):
-    n, d, seed = shape
-    outputs, targets = drawn(seed, n, d), drawn(seed + 1, n, d).detach()
-    expected = sum((outputs[i, k] - targets[i, k]) ** 2 for i in range(n) for k in range(d)) / (n * d)
-    found = match(outputs, targets)
-    assert found.item() == pytest.approx(expected.item(), rel=EXACT)
-    torch.testing.assert_close(
-        gradients(found, {"outputs": outputs})["outputs"],
-        2 * (outputs.detach() - targets) / (n * d),
-        rtol=EXACT,
-        atol=0,
-    )
 
 
 @settings(max_examples=25)

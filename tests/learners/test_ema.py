@@ -16,7 +16,7 @@ from metasearch.errors import ConfigError
 from metasearch.jobs.compose import load_encoder
 from metasearch.learners.ema import EMA, Average, share
 from metasearch.learners.gradients import ReferenceGradients
-from metasearch.runs.listener import Silent
+from metasearch.runs.listener import Listener
 from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Loss, Outer, Pace
 from metasearch.training.checkpoint import CheckpointStore
@@ -258,7 +258,7 @@ class Killed(Exception):
     """Stands for a process that dies."""
 
 
-class Killer(Silent):
+class Killer(Listener):
     def __init__(self, at):
         self.at = at
 

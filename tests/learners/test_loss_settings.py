@@ -1,5 +1,6 @@
 """Losses by name: what a recipe says, what is checked and when, and what files hold."""
 
+import logging
 import sys
 from types import ModuleType
 
@@ -7,6 +8,7 @@ import pytest
 
 from helpers.corpus import episodes_of, retrieval
 from helpers.small import SmallEncoder, episode
+from metasearch.data.benchmark import load_benchmark
 from metasearch.episodes.triplets import TripletSampler
 from metasearch.errors import ConfigError
 from metasearch.jobs import compose
@@ -84,6 +86,31 @@ def test_a_loss_that_is_named_on_the_command_line_is_that_of_the_learner():
 def test_graded_negatives_are_separated_by_the_margin_whatever_the_loss():
     settings = Loss(name="infonce", margin=0.4)
     assert TripletSampler(retrieval(), Episodes(negatives="semi-hard"), settings).margin == 0.4
+
+
+@pytest.mark.parametrize(
+    ("loss", "negatives", "idle"),
+    [
+        (Loss(name="infonce", margin=0.5), "random", "loss.margin=0.5"),
+        (Loss(name="infonce", margin=0.5, distance="cosine"), "random", "loss.distance=cosine, loss.margin=0.5"),
+        (Loss(name="infonce", margin=0.5, distance="cosine"), "hard", "loss.distance=cosine"),
+        (Loss(name="infonce", margin=0.5), "hard", None),
+        (Loss(name="infonce", temperature=0.1), "random", None),
+        (Loss(name="triplet", margin=0.5, distance="cosine"), "random", None),
+        (Loss(margin=0.5, distance="cosine"), "random", None),
+    ],
+)
+def test_what_a_loss_does_not_have_is_named_when_training_begins(caplog, loss, negatives, idle):
+    benchmark = load_benchmark("demo", "trans")
+    recipe = load_recipe("fine-tune-tiny", ["budget.meta_valid=0", f"episodes.negatives={negatives}"])
+    recipe = recipe.model_copy(update={"loss": loss})
+    learner = compose.make_learner(recipe, compose.load_encoder("tiny", device="cpu"))
+
+    with caplog.at_level(logging.INFO, logger="metasearch"):
+        compose.fit(learner, benchmark, recipe, max_steps=1)
+
+    expected = [f"loss 'infonce' has no such option, so it does nothing: {idle}"] if idle else []
+    assert [said for said in caplog.messages if "does nothing" in said] == expected
 
 
 def test_a_loss_of_a_package_is_one_file(monkeypatch):

@@ -19,8 +19,8 @@ CROSS_LINGUAL = ("ar_en", "es_en", "tr_en")
 
 def chains(task, mode, phase="meta-train"):
     """Return the arrangements of a phase as they are written."""
-    found = resolve(LIBRARY.task(task), LIBRARY.mode(mode), LIBRARY.modes())
-    return [str(arrangement) for arrangement in found[phase]]
+    arrangements = resolve(LIBRARY.task(task), LIBRARY.mode(mode), LIBRARY.modes())
+    return [str(arrangement) for arrangement in arrangements[phase]]
 
 
 def test_the_papers_benchmarks_and_the_embedded_ones_ship():

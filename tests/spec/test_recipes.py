@@ -11,20 +11,20 @@ DERIVED = [name for name in LIBRARY.names("recipe") if name.endswith(("-tiny", "
 
 def value(recipe, key):
     """Return the value at a dotted key."""
-    found = recipe.model_dump()
+    value = recipe.model_dump()
     for part in key.split("."):
-        found = found[part]
-    return found
+        value = value[part]
+    return value
 
 
 def leaves(tree, at=""):
     """Return every value of a tree by its dotted key."""
     if not isinstance(tree, dict):
         return {at: tree}
-    found = {}
+    values = {}
     for name, branch in tree.items():
-        found.update(leaves(branch, f"{at}.{name}".strip(".")))
-    return found
+        values.update(leaves(branch, f"{at}.{name}".strip(".")))
+    return values
 
 
 def source(recipe, key):
@@ -139,11 +139,11 @@ def test_a_learner_takes_the_recipe_that_is_tuned_to_the_encoder_where_there_is_
 
 
 def test_set_puts_values_over_a_recipe_and_leaves_the_rest():
-    found = LIBRARY.recipe("maml-align", overrides(["outer.lr=1e-4", "options.kd_weight=0.25", "dropout=true"]))
-    assert (found.outer.lr, found.outer.eps) == (1 / 10_000, 1e-8)
-    assert float(found.options["kd_weight"]) == 1 / 4
-    assert float(found.options["inner_lr"]) == 1 / 1000
-    assert found.dropout is True
+    recipe = LIBRARY.recipe("maml-align", overrides(["outer.lr=1e-4", "options.kd_weight=0.25", "dropout=true"]))
+    assert (recipe.outer.lr, recipe.outer.eps) == (1 / 10_000, 1e-8)
+    assert float(recipe.options["kd_weight"]) == 1 / 4
+    assert float(recipe.options["inner_lr"]) == 1 / 1000
+    assert recipe.dropout is True
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ def test_streams_do_not_depend_on_the_order_in_which_they_are_used():
 
 
 def test_streams_of_other_seeds_phases_and_numbers_are_others():
-    found = {seed_of(s, phase, i) for s, phase, i in product(range(5), ("meta-train", "meta-valid"), range(100))}
-    assert len(found) == 5 * 2 * 100
+    seeds = {seed_of(s, phase, i) for s, phase, i in product(range(5), ("meta-train", "meta-valid"), range(100))}
+    assert len(seeds) == 5 * 2 * 100
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_names_do_not_run_together(one, other):
 
 def test_streams_are_the_same_in_every_process_and_whatever_the_hash_seed_is():
     code = "from metasearch.spec.seeding import *; print(seed_of(3, 'meta-train', 17), stream(3, 'folds').random())"
-    found = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", code],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
@@ -63,7 +63,7 @@ def test_streams_are_the_same_in_every_process_and_whatever_the_hash_seed_is():
         ).stdout
         for hash_seed in ("0", "12345")
     }
-    assert found == {f"{seed_of(3, 'meta-train', 17)} {stream(3, 'folds').random()}\n"}
+    assert outputs == {f"{seed_of(3, 'meta-train', 17)} {stream(3, 'folds').random()}\n"}
 
 
 def test_streams_of_neighbouring_numbers_are_unrelated():

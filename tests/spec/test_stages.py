@@ -39,9 +39,9 @@ def compress():
     ],
 )
 def test_a_part_of_the_stages_is_run_in_their_order(compress, written, chosen):
-    found = compress.only(written)
-    assert found.chosen == found.run == chosen
-    assert found.stages == compress.stages
+    part = compress.only(written)
+    assert part.chosen == part.run == chosen
+    assert part.stages == compress.stages
 
 
 @given(st.integers(1, 4), st.integers(1, 4))
@@ -170,8 +170,8 @@ def test_a_configuration_knows_its_encoders_by_role(compress):
 def test_a_contradiction_is_refused_with_its_line(write, old, new, problem):
     text = SMALL.replace(old, new.strip("{}").replace(", ", "\n    ") if new.startswith("{") else new, 1)
     path = write(text)
-    found = problems(path, Distillation)
-    assert any(re.match(rf"{re.escape(str(path))}:\d+: {re.escape(problem)}", line) for line in found), found
+    messages = problems(path, Distillation)
+    assert any(re.match(rf"{re.escape(str(path))}:\d+: {re.escape(problem)}", line) for line in messages), messages
 
 
 def test_a_stage_to_run_that_is_not_there_is_refused_with_its_line_and_the_nearest(write):

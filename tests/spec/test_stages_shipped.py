@@ -25,10 +25,10 @@ def leaves(tree, at=""):
     """Return every value of a tree by its dotted key."""
     if not isinstance(tree, dict):
         return {at: tree}
-    found = {}
+    values = {}
     for name, branch in tree.items():
-        found.update(leaves(branch, f"{at}.{name}".strip(".")))
-    return found
+        values.update(leaves(branch, f"{at}.{name}".strip(".")))
+    return values
 
 
 def values_of(recipe):
@@ -41,21 +41,21 @@ def said_of(recipe, key):
     A key below `stages` may leave out the name of the stage: it is that of all stages.
     """
     parts = key.split(".")
-    found = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    prefixes = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
     if parts[0] == "stages":
         rest = [".".join(["stages", *parts[2:n]]) for n in range(len(parts), 2, -1)]
-        found = [one for pair in zip(found, rest, strict=False) for one in pair] + found[len(rest) :]
-    return next((recipe.sources[prefix] for prefix in found if prefix in recipe.sources), None)
+        prefixes = [one for pair in zip(prefixes, rest, strict=False) for one in pair] + prefixes[len(rest) :]
+    return next((recipe.sources[prefix] for prefix in prefixes if prefix in recipe.sources), None)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_that_ships_is_whole_and_each_learner_takes_its_options(name):
     recipe = LIBRARY.distillation(name)
-    for key, found in recipe.stages.items():
-        kind, options, wanted = learner_of(found, f"stage '{key}'")
-        assert options.model_fields_set == set(found.options)
+    for key, stage in recipe.stages.items():
+        kind, options, wanted = learner_of(stage, f"stage '{key}'")
+        assert options.model_fields_set == set(stage.options)
         assert 1 in kind.links
-        assert (wanted is None) == (found.against is None)
+        assert (wanted is None) == (stage.against is None)
     assert recipe.chosen
 
 
@@ -71,8 +71,8 @@ def test_a_source_belongs_to_a_value_of_the_recipe(name):
 
 def base_of(name):
     text = (shipped() / "distillation" / f"{name}.yaml").read_text(encoding="utf-8")
-    found = re.search("^include: (.+)$", text, re.MULTILINE)
-    return found and found[1]
+    match = re.search("^include: (.+)$", text, re.MULTILINE)
+    return match and match[1]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if base_of(name)])
@@ -95,11 +95,11 @@ def test_a_value_that_a_recipe_changes_is_not_credited_to_the_source_of_the_old_
 )
 def test_the_four_stages_are_those_of_the_paper(compress, name, trains, against, options):
     """Section 3.2: who learns from whom, and equations 2, 3, 4 and 7."""
-    found = compress.stages[name]
-    assert (found.trains, found.against) == (trains, against)
-    assert found.options.items() >= options.items()
-    assert (found.outer.lr, found.outer.warmup, found.budget.batch) == (2e-5, 0.1, 64)
-    assert found.budget.epochs == (60 if name == "contrast" else 20)
+    stage = compress.stages[name]
+    assert (stage.trains, stage.against) == (trains, against)
+    assert stage.options.items() >= options.items()
+    assert (stage.outer.lr, stage.outer.warmup, stage.budget.batch) == (2e-5, 0.1, 64)
+    assert stage.budget.epochs == (60 if name == "contrast" else 20)
 
 
 def test_the_papers_student_has_a_bottleneck_of_128_and_three_layers(compress):
@@ -129,11 +129,11 @@ def test_an_ablation_leaves_out_what_it_is_named_after_and_nothing_else(name, co
 
 def test_a_recipe_is_found_by_name_with_values_put_over_it(compress):
     changed = overrides(["student.bottleneck=64", "stages.contrast.options.contrast=bool", "stages.student.outer.lr=1"])
-    found = LIBRARY.distillation("compress", changed)
-    assert (found.student.bottleneck, found.stages["contrast"].options["contrast"]) == (64, "bool")
-    assert found.stages["student"].outer.lr == 1
-    assert found.stages["student"].outer.eps == compress.stages["student"].outer.eps
-    assert found.stages["assistant"] == compress.stages["assistant"]
+    recipe = LIBRARY.distillation("compress", changed)
+    assert (recipe.student.bottleneck, recipe.stages["contrast"].options["contrast"]) == (64, "bool")
+    assert recipe.stages["student"].outer.lr == 1
+    assert recipe.stages["student"].outer.eps == compress.stages["student"].outer.eps
+    assert recipe.stages["assistant"] == compress.stages["assistant"]
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ def test_a_configuration_is_read_back_as_it_was_written(tmp_path, name):
         max_steps=3,
     )
     RunFolder.create(tmp_path / "run", config, "")
-    _, found, fingerprint = RunFolder.open(tmp_path / "run", DistillConfig)
-    assert found == config
+    _, stored, fingerprint = RunFolder.open(tmp_path / "run", DistillConfig)
+    assert stored == config
     assert fingerprint == ""
 
 

@@ -105,10 +105,10 @@ def test_a_wrong_arrangement_in_a_list_is_named_by_its_own_line(write):
 
 def test_all_problems_of_a_file_are_reported_at_once(write):
     path = write(RECIPE.replace("learner:", "leaner:").replace("k: 2", "k: two").replace("1e-3", "fast"))
-    found = problems(path)
-    assert len(found) == 4
+    messages = problems(path)
+    assert len(messages) == 4
     for place in (f"{path}:3: leaner", f"{path}:4: episodes.k", f"{path}:6: outer.lr", "learner: this key is missing"):
-        assert any(place in problem for problem in found)
+        assert any(place in problem for problem in messages)
 
 
 @pytest.mark.parametrize(
@@ -123,23 +123,23 @@ def test_all_problems_of_a_file_are_reported_at_once(write):
 )
 def test_a_value_that_contradicts_another_key_is_refused_with_its_own_line(write, key, old, new, problem):
     path = write(TASK.replace(old, new))
-    (found,) = problems(path, Task)
-    assert found.startswith(f"{line_of(path, new)}: {key}")
-    assert problem in found
+    (message,) = problems(path, Task)
+    assert message.startswith(f"{line_of(path, new)}: {key}")
+    assert problem in message
 
 
 def test_a_pattern_written_in_two_ways_is_refused_instead_of_dropped(write):
     path = write(TASK + "  mono->bi: [de_de -> de_no]\n")
-    (found,) = problems(path, Task)
-    assert "mono -> bi" in found
-    assert "twice" in found
+    (message,) = problems(path, Task)
+    assert "mono -> bi" in message
+    assert "twice" in message
 
 
 def test_a_mode_whose_patterns_differ_in_length_is_refused(write):
     path = write("mode: m\ndescription: d\nmeta_train: [mono -> bi]\nmeta_valid: [mono -> bi -> multi]\n")
-    (found,) = problems(path, Mode)
-    assert found.startswith(str(path))
-    assert found.endswith("all patterns of a mode must have the same number of links")
+    (message,) = problems(path, Mode)
+    assert message.startswith(str(path))
+    assert message.endswith("all patterns of a mode must have the same number of links")
 
 
 STAGES = """\
@@ -169,9 +169,9 @@ def test_an_unknown_key_below_one_that_may_be_missing_or_a_name_has_its_nearest_
     write, old, new, key, nearest
 ):
     path = write(STAGES.replace(old, new))
-    (found,) = [problem for problem in problems(path, Distillation) if "unknown key" in problem]
+    (message,) = [problem for problem in problems(path, Distillation) if "unknown key" in problem]
     place = line_of(path, key.rpartition(".")[2])
-    assert found.startswith(f"{place}: {key}: unknown key. Did you mean '{nearest}'? Known: ")
+    assert message.startswith(f"{place}: {key}: unknown key. Did you mean '{nearest}'? Known: ")
 
 
 @pytest.mark.parametrize(
@@ -201,14 +201,14 @@ def test_a_list_that_does_not_end_is_refused_with_the_right_way_to_write_one(wri
 
 def test_a_list_and_null_are_put_over_a_file(write):
     over = {"student": None, "stages": {"align": {"corpus": {"languages": ["de", "no"]}}}}
-    found = spec_yaml.read(write(STAGES), Distillation, over)
-    assert found.student is None
-    assert found.stages["align"].corpus.languages == ("de", "no")
-    assert found.stages["align"].corpus.dev == 5
+    recipe = spec_yaml.read(write(STAGES), Distillation, over)
+    assert recipe.student is None
+    assert recipe.stages["align"].corpus.languages == ("de", "no")
+    assert recipe.stages["align"].corpus.dev == 5
 
 
 def test_a_wrong_item_of_a_list_put_over_a_file_is_named_with_its_place(write):
     over = {"stages": {"align": {"corpus": {"languages": ["de", "klingon!"]}}}}
-    (found,) = problems(write(STAGES), Distillation, over)
-    assert found.startswith("--set: stages.align.corpus.languages.1: ")
-    assert found.endswith("(got 'klingon!')")
+    (message,) = problems(write(STAGES), Distillation, over)
+    assert message.startswith("--set: stages.align.corpus.languages.1: ")
+    assert message.endswith("(got 'klingon!')")

@@ -25,9 +25,9 @@ def test_an_include_of_an_include_is_refused(write):
     write(RECIPE)
     write(CHILD, "child")
     path = write("include: child\nrecipe: grandchild\n", "grandchild")
-    (found,) = problems(path)
-    assert found.startswith(f"{path}")
-    assert found.endswith("include: child.yaml includes another file; one level is allowed")
+    (message,) = problems(path)
+    assert message.startswith(f"{path}")
+    assert message.endswith("include: child.yaml includes another file; one level is allowed")
 
 
 def test_a_file_that_includes_itself_is_refused(write):
@@ -37,37 +37,37 @@ def test_a_file_that_includes_itself_is_refused(write):
 def test_an_include_of_no_file_is_refused_with_the_nearest_one(write):
     write(RECIPE)
     path = write(CHILD.replace("small", "smal"), "child")
-    (found,) = problems(path)
-    assert found.startswith(f"{path}")
-    assert "include: no file smal.yaml. Did you mean 'small'?" in found
+    (message,) = problems(path)
+    assert message.startswith(f"{path}")
+    assert "include: no file smal.yaml. Did you mean 'small'?" in message
 
 
 @pytest.mark.parametrize("name", ["../small", "/small", "sub/small", "", "."])
 def test_an_include_names_a_sibling_and_nothing_else(write, name):
     write(RECIPE)
     path = write(CHILD.replace("small", name), "child")
-    (found,) = problems(path)
-    assert found.startswith(f"{path}")
-    assert "include: no file" in found
+    (message,) = problems(path)
+    assert message.startswith(f"{path}")
+    assert "include: no file" in message
 
 
 def test_a_problem_of_an_included_file_is_reported_with_that_file(write):
     base = write(RECIPE.replace("k: 2", "k: two"))
     path = write(CHILD, "child")
-    (found,) = problems(path)
-    assert found.startswith(f"{base}:4: episodes.k: ")
+    (message,) = problems(path)
+    assert message.startswith(f"{base}:4: episodes.k: ")
 
 
 def test_a_problem_put_over_an_included_file_is_reported_with_the_file_that_puts_it(write):
     write(RECIPE)
     path = write(CHILD.replace("1e-6", "tiny"), "child")
-    (found,) = problems(path)
-    assert found.startswith(f"{path}:3: outer.eps: ")
+    (message,) = problems(path)
+    assert message.startswith(f"{path}:3: outer.eps: ")
 
 
 def test_values_put_over_a_file_win_and_the_rest_stays(write):
-    found = yaml.read(write(RECIPE), Recipe, {"outer": {"lr": "1e-4"}, "budget": {"epochs": "3"}})
-    assert (found.outer.lr, found.budget.epochs, found.episodes.k) == (1 / 10_000, 3, 2)
+    recipe = yaml.read(write(RECIPE), Recipe, {"outer": {"lr": "1e-4"}, "budget": {"epochs": "3"}})
+    assert (recipe.outer.lr, recipe.budget.epochs, recipe.episodes.k) == (1 / 10_000, 3, 2)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_values_put_over_a_file_win_and_the_rest_stays(write):
 )
 def test_a_wrong_value_put_over_a_file_is_named_with_the_flag_and_its_key(write, overrides, problem):
     path = write(RECIPE)
-    (found,) = problems(path, overrides=overrides)
-    assert found.startswith(f"--set: {problem}")
+    (message,) = problems(path, overrides=overrides)
+    assert message.startswith(f"--set: {problem}")
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_a_wrong_value_put_over_a_file_is_named_with_the_flag_and_its_key(write,
 )
 def test_what_is_no_yaml_is_refused_with_its_line(write, text, line):
     path = write(text)
-    (found,) = problems(path)
-    assert found.startswith(f"{path}:{line}: not YAML: ")
+    (message,) = problems(path)
+    assert message.startswith(f"{path}:{line}: not YAML: ")
 
 
 @pytest.mark.parametrize("text", ["", "# a comment\n", "- recipe\n", "recipe\n"])
@@ -133,8 +133,8 @@ def test_a_missing_file_is_named(tmp_path):
 @pytest.mark.parametrize("text", ["no", "null", "1e-3", "012", "", "ελ ไทย हि", "a: b # c", "two\nlines"])
 def test_what_is_written_is_read_back(write, text):
     tree = {"recipe": text, "description": "d", "learner": "maml", "outer": {"lr": 1e-5, "eps": 1e-8}}
-    found = yaml.read(write(yaml.dump(tree)), Recipe)
-    assert (found.recipe, found.outer) == (text, Outer(lr=1e-5, eps=1e-8))
+    recipe = yaml.read(write(yaml.dump(tree)), Recipe)
+    assert (recipe.recipe, recipe.outer) == (text, Outer(lr=1e-5, eps=1e-8))
 
 
 def test_every_script_is_written_as_it_is():

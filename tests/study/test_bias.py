@@ -1,6 +1,5 @@
 """Language bias of what runs have kept, averaged over folds and seeds, and its tables."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -138,8 +137,8 @@ def test_the_first_table_has_a_line_of_figures_for_each_arm(study):
     table = bias_tables(study)[0]
     assert [line.heads for line in table.lines] == [("zero-shot",), ("biased",)]
     expected = bias_of_arm(study, study.arm("biased"))
-    assert [cell.value for cell in table.lines[1].cells] == list(dataclasses.astuple(expected.figures))
-    assert [cell.spread for cell in table.lines[1].cells] == list(dataclasses.astuple(expected.spread))
+    assert [cell.value for cell in table.lines[1].cells] == list(expected.figures)
+    assert [cell.spread for cell in table.lines[1].cells] == list(expected.spread)
     assert "± is the sample standard deviation over folds." in table.notes
     assert len(table.columns) == len(table.lines[0].cells)
 

@@ -10,8 +10,7 @@ from scipy import stats
 
 from metasearch.errors import DataError, NonFiniteError
 from metasearch.spec.seeding import stream
-from metasearch.study.statistics.holm import holm
-from metasearch.study.statistics.paired import PairedTest, paired_test
+from metasearch.study.statistics.paired import PairedTest, holm, paired_test
 from metasearch.study.statistics.summary import Summary, summary
 
 pairs = st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=2, max_size=40)

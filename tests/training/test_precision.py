@@ -9,7 +9,7 @@ from helpers.training import small
 from metasearch.episodes.of_benchmark import samplers
 from metasearch.jobs.compose import fit, load_encoder, make_gradients, make_learner
 from metasearch.spec.library import choose_recipe
-from metasearch.training.precision import bf16_error
+from metasearch.training.gradients import bf16_error
 
 
 @pytest.fixture(params=["fast", "reference"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from metasearch.errors import ConfigError
 from metasearch.spec import yaml
 from metasearch.spec.recipe import Outer
-from metasearch.training.rates import rate
+from metasearch.training.schedule import rate
 
 
 def rates(total, **settings):

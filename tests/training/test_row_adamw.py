@@ -8,8 +8,8 @@ from metasearch.spec.recipe import Outer
 from metasearch.training import optimizer as outer
 from metasearch.training import row_adamw
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
-from metasearch.training.rates import rate
 from metasearch.training.row_adamw import RowAdamW
+from metasearch.training.schedule import rate
 
 V, H = 3000, 5
 COMMON, RARE = 40, 60

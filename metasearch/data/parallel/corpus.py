@@ -1,15 +1,16 @@
 """The pairs of a parallel corpus, held compactly enough for tens of millions."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from metasearch.data.fingerprint import fingerprint_of
+from metasearch.data.parallel.files import Part
 from metasearch.data.report import Report
 from metasearch.data.translation import Translation
 from metasearch.errors import DataError
@@ -17,25 +18,6 @@ from metasearch.spec.corpus import Balance
 from metasearch.spec.seeding import seed_of
 
 Rows = NDArray[np.int32]
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The pairs of one file, or of the two files of a Moses pair.
-
-    Attributes:
-        path: the file; of two, the one in the language of the translations.
-        corpus: name of the corpus, such as `TED2020`.
-        language: language of the translations.
-        pivot: language of the sources.
-        pairs: number of its pairs.
-    """
-
-    path: Path
-    corpus: str
-    language: str
-    pivot: str
-    pairs: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +58,6 @@ class Corpus(Sequence[Translation]):
         languages = (part.pivot, part.language)
         return Translation(self.texts[self.source[index]], self.texts[self.target[index]], languages)
 
-    @property
-    def pivot(self) -> str:
-        """Language of the sources."""
-        return self.parts[0].pivot
-
     @cached_property
     def languages(self) -> tuple[str, ...]:
         """Languages of the translations that have pairs, sorted."""
@@ -89,16 +66,10 @@ class Corpus(Sequence[Translation]):
     @cached_property
     def counts(self) -> dict[str, int]:
         """Language → how many pairs translate into it."""
-        counts: dict[str, int] = {}
+        counts: Counter[str] = Counter()
         for part in self.parts:
-            if part.pairs:
-                counts[part.language] = counts.get(part.language, 0) + part.pairs
-        return counts
-
-    @cached_property
-    def rows(self) -> Rows:
-        """Rows of `texts` that its pairs use, sorted."""
-        return np.union1d(self.source, self.target).astype(np.int32)
+            counts[part.language] += part.pairs
+        return dict(+counts)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -110,7 +81,7 @@ class Corpus(Sequence[Translation]):
     def describe(self) -> str:
         """Return the size in words, such as `161000 pairs of en with ar, de from 2 files`."""
         files = sum(part.pairs > 0 for part in self.parts)
-        return f"{len(self)} pairs of {self.pivot} with {', '.join(self.languages)} from {files} files"
+        return f"{len(self)} pairs of {self.parts[0].pivot} with {', '.join(self.languages)} from {files} files"
 
     def lengths(self, by_text: ArrayLike) -> NDArray[np.int64]:
         """Return the length of the longer side of each pair `(P,)`, from the lengths of all texts `(N,)`."""
@@ -140,20 +111,17 @@ class Corpus(Sequence[Translation]):
 
         Args:
             lengths_by_text: tokens of each of `texts` `(N,)`, not cut at any limit.
-            max_tokens: 0 drops nothing.
-
-        Raises:
-            DataError: no pair is short enough.
+            max_tokens: greatest length of a side; `DataError` where no pair is that short.
         """
         lengths = self.lengths(lengths_by_text)
-        keep = lengths <= max_tokens
-        if not max_tokens or keep.all():
+        short = lengths <= max_tokens
+        if short.all():
             return self
-        if not keep.any():
+        if not short.any():
             shortest = int(lengths.min())
             raise DataError(f"max_tokens={max_tokens}: no pair is that short; the shortest one has {shortest} tokens")
-        report = self.report.add(f"over {max_tokens} tokens", int((~keep).sum()))
-        return replace(self.subset(keep), report=report)
+        dropped = self.report.dropped + Counter({f"over {max_tokens} tokens": int((~short).sum())})
+        return replace(self.subset(short), report=replace(self.report, dropped=dropped))
 
     def hold_out(self, dev: int, seed: int) -> tuple["Corpus", "Corpus"]:
         """Split off pairs for the dev score; returns (train, dev).
@@ -162,11 +130,8 @@ class Corpus(Sequence[Translation]):
         source in dev takes all of its translations out of train, the ones that dev does not need, too.
 
         Args:
-            dev: pairs of each language in dev.
+            dev: number of pairs of each language in dev; `DataError` where a language is left none to train on.
             seed: seed of the run.
-
-        Raises:
-            DataError: a language has too few pairs to leave one to train on.
         """
         # A rank of the text alone: what one stage holds out, another one that reads other files does too.
         used, place = np.unique(self.source, return_inverse=True)

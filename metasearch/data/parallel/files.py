@@ -4,27 +4,34 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from metasearch.data.parallel.names import EXPECTED, ParallelFile, recognise
 from metasearch.errors import DataError, nearest
 from metasearch.spec.corpus import CorpusSettings
 
+Item = TypeVar("Item", bound="ParallelFile | Part")
+
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """The text of one corpus in one language, to be read.
+class Part:
+    """The text of one corpus in one language: a TSV file, or the two files of a Moses pair.
 
     Attributes:
         paths: the TSV file, or the two line-aligned files, pivot first.
         corpus: name of the corpus, such as `TED2020`.
         language: language of the translations.
+        pivot: language of the sources.
         pivot_first: whether the pivot is the first column of a TSV file.
+        pairs: number of its pairs; 0 before it is read.
     """
 
     paths: tuple[Path, ...]
     corpus: str
     language: str
+    pivot: str
     pivot_first: bool = True
+    pairs: int = 0
 
     @property
     def path(self) -> Path:
@@ -32,8 +39,8 @@ class Source:
         return self.paths[-1]
 
 
-def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Source], tuple[str, ...]]:
-    """Return the sources to read, and the files that are no training text.
+def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], tuple[str, ...]]:
+    """Return the parts to read, and the files that are no training text.
 
     In a folder, files of other names and those named `-dev` or `-test` are passed over; a file that is given is read.
 
@@ -60,32 +67,37 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Source],
         where = ", ".join(map(str, paths)) or "no path"
         seen = f"; there is: {', '.join(Path(name).name for name in ignored[:5])}" if ignored else ""
         raise DataError(f"{where}: no parallel text{seen}; {EXPECTED}")
-    _known("corpus", settings.only, {file.corpus for file in files})
-    chosen = [file for file in files if not settings.only or file.corpus in settings.only]
-    sources = _distinct([_source(file, settings.pivot) for file in chosen])
-    _known("language", settings.languages, {source.language for source in sources})
-    wanted = settings.languages
-    return [source for source in sources if not wanted or source.language in wanted], tuple(ignored)
+    files = _chosen(files, "corpus", settings.only)
+    parts = _distinct([_part(file, settings.pivot) for file in files])
+    return _chosen(parts, "language", settings.languages), tuple(ignored)
 
 
-def _source(file: ParallelFile, pivot: str) -> Source:
+def _chosen(items: list[Item], key: str, values: Sequence[str]) -> list[Item]:
+    """Return the items with these values of an attribute, all items where no value is asked for."""
+    known = {getattr(item, key) for item in items}
+    for value in values:
+        if value not in known:
+            raise DataError(f"no parallel text of {key} '{value}'.{nearest(value, known)}")
+    return [item for item in items if not values or getattr(item, key) in values]
+
+
+def _part(file: ParallelFile, pivot: str) -> Part:
     if pivot not in file.languages:
         have = " and ".join(file.languages)
         raise DataError(f"{file.path}: neither side is '{pivot}', the pivot language; by its name it holds {have}")
     pivot_first = file.languages[0] == pivot
-    paths = file.paths()
-    language = file.languages[1 if pivot_first else 0]
-    return Source(paths if pivot_first else paths[::-1], file.corpus, language, pivot_first)
+    step = 1 if pivot_first else -1
+    return Part(file.paths()[::step], file.corpus, file.languages[::step][1], pivot, pivot_first)
 
 
-def _distinct(sources: Sequence[Source]) -> list[Source]:
-    """Return each source once; both sides of a Moses pair lead to the same one, and so do overlapping paths."""
-    distinct: dict[str, Source] = {}
-    for source in sources:
-        name = str(source.path.resolve()).removesuffix(".gz")
-        other = distinct.setdefault(name, source)
-        if [path.resolve() for path in other.paths] != [path.resolve() for path in source.paths]:
-            raise DataError(f"{other.path} and {source.path}: the same text, packed and not; remove one of them")
+def _distinct(parts: Sequence[Part]) -> list[Part]:
+    """Return each part once; both sides of a Moses pair lead to the same one, and so do overlapping paths."""
+    distinct: dict[str, Part] = {}
+    for part in parts:
+        name = str(part.path.resolve()).removesuffix(".gz")
+        other = distinct.setdefault(name, part)
+        if [path.resolve() for path in other.paths] != [path.resolve() for path in part.paths]:
+            raise DataError(f"{other.path} and {part.path}: the same text, packed and not; remove one of them")
     return list(distinct.values())
 
 
@@ -105,9 +117,3 @@ def _walk(path: Path) -> Iterator[Path]:
 
 def _refuse(error: OSError) -> None:
     raise DataError(f"{error.filename}: cannot be read: {error.strerror}")
-
-
-def _known(what: str, asked: Sequence[str], have: set[str]) -> None:
-    for name in asked:
-        if name not in have:
-            raise DataError(f"no parallel text of {what} '{name}'.{nearest(name, have)}")

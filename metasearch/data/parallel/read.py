@@ -1,20 +1,23 @@
 """Reads a parallel corpus and counts what it leaves out."""
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from metasearch.data.normalise import normalise
-from metasearch.data.parallel.corpus import Corpus, Part
-from metasearch.data.parallel.files import Source, find
-from metasearch.data.parallel.lines import Sides, sides
-from metasearch.data.report import Tally
+from metasearch.data.parallel.corpus import Corpus
+from metasearch.data.parallel.files import Part, find
+from metasearch.data.report import Report
+from metasearch.data.text_files import byte_lines
 from metasearch.errors import DataError
 from metasearch.spec.corpus import CorpusSettings
 
+_Sides = tuple[bytes, bytes]
 Lengths = Callable[[Sequence[str]], ArrayLike]
 """Texts → how many tokens each has."""
 
@@ -34,11 +37,12 @@ def read_corpus(paths: Sequence[Path], settings: CorpusSettings, lengths: Length
         DataError: a file is missing, damaged, empty or holds no pair; nothing is there for a language or a corpus that
             is asked for; or no pair is short enough.
     """
-    sources, ignored = find(paths, settings)
-    reader = _Reader(settings)
-    for source in sources:
-        reader.read(source)
-    corpus = reader.corpus(ignored)
+    parts, ignored = find(paths, settings)
+    reader = _Reader(settings, Report(ignored=ignored))
+    read = [reader.read(part) for part in parts]
+    source, target = np.array(reader.source, np.int32), np.array(reader.target, np.int32)
+    part = np.repeat(np.arange(len(read), dtype=np.int16), [part.pairs for part in read])
+    corpus = Corpus(list(reader.row), source, target, part, tuple(read), reader.report)
     if settings.max_tokens and lengths is not None:
         return corpus.drop_long(lengths(corpus.texts), settings.max_tokens)
     return corpus
@@ -47,40 +51,29 @@ def read_corpus(paths: Sequence[Path], settings: CorpusSettings, lengths: Length
 class _Reader:
     """Collects pairs file by file; a text that occurs often is held once."""
 
-    def __init__(self, settings: CorpusSettings) -> None:
-        self.settings = settings
+    def __init__(self, settings: CorpusSettings, report: Report) -> None:
+        self.settings, self.report = settings, report
         self.row: dict[str, int] = {}
-        self.source, self.target, self.part = array("i"), array("i"), array("h")
-        self.parts: list[Part] = []
-        self.tally = Tally()
+        self.source, self.target = array("i"), array("i")
 
-    def read(self, source: Source) -> None:
-        """Read a file, or the two files of a Moses pair."""
-        before = len(self.source)
-        tally = Tally()
+    def read(self, part: Part) -> Part:
+        """Read a file, or the two files of a Moses pair, and return it with the number of its pairs."""
+        report = Report()
         seen: set[int] = set()
-        for tally.read, line in enumerate(sides(source), 1):
+        for report.read, line in enumerate(_sides(part), 1):
             reason = self._add(line, seen)
             if reason:
-                tally.drop(reason, f"{source.path}:{tally.read}")
+                report.drop(reason, f"{part.path}:{report.read}")
             if len(seen) == self.settings.max_lines > 0:
                 break
-        pairs = len(self.source) - before
-        if not pairs:
-            why = ", ".join(f"{count} {reason}" for reason, count in tally.dropped.items())
-            problem = f"no line of {tally.read} is a pair: {why}" if tally.read else "the file is empty"
-            raise DataError(f"{source.path}: {problem}")
-        self.tally.include(tally)
-        self.part.extend([len(self.parts)] * pairs)
-        self.parts.append(Part(source.path, source.corpus, source.language, self.settings.pivot, pairs))
+        if not seen:
+            why = ", ".join(f"{count} {reason}" for reason, count in report.dropped.items())
+            problem = f"no line of {report.read} is a pair: {why}" if report.read else "the file is empty"
+            raise DataError(f"{part.path}: {problem}")
+        self.report.include(report)
+        return replace(part, pairs=len(seen))
 
-    def corpus(self, ignored: tuple[str, ...]) -> Corpus:
-        """Return what was collected."""
-        source, target = np.array(self.source, np.int32), np.array(self.target, np.int32)
-        part, report = np.array(self.part, np.int16), self.tally.report(ignored)
-        return Corpus(list(self.row), source, target, part, tuple(self.parts), report)
-
-    def _add(self, line: Sides | None, seen: set[int]) -> str:
+    def _add(self, line: _Sides | None, seen: set[int]) -> str:
         """Add a pair, or return why not."""
         if line is None:
             return "no tab"
@@ -106,3 +99,30 @@ class _Reader:
         self.source.append(source)
         self.target.append(target)
         return ""
+
+
+def _sides(part: Part) -> Iterator[_Sides | None]:
+    """Yield the pivot side and the translation of each line, as bytes; None for a line that has no two columns."""
+    if len(part.paths) == 2:
+        yield from _aligned(*part.paths)
+        return
+    for line in byte_lines(part.path):
+        columns = line.split(b"\t", 2)
+        if len(columns) < 2:
+            yield None
+        else:
+            yield (columns[0], columns[1]) if part.pivot_first else (columns[1], columns[0])
+
+
+def _aligned(pivot: Path, other: Path) -> Iterator[_Sides]:
+    left, right = byte_lines(pivot), byte_lines(other)
+    for number, (source, target) in enumerate(zip_longest(left, right)):
+        if source is None or target is None:
+            # `zip_longest` has taken one line of the longer side.
+            longer = number + 1 + sum(1 for _ in (right if source is None else left))
+            counts = (number, longer) if source is None else (longer, number)
+            raise DataError(
+                f"{pivot} has {counts[0]} lines, {other} has {counts[1]};"
+                " line n of one must be the translation of line n of the other"
+            )
+        yield source, target

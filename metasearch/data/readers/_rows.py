@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
-from metasearch.data.readers.base import pair_languages, unique
+from metasearch.data.readers.base import pair_languages, require_unique
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.text_files import score_of
 from metasearch.errors import DataError, nearest
@@ -32,12 +32,17 @@ def files(task: Task, suffix: str) -> list[str]:
 
 
 def read(folder: Path, task: Task, suffix: str, rows_of: Callable[[Path], Rows]) -> Data:
-    """Read all files of a task, `rows_of` giving the rows of one."""
+    """Read all files of a task, `rows_of` giving the rows of one; `DataError` names file, line and field of damage."""
     paths = [folder / name for name in files(task, suffix)]
     if task.kind == "retrieval":
-        return retrieval((path, path.stem, rows_of(path)) for path in paths)
-    pairs = zip(paths, pair_languages(task), strict=True)
-    return SimilarityData(tuple(p for path, pair in pairs for p in similarity(path, pair, rows_of(path))))
+        corpus = _Corpus()
+        for path in paths:
+            corpus.read(path, rows_of(path))
+        return corpus.data()
+    pairs: list[ScoredPair] = []
+    for path, languages in zip(paths, pair_languages(task), strict=True):
+        pairs += _scored_pairs(path, languages, rows_of(path))
+    return SimilarityData(tuple(pairs))
 
 
 class _Row(BaseModel):
@@ -75,33 +80,7 @@ class _Scored(_Row):
 Model = TypeVar("Model", bound=_Row)
 
 
-def retrieval(sources: Iterable[tuple[Path, str, Rows]]) -> RetrievalData:
-    """Return the questions and candidates of all languages.
-
-    Questions with the same id are translations of each other; without ids, row n of every file is.
-
-    Args:
-        sources: file, language and rows of each language.
-
-    Raises:
-        DataError: a row is damaged; names file, line, field and what was expected.
-    """
-    corpus = _Corpus()
-    for path, language, rows in sources:
-        before = len(corpus.questions)
-        for number, (line, row) in enumerate(rows, 1):
-            if {"sentences", "questions"} & row.keys():
-                corpus.add_paragraph(_check(_Paragraph, row, path, line), f"{path}:{line}", language, str(number))
-            else:
-                corpus.add_labelled(_check(_Labelled, row, path, line), language, str(number))
-        if len(corpus.questions) == before:
-            raise DataError(f"{path}: expected rows with questions, found none")
-        unique([question.id for question in corpus.questions[before:]], path)
-    return corpus.data()
-
-
-def similarity(path: Path, languages: tuple[str, str], rows: Rows) -> list[ScoredPair]:
-    """Return the scored pairs of one language pair; `DataError` names file, line and field of a damaged row."""
+def _scored_pairs(path: Path, languages: tuple[str, str], rows: Rows) -> list[ScoredPair]:
     pairs: list[ScoredPair] = []
     for number, (line, row) in enumerate(rows, 1):
         pair = _check(_Scored, row, path, line)
@@ -120,6 +99,18 @@ class _Corpus:
         self.candidates: dict[tuple[str, ...], Candidate] = {}
         self.paragraphs: set[tuple[str, str]] = set()
 
+    def read(self, path: Path, rows: Rows) -> None:
+        """Read a language; questions with the same id, or without ids of the same row, are translations."""
+        before = len(self.questions)
+        for number, (line, row) in enumerate(rows, 1):
+            if {"sentences", "questions"} & row.keys():
+                self.add_paragraph(_check(_Paragraph, row, path, line), f"{path}:{line}", path.stem, str(number))
+            else:
+                self.add_labelled(_check(_Labelled, row, path, line), path.stem, str(number))
+        if len(self.questions) == before:
+            raise DataError(f"{path}: expected rows with questions, found none")
+        require_unique((question.id for question in self.questions[before:]), path)
+
     def add_paragraph(self, row: _Paragraph, where: str, language: str, number: str) -> None:
         paragraph = row.paragraph or number
         if (language, paragraph) in self.paragraphs:
@@ -129,18 +120,15 @@ class _Corpus:
         answered: list[list[str]] = [[] for _ in row.sentences]
         for i, asked in enumerate(row.questions):
             if asked.answer >= len(row.sentences):
-                last = len(row.sentences) - 1
-                raise DataError(
-                    f"{where}: questions.{i}.answer: expected a sentence number 0 to {last}, got {asked.answer}"
-                )
+                says = f"expected a sentence number 0 to {len(row.sentences) - 1}, got {asked.answer}"
+                raise DataError(f"{where}: questions.{i}.answer: {says}")
             uid = asked.id or f"{paragraph}-{i + 1}"
             answered[asked.answer].append(uid)
             self.questions.append(Question(uid, language, asked.question, group))
         context = " ".join(row.sentences)
         for i, (sentence, ids) in enumerate(zip(row.sentences, answered, strict=True)):
             uid = f"{language}_{paragraph}_{i}"
-            text = f"{sentence} {context}"
-            self.candidates[uid,] = Candidate(uid, language, text, group, tuple(ids), sentence)
+            self.candidates[uid,] = Candidate(uid, language, f"{sentence} {context}", group, tuple(ids), sentence)
 
     def add_labelled(self, row: _Labelled, language: str, number: str) -> None:
         uid = row.id or number
@@ -148,9 +136,8 @@ class _Corpus:
         self.questions.append(Question(uid, language, row.question, group))
         text = f"{row.answer} {row.context}".strip()
         key = (language, row.article or "", text)
-        known = self.candidates.get(key)
-        if known is None:
-            known = Candidate(f"{language}_{uid}", language, text, group, (), row.answer)
+        new = Candidate(f"{language}_{uid}", language, text, group, (), row.answer)
+        known = self.candidates.get(key, new)
         self.candidates[key] = replace(known, answers=(*known.answers, uid))
 
     def data(self) -> RetrievalData:
@@ -168,10 +155,9 @@ class _Corpus:
         for candidate in self.candidates.values():
             for uid in candidate.answers:
                 root[find(group_of[uid])] = find(candidate.group)
-        return RetrievalData(
-            tuple(replace(q, group=find(q.group)) for q in self.questions),
-            tuple(replace(c, group=find(c.group)) for c in self.candidates.values()),
-        )
+        questions = tuple(replace(question, group=find(question.group)) for question in self.questions)
+        candidates = (replace(candidate, group=find(candidate.group)) for candidate in self.candidates.values())
+        return RetrievalData(questions, tuple(candidates))
 
 
 def _check(model: type[Model], row: Row, path: Path, line: int) -> Model:

@@ -7,7 +7,7 @@ the first 250 pairs (MAML-Align paper, Table 3).
 from pathlib import Path
 
 from metasearch.data.records import ScoredPair, SimilarityData
-from metasearch.data.text_files import lines_of, nonempty, score_of
+from metasearch.data.text_files import lines_of, score_of, sentence_of
 from metasearch.errors import DataError, nearest
 from metasearch.spec.task import Task
 
@@ -21,8 +21,6 @@ TRACKS = {
 }
 """Pair → file suffix and the languages of the two columns."""
 
-_HALF_SCORED = "tr-en"
-
 
 def files(task: Task) -> list[str]:
     """Return the input and gold file of each pair."""
@@ -30,17 +28,13 @@ def files(task: Task) -> list[str]:
 
 
 def read(folder: Path, task: Task) -> SimilarityData:
-    """Read all pairs of a task; rows with the same number form one group.
-
-    Raises:
-        DataError: a line is damaged, or the numbers of pairs and scores differ.
-    """
+    """Read all pairs of a task; rows with the same number form one group."""
     pairs: list[ScoredPair] = []
     for pair in task.pairs:
         suffix, languages = _track(task, pair)
         inputs, scores = folder / f"STS.input.{suffix}.txt", folder / f"STS.gs.{suffix}.txt"
         lines, golds = lines_of(inputs), lines_of(scores)
-        if len(lines) != len(golds) and not (pair == _HALF_SCORED and len(lines) == 2 * len(golds)):
+        if len(lines) != len(golds) and not (pair == "tr-en" and len(lines) == 2 * len(golds)):
             raise DataError(
                 f"{scores}: expected {len(lines)} scores, one for each line of {inputs.name}; got {len(golds)}"
             )
@@ -60,4 +54,4 @@ def _sentences(line: str, path: Path, number: int) -> tuple[str, str]:
     columns = line.split("\t")
     if len(columns) < 2:
         raise DataError(f"{path}:{number}: expected two sentences with a tab between them, got '{line[:60]}'")
-    return nonempty(columns[0], "a sentence", path, number), nonempty(columns[1], "a sentence", path, number)
+    return sentence_of(columns[0], path, number), sentence_of(columns[1], path, number)

@@ -20,11 +20,7 @@ def files(task: Task) -> list[str]:
 
 
 def read(folder: Path, task: Task) -> SimilarityData:
-    """Read all pairs of a task, split as the files are.
-
-    Raises:
-        DataError: a row is damaged, or two languages have different numbers of rows.
-    """
+    """Read all pairs of a task, split as the files are."""
     pairs: list[ScoredPair] = []
     given: dict[str, str] = {}
     for split in SPLITS:

@@ -6,7 +6,7 @@ Codes are those of ISO 639-3 (LASER, `data/tatoeba/v1`: 112 languages with up to
 import logging
 from pathlib import Path
 
-from metasearch.data.text_files import lines_of, nonempty
+from metasearch.data.text_files import lines_of, sentence_of
 from metasearch.data.translation import Translation, TranslationData
 from metasearch.errors import DataError
 from metasearch.spec.task import Task
@@ -23,12 +23,7 @@ def files(task: Task) -> list[str]:
 
 
 def read(folder: Path, task: Task) -> TranslationData:
-    """Read all languages of a task; those without files are passed over, and named, where the task is `partial`.
-
-    Raises:
-        DataError: a line is damaged, two files have different numbers of lines, one of the two is missing, or no
-            language has files.
-    """
+    """Read all languages of a task; those without files are passed over, and named, where the task is `partial`."""
     pairs: list[Translation] = []
     absent: list[str] = []
     for language in task.languages:
@@ -36,22 +31,16 @@ def read(folder: Path, task: Task) -> TranslationData:
             absent.append(language)
         else:
             pairs += _pairs(folder, language)
-    if not pairs:
-        raise DataError(
-            f"{folder}: none of the files of task '{task.task}' is there, such as {', '.join(files(task)[:2])}"
-        )
     if absent:
         present = [language for language in task.languages if language not in absent]
-        counts = (task.task, len(present), len(task.languages))
-        if len(present) < len(absent):
-            log.info("%s: %d of %d languages are there: %s", *counts, _some(present))
-        else:
-            log.info("%s: %d of %d languages are there; without files: %s", *counts, _some(absent))
+        few = f": {_some(present)}" if len(present) < len(absent) else f"; without files: {_some(absent)}"
+        log.info(f"{task.task}: {len(present)} of {len(task.languages)} languages are there{few}")
     return TranslationData(tuple(pairs), {name: tuple(codes) for name, codes in task.groups.items()})
 
 
 def _some(languages: list[str]) -> str:
-    return " ".join([*languages[:_SHOWN], *([f"... ({len(languages)})"] if len(languages) > _SHOWN else [])])
+    more = f" ... ({len(languages)})" if len(languages) > _SHOWN else ""
+    return " ".join(languages[:_SHOWN]) + more
 
 
 def _names(language: str) -> tuple[str, str]:
@@ -71,7 +60,7 @@ def _pairs(folder: Path, language: str) -> list[Translation]:
             " Line by line they must be translations of each other"
         )
     targets, sources = (
-        [nonempty(text, "a sentence", path, number) for number, text in enumerate(lines, 1)]
+        [sentence_of(text, path, number) for number, text in enumerate(lines, 1)]
         for path, lines in zip(paths, sides, strict=True)
     )
     return [Translation(source, target, (PIVOT, language)) for source, target in zip(sources, targets, strict=True)]

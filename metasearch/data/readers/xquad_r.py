@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, StringConstraints, ValidationError
 
-from metasearch.data.readers.base import unique
+from metasearch.data.readers.base import require_unique
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.data.text_files import json_of, text_of
 from metasearch.errors import DataError
@@ -48,17 +48,13 @@ def files(task: Task) -> list[str]:
 
 
 def read(folder: Path, task: Task) -> RetrievalData:
-    """Read all languages of a task.
-
-    Raises:
-        DataError: a file is damaged or empty; names file and line or JSON path.
-    """
+    """Read all languages of a task; `DataError` names the file, and the line or JSON path, of damage."""
     questions: list[Question] = []
     candidates: list[Candidate] = []
     for language in task.languages:
         path = folder / f"{language}.json"
         asked, answers = _language(path, language)
-        unique([question.id for question in asked], path)
+        require_unique((question.id for question in asked), path)
         questions += asked
         candidates += answers
     return RetrievalData(tuple(questions), tuple(candidates))
@@ -75,8 +71,7 @@ def _language(path: Path, language: str) -> tuple[list[Question], list[Candidate
             for i, (start, end) in enumerate(paragraph.sentence_breaks):
                 sentence = paragraph.context[start:end]
                 text = (sentence + paragraph.context).replace("\n", "")
-                uid = f"{language}_{number}_{i}"
-                shown = sentence.replace("\n", " ")
+                uid, shown = f"{language}_{number}_{i}", sentence.replace("\n", " ")
                 candidates.append(Candidate(uid, language, text, article.title, tuple(answers[i]), shown))
             questions += [Question(q.id, language, q.question, article.title) for q in paragraph.qas]
     return questions, candidates
@@ -95,9 +90,8 @@ def _answers(paragraph: _Paragraph, where: str) -> list[list[str]]:
         at = question.answers[0].answer_start
         inside = [i for i, (start, end) in enumerate(paragraph.sentence_breaks) if start <= at < end]
         if len(inside) != 1:
-            raise DataError(
-                f"{where}.qas[{j}].answers[0].answer_start: {at} lies in {len(inside)} sentences, expected one"
-            )
+            says = f"{at} lies in {len(inside)} sentences, expected one"
+            raise DataError(f"{where}.qas[{j}].answers[0].answer_start: {says}")
         answers[inside[0]].append(question.id)
     return answers
 

@@ -14,15 +14,7 @@ FOLDER = Path(__file__).parent / "mini_model"
 
 
 def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
-    """Return the encoder.
-
-    Args:
-        max_length: longest inputs in tokens.
-        seed: not used; its weights are trained.
-
-    Raises:
-        EncoderError: its folder in the package is missing or damaged.
-    """
+    """Return the encoder, the same for every seed; `EncoderError` where its folder is missing or damaged."""
     encoder = open_checkpoint(str(FOLDER), max_length)
     encoder.name = "mini"
     return encoder

@@ -25,15 +25,7 @@ _POSITION_STD = 0.04
 
 
 def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
-    """Return a fresh encoder; the same seed gives the same weights.
-
-    Args:
-        max_length: longest inputs in tokens.
-        seed: seed of the weights.
-
-    Raises:
-        EncoderError: the folder for temporary files, through which it passes, cannot be written.
-    """
+    """Return a fresh encoder, the same for a seed; `EncoderError` where the folder of temporary files is read-only."""
     quiet()
     with as_file(files("metasearch.encoders.builtin") / "tiny_tokenizer.json") as path:
         tokenizer = PreTrainedTokenizerFast(

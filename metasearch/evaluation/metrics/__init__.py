@@ -1,4 +1,1 @@
-"""Metrics, one file each: `base` says what a metric is, and each file that defines `METRIC` is one by its name.
-
-`ranking`, `geometry` and `language_bias` are what evaluation and reports count beside them.
-"""
+"""Metrics, one file each: `base` says what a metric is, and each file that defines `METRIC` is one by its name."""

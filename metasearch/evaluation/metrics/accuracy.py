@@ -15,17 +15,10 @@ _CELLS = 2**24
 
 
 def nearest_neighbours(queries: NDArray[np.floating], candidates: NDArray[np.floating]) -> NDArray[np.int64]:
-    """Return the index of the candidate with the highest cosine to each query.
+    """Return the index of the candidate with the highest cosine to each query, `(Q, D)` and `(C, D)` → `(Q,)`.
 
     Of equal candidates the first one is taken: an encoder that gives all texts the same vector finds the first text
     for each. The matrix of all cosines is never held, only blocks of its rows.
-
-    Args:
-        queries: vectors of any length, `(Q, D)`.
-        candidates: vectors of any length, `(C, D)`.
-
-    Returns:
-        Indices, `(Q,)`.
 
     Raises:
         DataError: there are no candidates.
@@ -45,15 +38,9 @@ def nearest_neighbours(queries: NDArray[np.floating], candidates: NDArray[np.flo
 
 
 def accuracy(queries: NDArray[np.floating], translations: NDArray[np.floating]) -> Values:
-    """Return 1 for each query whose nearest neighbour is its translation, else 0, `(N,)`.
+    """Return 1 for each query whose nearest neighbour is its translation, else 0, twice `(N, D)` → `(N,)`.
 
-    Args:
-        queries: vectors, `(N, D)`.
-        translations: vectors of the translations of the queries in the same order, `(N, D)`.
-
-    Raises:
-        DataError: the two differ in number, or there are none.
-        NonFiniteError: a value is NaN or infinite.
+    Errors as `nearest_neighbours`, and `DataError` where the two differ in number.
 
     Example:
         >>> accuracy(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[2.0, 1.0], [9.0, 1.0]]))   # each finds the other

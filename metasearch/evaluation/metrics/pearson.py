@@ -6,8 +6,8 @@ r = Σ (p − p̄)(g − ḡ) / √(Σ (p − p̄)² · Σ (g − ḡ)²)
 import numpy as np
 from numpy.typing import NDArray
 
+from metasearch.errors import DataError, NonFiniteError
 from metasearch.evaluation.metrics.base import Metric
-from metasearch.evaluation.metrics.correlation import require_defined
 
 
 def pearson(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> float:
@@ -16,6 +16,20 @@ def pearson(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> floa
 
     require_defined(predicted, gold)
     return float(stats.pearsonr(predicted, gold).statistic)
+
+
+def require_defined(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> None:
+    """Check predicted and gold scores, `(N,)` each, of any correlation.
+
+    Raises:
+        DataError: a side is constant or has fewer than two values, so that no correlation is defined.
+        NonFiniteError: a value is NaN or infinite.
+    """
+    for name, values in (("predicted", predicted), ("gold", gold)):
+        if not np.isfinite(values).all():
+            raise NonFiniteError(f"correlation is undefined: a {name} score is not finite")
+        if len(values) < 2 or np.ptp(values) == 0:
+            raise DataError(f"correlation is undefined: the {len(values)} {name} scores are constant")
 
 
 METRIC = Metric("similarity", pearson)

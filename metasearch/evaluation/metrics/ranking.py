@@ -23,12 +23,7 @@ _GROUPS_PER_PLACE = 8
 
 
 def members(groups: Indices, size: int) -> Words:
-    """Return which candidates belong to each group, a bit for each, `(G, W)` words for C bits.
-
-    Args:
-        groups: index of the group of each candidate, `(C,)`.
-        size: number of groups, G.
-    """
+    """Return which candidates are in each group, a bit for each: `(C,)` group numbers below G (`size`) → `(G, W)`."""
     member = _padded(size, len(groups))
     member[:, : len(groups)] = groups == np.arange(size)[:, None]
     return _packed(member)
@@ -65,12 +60,7 @@ def above(scores: Scores, columns: Indices, offsets: Indices, groups: Words) -> 
 
 
 def highest(scores: Scores, k: int) -> Indices:
-    """Return the indices of the k highest ranked candidates of each query, the highest first, `(Q, min(k, C))`.
-
-    Args:
-        scores: finite scores of the candidates for each query, `(Q, C)`.
-        k: how many, at least 1.
-    """
+    """Return the indices of the k ≥ 1 highest ranked candidates of each query, the highest first, `(Q, min(k, C))`."""
     k = min(k, scores.shape[1])
     parts = [_highest(scores[start:end], k) for start, end in blocks(len(scores), scores.shape[1], _CELLS)]
     return np.concatenate([np.zeros((0, k), np.int64), *parts])
@@ -105,12 +95,7 @@ def _rows(scores: Scores, queries: Indices) -> Scores:
 
 
 def _above(scores: Scores, columns: Indices) -> Words:
-    """Return which candidates rank above each item, a bit for each, `(Q, R, W)`.
-
-    Args:
-        scores: scores of the candidates for each query, `(Q, C)`.
-        columns: indices of as many items of each query, `(Q, R)`.
-    """
+    """Return which candidates rank above each item, a bit for each: `(Q, C)` and `(Q, R)` → `(Q, R, W)`."""
     limits = np.take_along_axis(scores, columns, axis=1)[:, :, None]
     flags = _padded(*columns.shape, scores.shape[1])
     higher, candidates = flags[:, :, : scores.shape[1]], scores[:, None]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.evaluation.metrics.base import Metric
-from metasearch.evaluation.metrics.correlation import require_defined
+from metasearch.evaluation.metrics.pearson import require_defined
 
 
 def spearman(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> float:

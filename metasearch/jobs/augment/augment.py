@@ -25,6 +25,7 @@ from metasearch.data.scored import scored_csv, scored_rows
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.fingerprint import fingerprint
 from metasearch.errors import DataError, Interrupted, NonFiniteError, RunFolderError
+from metasearch.evaluation.metrics.ranking import highest
 from metasearch.runs.files import write_whole
 
 BLOCK = 2048
@@ -32,8 +33,6 @@ BLOCK = 2048
 
 _ROWS = 1024
 """Sentences whose similarity to all others is held in memory at a time."""
-
-_BINS = 5
 
 log = logging.getLogger(__name__)
 
@@ -44,13 +43,13 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Candidates:
-    """Pairs to be scored, and the counts behind them.
+    """Pairs to be scored, a sentence and its neighbour each, and the counts behind them.
 
     Attributes:
-        pairs: each unordered pair once, a sentence and its neighbour.
+        pairs: each unordered pair once.
         sentences: number of distinct sentences.
-        neighbours: number of distinct unordered pairs of a sentence and a neighbour.
-        known: number of these that are in the given files.
+        neighbours: number of pairs before known and excluded ones were dropped.
+        known: number of pairs that are in the given files.
         excluded: number of the others that are in the excluded files.
     """
 
@@ -63,13 +62,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Augmented:
-    """A file of scored pairs that was written.
-
-    Attributes:
-        output: path of the file.
-        candidates: the pairs that were scored.
-        histogram: number of scores from 0 to 1, from 1 to 2, and so on to 5.
-    """
+    """A file of scored pairs that was written; `histogram` counts scores from 0 to 1, from 1 to 2, and so on to 5."""
 
     output: Path
     candidates: Candidates
@@ -91,41 +84,27 @@ def read_pairs(paths: Sequence[Path]) -> list[TextPair]:
 
 
 def neighbours(vectors: NDArray[np.float32], top: int, device: str | torch.device = "cpu") -> NDArray[np.int64]:
-    """Return for each row the rows nearest to it by dot product, itself left out.
-
-    Args:
-        vectors: unit vectors `(N, D)`.
-        top: number k of neighbours.
-        device: where the products are computed.
+    """Return the numbers of the k rows nearest to each row of `(N, D)` by dot product, itself left out.
 
     Returns:
-        Rows `(N, min(k, N − 1))`, nearest first; of equally near ones the first.
+        Numbers `(N, min(k, N − 1))`, nearest first; of equally near ones the first.
     """
-    count = min(top, len(vectors) - 1)
     everything = torch.from_numpy(vectors).to(device)
-    nearest = np.empty((len(vectors), count), dtype=np.int64)
+    parts: list[NDArray[np.int64]] = []
     for start in range(0, len(vectors), _ROWS):
-        block = everything[start : start + _ROWS] @ everything.T
-        own = torch.arange(len(block), device=block.device)
-        block[own, own + start] = -torch.inf
-        # `topk` takes any of equal scores; all that reach the last of them are ranked by score, then by row.
-        reach = block >= block.topk(count, dim=1).values[:, -1:]
-        for i, (row, near) in enumerate(zip(block.cpu().numpy(), reach.cpu().numpy(), strict=True)):
-            rows = np.flatnonzero(near)
-            nearest[start + i] = rows[np.argsort(-row[rows], kind="stable")][:count]
-    return nearest
+        block = (everything[start : start + _ROWS] @ everything.T).cpu().numpy()
+        own = np.arange(len(block))
+        block[own, start + own] = -np.inf
+        parts.append(highest(block, min(top, len(vectors) - 1)))
+    return np.concatenate(parts)
 
 
 def find_candidates(
     encoder: Encoder, pairs: Sequence[TextPair], excluded: Iterable[TextPair] = (), top: int = 10
 ) -> Candidates:
-    """Return each sentence with its nearest neighbours, without known and excluded pairs in either order.
+    """Return each sentence of pairs with its `top` nearest neighbours by the encoder's cosine.
 
-    Args:
-        encoder: gives the unit vectors by whose cosine sentences are neighbours.
-        pairs: pairs with known scores, whose sentences are taken.
-        excluded: pairs of dev and test.
-        top: number of neighbours of each sentence.
+    The pairs themselves, whose scores are known, and excluded ones, of dev and test, are left out in either order.
 
     Raises:
         DataError: there is no pair to score.
@@ -161,18 +140,12 @@ def augment(
     scorer: CrossEncoder,
     output: Path,
     batch_size: int = 32,
-    block: int = BLOCK,
     progress: Progress | None = None,
 ) -> Augmented:
-    """Score the candidates and write them, or go on with what an interrupted call has scored.
+    """Score the candidates and write them to a new file, or go on with what an interrupted call has scored.
 
-    Args:
-        candidates: pairs to score.
-        scorer: the cross-encoder; its scores are cut to 0 to 1, and written as 0 to 5 with four decimals.
-        output: file to write; until it is whole, its blocks are in the folder `<output>.<key>.partial`.
-        batch_size: number of pairs in one forward pass.
-        block: number of pairs that are scored and written at a time.
-        progress: called after each block.
+    Scores are cut to 0 to 1, and written as 0 to 5 with four decimals. Until the output is whole, its blocks are in the
+    folder `<output>.<key>.partial`; `progress` is called after each.
 
     Raises:
         RunFolderError: the output exists or cannot be written.
@@ -181,19 +154,21 @@ def augment(
     """
     claim_file(output)
     pairs = candidates.pairs
-    settings = (scorer.activation_fn, scorer.max_seq_length, scorer.device, batch_size, block)
+    settings = (scorer.activation_fn, scorer.max_seq_length, scorer.device, batch_size, BLOCK)
     key = fingerprint_of(pairs, repr((fingerprint(scorer), *settings)))[:8]
     partial = output.with_name(f"{output.name}.{key}.partial")
-    _mention_others(output, partial)
+    for path in sorted(output.parent.glob("*.partial")):
+        if path.name.startswith(f"{output.name}.") and path != partial:
+            log.info("%s holds scores of a stopped call with other settings; delete it if they are not wanted", path)
     try:
-        for start in range(0, len(pairs), block):
+        for start in range(0, len(pairs), BLOCK):
             path = partial / f"{start:012d}.csv"
+            part = pairs[start : start + BLOCK]
             if not path.exists():
-                part = pairs[start : start + block]
                 scores = _scores(scorer, part, batch_size)
                 write_whole(path, scored_csv((*pair, score) for pair, score in zip(part, scores, strict=True)))
             if progress:
-                progress(min(start + block, len(pairs)), len(pairs))
+                progress(start + len(part), len(pairs))
         parts = sorted(partial.glob("*.csv"))
         write_whole(output, "".join(path.read_bytes().decode() for path in parts))
     except RunFolderError as error:
@@ -203,15 +178,7 @@ def augment(
         raise Interrupted(f"interrupted; {partial} keeps what is done, and the same command goes on") from None
     shutil.rmtree(partial, ignore_errors=True)
     scores = [5 * score for _, _, score in scored_rows(output)]
-    return Augmented(output, candidates, tuple(np.histogram(scores, bins=_BINS, range=(0, 5))[0].tolist()))
-
-
-def _mention_others(output: Path, partial: Path) -> None:
-    """Log what calls with other settings have left beside an output."""
-    others = [path for path in sorted(output.parent.glob("*.partial")) if path.name.startswith(f"{output.name}.")]
-    for path in others:
-        if path != partial:
-            log.info("%s holds scores of a stopped call with other settings; delete it if they are not wanted", path)
+    return Augmented(output, candidates, tuple(np.histogram(scores, bins=5, range=(0, 5))[0].tolist()))
 
 
 def _scores(scorer: CrossEncoder, pairs: Sequence[TextPair], batch_size: int) -> list[float]:

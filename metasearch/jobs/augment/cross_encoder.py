@@ -16,12 +16,7 @@ _HEADS = ("ForSequenceClassification", "ForCausalLM")
 
 
 def load_cross_encoder(name: str, device: str | torch.device = "cpu", trust_remote_code: bool = False) -> CrossEncoder:
-    """Return a cross-encoder that gives two sentences one score.
-
-    Args:
-        name: local folder or hub name.
-        device: device that it runs on.
-        trust_remote_code: run code that comes with the checkpoint.
+    """Return a cross-encoder that gives two sentences one score, from a local folder or by its hub name.
 
     Raises:
         EncoderError: it cannot be loaded, is a sentence encoder, has more than one label, or has not learnt to score.

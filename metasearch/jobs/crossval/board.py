@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from metasearch.jobs.crossval.plan import Cell
 from metasearch.runs.log import read_latest
@@ -98,8 +98,8 @@ class StatusBoard:
         return None
 
 
-class Watcher(Protocol):
-    """Hears of the status of cells; live tables and lines are watchers."""
+class Watcher:
+    """Hears of the status of cells and says nothing; live tables and lines override it."""
 
     def changed(self, board: StatusBoard, status: CellStatus) -> None:
         """Hear that a cell has another state."""
@@ -108,11 +108,4 @@ class Watcher(Protocol):
         """Hear that time has passed, several times a second."""
 
 
-class Unwatched:
-    """A watcher that says nothing."""
-
-    def changed(self, board: StatusBoard, status: CellStatus) -> None:
-        """Hear of a change."""
-
-    def ticked(self, board: StatusBoard) -> None:
-        """Hear of time."""
+UNWATCHED = Watcher()

@@ -1,17 +1,20 @@
-"""What a study will cost in time and memory, from one measured step of each arm."""
+"""What is left of a study, and what it will cost in time and memory, from one measured step of each arm."""
 
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from metasearch.errors import MetasearchError
-from metasearch.jobs.crossval.plan import Cell
-from metasearch.jobs.crossval.process import environment, how_ended
+from metasearch.jobs.crossval.folder import StudyFolder
+from metasearch.jobs.crossval.merge import merged
+from metasearch.jobs.crossval.plan import Cell, plan
+from metasearch.jobs.crossval.process import environment, how_ended, threads_of
 from metasearch.spec.recipe import Declared
 from metasearch.spec.run import RunConfig
+from metasearch.spec.study import StudyConfig
 
 
 class Measured(Declared):
@@ -35,22 +38,56 @@ class Measured(Declared):
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """What the cells that are left will cost.
+class Forecast:
+    """What is left of a study, and what that costs.
 
     Attributes:
-        seconds: of each cell, by its name.
-        total: of the study, with its processes side by side.
-        memory: that all processes at a time may hold, in bytes.
-        machine: memory of the machine, in bytes.
-        unknown: cells of which nothing was measured: distillations, and scores of what they make.
+        cells: all cells of the study.
+        left: those that are not done.
+        measured: what was measured, by arm; nothing of distillations, nor of scores of what they make.
+        jobs: number of processes at a time.
+        threads: number of threads of each process.
     """
 
-    seconds: Mapping[str, float]
-    total: float
-    memory: int
-    machine: int
-    unknown: tuple[str, ...]
+    cells: Sequence[Cell]
+    left: Sequence[Cell]
+    measured: Mapping[str, Measured]
+    jobs: int
+    threads: int
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Seconds of each measured cell, by its name."""
+        known = [cell for cell in self.left if cell.arm in self.measured]
+        return {cell.name: seconds_of(cell, self.measured[cell.arm]) for cell in known}
+
+    @property
+    def total(self) -> float:
+        """Seconds of the study, with its processes side by side."""
+        seconds = self.seconds.values()
+        return max([sum(seconds) / self.jobs, *seconds], default=0.0)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that all processes at a time may hold."""
+        held = [self.measured[cell.arm].memory for cell in self.left if cell.arm in self.measured]
+        return sum(sorted(held, reverse=True)[: self.jobs])
+
+
+def forecast_of(config: StudyConfig | None, folder: Path, jobs: int) -> Forecast:
+    """Return what `crossval` with the same arguments would do, measured on one step of each arm; writes nothing.
+
+    Raises:
+        MetasearchError: what `crossval` would raise at its start, or an arm cannot take a step.
+    """
+    study = StudyFolder(folder)
+    old = study.stored().config if study.begun or config is None else None
+    whole = merged(old, config, study.path) if old and config else config or old
+    assert whole is not None
+    threads = whole.threads or threads_of(jobs)
+    cells = plan(whole, study.path)
+    left = [cell for cell in cells if not study.done(cell.name)]
+    return Forecast(cells, left, measure_arms(left, threads), jobs, threads)
 
 
 def evaluations(config: RunConfig, steps: int) -> int:
@@ -69,35 +106,16 @@ def seconds_of(cell: Cell, measured: Measured) -> float:
     return measured.load + measured.steps * measured.step + scored
 
 
-def estimate(cells: Sequence[Cell], measured: Mapping[str, Measured], jobs: int) -> Estimate:
-    """Return what cells cost.
-
-    Args:
-        cells: that are left to do.
-        measured: by arm.
-        jobs: processes at a time.
-    """
-    seconds = {cell.name: seconds_of(cell, measured[cell.arm]) for cell in cells if cell.arm in measured}
-    held = sorted((measured[cell.arm].memory for cell in cells if cell.arm in measured), reverse=True)
-    return Estimate(
-        seconds=seconds,
-        total=max([sum(seconds.values()) / jobs, *seconds.values()], default=0.0),
-        memory=sum(held[:jobs]),
-        machine=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        unknown=tuple(cell.name for cell in cells if cell.arm not in measured),
-    )
-
-
 def measure_arms(cells: Sequence[Cell], threads: int) -> dict[str, Measured]:
     """Measure the first cell of each arm that is no distillation's, one after another, each in a process of its own.
 
     Raises:
         MetasearchError: a cell cannot be begun; its message is the process's.
     """
-    made = {cell.arm for cell in cells if cell.kind == "distill"}
+    distilled = {cell.arm for cell in cells if cell.kind == "distill"}
     first: dict[str, Cell] = {}
     for cell in cells:
-        if cell.arm not in made:
+        if cell.arm not in distilled:
             first.setdefault(cell.arm, cell)
     return {arm: _measured(cell, threads) for arm, cell in first.items()}
 
@@ -109,10 +127,10 @@ def _measured(cell: Cell, threads: int) -> Measured:
         input=cell.config.model_dump_json(), capture_output=True, text=True, check=False, env=environment(threads),
     )  # fmt: skip
     if ended.returncode:
-        said = ended.stderr.strip().splitlines()
+        lines = ended.stderr.strip().splitlines()
         kinds = {kind.exit_code: kind for kind in MetasearchError.__subclasses__()}
         kind = kinds.get(ended.returncode, MetasearchError)
-        raise kind(f"{cell.name}: {said[-1] if said else f'its process died ({how_ended(ended.returncode)})'}")
+        raise kind(f"{cell.name}: {lines[-1] if lines else f'its process died ({how_ended(ended.returncode)})'}")
     measured = Measured.model_validate_json(ended.stdout)
     # What the process took beside its step and texts: imports, too, which it cannot see itself.
     return measured.model_copy(update={"load": max(measured.load, time.monotonic() - began - measured.step)})

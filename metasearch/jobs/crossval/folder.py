@@ -43,11 +43,7 @@ class Stored(Declared):
 
 
 class StudyFolder:
-    """Reads and writes the files of a study.
-
-    Args:
-        path: of the folder, which need not exist yet.
-    """
+    """Reads and writes the files of a study."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()

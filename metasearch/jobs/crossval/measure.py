@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from metasearch.data.benchmark import Benchmark, load_benchmark
-from metasearch.data.records import Data, RetrievalData, SimilarityData
+from metasearch.data.records import Data, RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import MetasearchError
 from metasearch.jobs import compose
 from metasearch.jobs.crossval.estimate import Measured
-from metasearch.runs.listener import Silent
+from metasearch.runs.listener import Listener
 from metasearch.spec.recipe import Role
 from metasearch.spec.run import DataRef, EncoderRef, RunConfig, ScoreConfig
 from metasearch.training.machine import keep_memory, peak_memory
@@ -31,7 +31,7 @@ class _Enough(Exception):
     """One step is done."""
 
 
-class _First(Silent):
+class _First(Listener):
     """A listener that ends training after its first step."""
 
     def __init__(self) -> None:
@@ -70,10 +70,8 @@ def texts(data: Data) -> Iterable[Text]:
     if isinstance(data, RetrievalData):
         yield from (("question", question.text) for question in data.questions)
         yield from (("candidate", candidate.text) for candidate in data.candidates)
-    elif isinstance(data, SimilarityData):
-        yield from (("text", text) for pair in data.pairs for text in (pair.text1, pair.text2))
     else:
-        yield from (("text", text) for pair in data.pairs for text in (pair.source, pair.target))
+        yield from (("text", text) for pair in data.pairs for text in pair.texts)
 
 
 def _one_step(config: RunConfig, benchmark: Benchmark, encoder: Encoder) -> int:

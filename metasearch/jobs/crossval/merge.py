@@ -37,11 +37,11 @@ def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
                         f"{path}: the study has {key} {_shown(one.get(key))}, not {_shown(other.get(key))}; choose "
                         "another folder for another study with -o"
                     )
-    arms, made = ([*each] for each in _settings(old)[1:])
+    trained, distilled = ([*each] for each in _settings(old)[1:])
     return old.model_copy(
         update={
-            "trained": (*old.trained, *(arm for arm in new.trained if arm.arm not in arms)),
-            "distilled": (*old.distilled, *(each for each in new.distilled if each.recipe.recipe not in made)),
+            "trained": (*old.trained, *(arm for arm in new.trained if arm.arm not in trained)),
+            "distilled": (*old.distilled, *(each for each in new.distilled if each.recipe.recipe not in distilled)),
             "folds": tuple(sorted({*old.folds, *new.folds})),
             # In this order: the scores of the first seed are those that others take over.
             "seeds": tuple(dict.fromkeys([*old.seeds, *new.seeds])),
@@ -61,8 +61,10 @@ def _settings(config: StudyConfig) -> tuple[Tree, Tree, Tree]:
     tree = config.model_dump(mode="json")
     shared = {key: value for key, value in tree.items() if key not in _GROWING}
     # The cells of a distillation have seed and engine from the study.
-    made = [{key: value for key, value in each.items() if key not in ("seed", "engine")} for each in tree["distilled"]]
-    return shared, {arm["arm"]: arm for arm in tree["trained"]}, {each["recipe"]["recipe"]: each for each in made}
+    distilled = [
+        {key: value for key, value in each.items() if key not in ("seed", "engine")} for each in tree["distilled"]
+    ]
+    return shared, {arm["arm"]: arm for arm in tree["trained"]}, {each["recipe"]["recipe"]: each for each in distilled}
 
 
 def _flat(value: Any, at: str) -> Tree:

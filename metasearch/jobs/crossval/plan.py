@@ -70,7 +70,7 @@ def _distillations(config: StudyConfig) -> Iterator[Cell]:
         own = {"seed": seed, "engine": config.engine}
         for each in config.distilled:
             arm = each.recipe.recipe
-            yield Cell(_made(arm, seed), "distill", each.model_copy(update=own), arm)
+            yield Cell(_distillation(arm, seed), "distill", each.model_copy(update=own), arm)
 
 
 def _arms(config: StudyConfig, shared: dict[str, Any], folder: Path) -> Iterator[Cell]:
@@ -81,10 +81,10 @@ def _arms(config: StudyConfig, shared: dict[str, Any], folder: Path) -> Iterator
             origin = _named(ZERO_SHOT, fold, seed)
             yield Cell(_named(arm.arm, fold, seed), "train", run, arm.arm, (origin,), origin)
         for each in config.distilled:
-            name, made = each.recipe.recipe, _made(each.recipe.recipe, seed)
-            model = str(folder.resolve() / "cells" / made / "model")
+            name, distillation = each.recipe.recipe, _distillation(each.recipe.recipe, seed)
+            model = str(folder.resolve() / "cells" / distillation / "model")
             asked = ScoreConfig(**{**shared, "encoder": model}, label=name, fold=fold, seed=seed)
-            yield Cell(_named(name, fold, seed), "score", asked, name, (made,))
+            yield Cell(_named(name, fold, seed), "score", asked, name, (distillation,))
 
 
 def _runs(config: StudyConfig) -> Iterator[tuple[int, int]]:
@@ -95,5 +95,5 @@ def _named(arm: str, fold: int, seed: int) -> str:
     return f"{arm}/fold-{fold}-seed-{seed}"
 
 
-def _made(arm: str, seed: int) -> str:
+def _distillation(arm: str, seed: int) -> str:
     return f"{arm}/seed-{seed}"

@@ -1,27 +1,20 @@
 """Runs the cells of a study, several processes at a time, until all are done or have failed."""
 
 import time
+from subprocess import Popen
 
 from metasearch.errors import MetasearchError
 from metasearch.jobs.crossval.board import CellStatus, StatusBoard, Watcher
 from metasearch.jobs.crossval.folder import Stored, StudyFolder
 from metasearch.jobs.crossval.prepare import prepare
-from metasearch.jobs.crossval.process import CellProcess, begin_attempt, how_ended, last_error
+from metasearch.jobs.crossval.process import begin_attempt, how_ended, last_error, start_cell
 from metasearch.jobs.lifecycle import interrupted
 
 _TICK_SECONDS = 0.25
 
 
 class Pool:
-    """The processes that are at work.
-
-    Args:
-        study: whose cells are run.
-        stored: what the study is asked to do.
-        board: status of each cell.
-        jobs: number of processes at a time.
-        watcher: hears of changes.
-    """
+    """The processes that are at work on the cells of a study, `jobs` of them at a time."""
 
     def __init__(self, study: StudyFolder, stored: Stored, board: StatusBoard, jobs: int, watcher: Watcher) -> None:
         self.study = study
@@ -29,7 +22,7 @@ class Pool:
         self.board = board
         self.jobs = jobs
         self.watcher = watcher
-        self._processes: dict[str, CellProcess] = {}
+        self._processes: dict[str, Popen[bytes]] = {}
         self._killed = False
 
     def run(self) -> None:
@@ -69,7 +62,7 @@ class Pool:
             begin_attempt(self.study, name, str(error))
             self._end(status, error.exit_code)
         else:
-            self._processes[name] = CellProcess(self.study, name, config.threads or 1, config.trust_remote_code)
+            self._processes[name] = start_cell(self.study, name, config.threads or 1, config.trust_remote_code)
 
     def _look(self, stopping: bool = False) -> None:
         """See how far the cells are and which have ended; wait for a moment where none has."""
@@ -77,8 +70,8 @@ class Pool:
         for name, process in self._processes.items():
             status = self.board.cells[name]
             status.follow(self.study.at(name))
-            if process.code is not None:
-                self._end(status, process.code, stopping)
+            if (code := process.poll()) is not None:
+                self._end(status, code, stopping)
                 ended.append(name)
         for name in ended:
             del self._processes[name]
@@ -96,8 +89,8 @@ class Pool:
             status.state = "stopped"
         else:
             status.state = "failed"
-            said = last_error(self.study, name) or "it wrote no error"
-            status.error = f"{how_ended(code)}: {said} (log: {self.study.log(name)})"
+            message = last_error(self.study, name) or "it wrote no error"
+            status.error = f"{how_ended(code)}: {message} (log: {self.study.log(name)})"
         self.watcher.changed(self.board, status)
 
     def _stop(self) -> None:
@@ -106,7 +99,7 @@ class Pool:
         while self._processes:
             try:
                 for process in self._processes.values():
-                    (process.kill if self._killed else process.stop)()
+                    (process.kill if self._killed else process.terminate)()
                 while self._processes:
                     self._look(stopping=True)
             except KeyboardInterrupt:

@@ -47,7 +47,7 @@ def prepare(study: StudyFolder, cell: Cell, stored: Stored) -> None:
         take_over(origin, files, {"seed": cell.config.seed}, stored.data_fingerprint, ("dev", "test"))
 
 
-def take_over(origin: RunFolder, files: RunFolder, facts: Row, data: str, splits: Collection[str]) -> bool:
+def take_over(origin: RunFolder, files: RunFolder, facts: Row, data: str, splits: Collection[str]) -> None:
     """Copy the zero-shot scores of a run, and the results of each question, to another one.
 
     Nothing is copied where the other run has them, or where they were made of other data or by other versions.
@@ -58,24 +58,20 @@ def take_over(origin: RunFolder, files: RunFolder, facts: Row, data: str, splits
         facts: what its rows say instead, such as seed and mode.
         data: fingerprint of its data.
         splits: which parts are the same in both runs.
-
-    Returns:
-        whether the scores stand in its results now.
     """
     rows = [row for row in origin.results() if row["learner"] == ZERO_SHOT and row["split"] in splits]
     now = versions()
     if not rows or any(row["data"] != data or differing(row["versions"], now) for row in rows):
-        return False
+        return
     if any(row["learner"] == ZERO_SHOT for row in files.results()):
-        return True
+        return
     for split in splits:
         questions = origin.queries(rows[0]["task"], ZERO_SHOT, split)
         if questions.is_file():
             # Before the rows, as where they were made.
-            known, said = load(questions)
-            known.save(files.queries(rows[0]["task"], ZERO_SHOT, split), {**said, **facts})
+            results, written = load(questions)
+            results.save(files.queries(rows[0]["task"], ZERO_SHOT, split), {**written, **facts})
     files.add_results({**row, **facts} for row in rows)
-    return True
 
 
 def _files(path: Path, config: CellConfig, fingerprint: str) -> RunFolder:

@@ -14,60 +14,36 @@ _ATTEMPT = "--- attempt "
 _ERROR = "metasearch: error: "
 
 
+def threads_of(jobs: int) -> int:
+    """Return the threads of each process, so that all of them together take the cores that there are."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // jobs)
+
+
 def environment(threads: int) -> dict[str, str]:
     """Return the environment of a process with a number of threads."""
     shared = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, "PYTHONUNBUFFERED": "1"}
     return {**shared, **dict.fromkeys(_THREADS, str(threads))}
 
 
-class CellProcess:
-    """Goes on with a cell, whose run folder is made. It stops by itself, with a checkpoint, when this process ends.
-
-    Args:
-        study: the study.
-        name: name of the cell.
-        threads: number of threads.
-        trust_remote_code: run code that comes with the encoder.
+def start_cell(study: StudyFolder, name: str, threads: int, trust_remote_code: bool) -> subprocess.Popen[bytes]:
+    """Go on with a cell, whose run folder is made. It stops by itself, with a checkpoint, when this process ends.
 
     Raises:
         RunFolderError: the log cannot be written.
     """
-
-    def __init__(self, study: StudyFolder, name: str, threads: int, trust_remote_code: bool = False) -> None:
-        trusted = ["--trust-remote-code"] if trust_remote_code else []
-        command = [
-            sys.executable,
-            "-m",
-            "metasearch",
-            "resume",
-            str(study.at(name)),
-            "--until-eof",
-            "--debug",
-            *trusted,
-        ]
-        begin_attempt(study, name)
-        try:
-            with study.log(name).open("ab") as log:
-                # A session of its own: Ctrl-C on the terminal reaches the runner only, which tells its cells itself.
-                self._process = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment(threads), cwd=study.path,
-                    start_new_session=True,
-                )  # fmt: skip
-        except OSError as error:
-            raise RunFolderError(f"{study.log(name)}: cell {name} cannot be begun: {error.strerror}") from None
-
-    @property
-    def code(self) -> int | None:
-        """Exit code of the process; None as long as it lives."""
-        return self._process.poll()
-
-    def stop(self) -> None:
-        """Ask the process to save what it has reached and end."""
-        self._process.terminate()
-
-    def kill(self) -> None:
-        """End the process at once."""
-        self._process.kill()
+    trusted = ["--trust-remote-code"] if trust_remote_code else []
+    command = [sys.executable, "-m", "metasearch", "resume", str(study.at(name)), "--until-eof", *trusted]
+    begin_attempt(study, name)
+    try:
+        with study.log(name).open("ab") as log:
+            # A session of its own: Ctrl-C on the terminal reaches the runner only, which tells its cells itself.
+            return subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment(threads), cwd=study.path,
+                start_new_session=True,
+            )  # fmt: skip
+    except OSError as error:
+        raise RunFolderError(f"{study.log(name)}: cell {name} cannot be begun: {error.strerror}") from None
 
 
 def begin_attempt(study: StudyFolder, name: str, error: str = "") -> None:

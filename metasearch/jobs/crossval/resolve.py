@@ -8,7 +8,7 @@ from metasearch.episodes.of_benchmark import check_sizes
 from metasearch.errors import ConfigError
 from metasearch.jobs import compose
 from metasearch.spec.library import Library, choose_recipe
-from metasearch.spec.recipe import ZERO_SHOT, Recipe
+from metasearch.spec.recipe import ZERO_SHOT
 from metasearch.spec.run import DataRef
 from metasearch.spec.study import StudyConfig, Trained
 from metasearch.spec.task import Task
@@ -64,8 +64,9 @@ def arms_of(
         DataError: the data is missing, or too small for a recipe.
     """
     written = [("learner", name) for name in learners if name != ZERO_SHOT] + [("recipe", name) for name in recipes]
+    library = Library(config.include)
     for mode in modes:
-        Library(config.include).mode(mode)  # also those that no learner takes are names of modes
+        library.mode(mode)  # also those that no learner takes are names of modes
     benchmarks: dict[str, Benchmark] = {}
     arms: dict[str, Trained] = {}
     for flag, text in dict.fromkeys(written):
@@ -73,20 +74,23 @@ def arms_of(
         changed = [*changes.get("", ()), *changes.get(name, ())]
         fits = 0
         for mode in own:
-            benchmark = benchmarks.get(mode) or benchmarks.setdefault(mode, _benchmark(mode, config))
+            if mode not in benchmarks:
+                benchmarks[mode] = load_benchmark(DataRef.of(config, fold=config.folds[0]), mode)
             learner, recipe = (name, None) if flag == "learner" else (None, name)
             chosen = choose_recipe(mode, config.encoder, learner, recipe, changed, config.include)
-            if not _fits(chosen, benchmark, name):
+            links, needed = library.mode(mode).links, compose.learner_class(chosen).links
+            needs = " or ".join(map(str, needed))
+            if links not in needed:
+                log.info(f"{name} is left out in mode {mode}, which has {links} links; it needs {needs}")
                 continue
             fits += 1
             arm = Trained(arm=f"{name}-{mode}", mode=mode, recipe=compose.resolved(chosen))
             if arms.setdefault(arm.arm, arm) != arm:
                 raise ConfigError(f"learner and recipe '{name}' are both called so and differ; leave one of them out")
-            compose.check_fit(chosen, benchmark, config.precision)
-            check_sizes(benchmark, chosen)
+            compose.check_fit(chosen, benchmarks[mode], config.precision)
+            check_sizes(benchmarks[mode], chosen)
         if not fits:
-            links = " or ".join(map(str, compose.learner_class(chosen).links))
-            raise ConfigError(f"'{name}' needs a mode of {links} links; none of {', '.join(own)} is one")
+            raise ConfigError(f"'{name}' needs a mode of {needs} links; none of {', '.join(own)} is one")
     if changes.get("") and not arms:
         raise ConfigError(
             f"--set {changes[''][0]} changes nothing: no learner is trained; for --distill say --set NAME:"
@@ -105,17 +109,3 @@ def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyC
         known = ", ".join(Library(config.include).names("mode"))
         raise ConfigError(f"--mode is missing; one of {known}. Or say it behind the name: --{flag} {name}:trans")
     return name, [mode] if mode else modes
-
-
-def _benchmark(mode: str, config: StudyConfig) -> Benchmark:
-    return load_benchmark(DataRef.of(config, fold=config.folds[0]), mode)
-
-
-def _fits(recipe: Recipe, benchmark: Benchmark, name: str) -> bool:
-    mode, links = benchmark.mode, compose.learner_class(recipe).links
-    if mode is None or mode.links in links:
-        return True
-    log.info(
-        f"{name} is left out in mode {mode.mode}, which has {mode.links} links; it needs {' or '.join(map(str, links))}"
-    )
-    return False

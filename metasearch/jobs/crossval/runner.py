@@ -1,16 +1,16 @@
 """A study from its configuration to its table."""
 
-import os
 from pathlib import Path
 
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import CellsFailed, ConfigError
 from metasearch.jobs.crossval import summary
-from metasearch.jobs.crossval.board import CellStatus, StatusBoard, Unwatched, Watcher
+from metasearch.jobs.crossval.board import UNWATCHED, CellStatus, StatusBoard, Watcher
 from metasearch.jobs.crossval.folder import Stored, StudyFolder
 from metasearch.jobs.crossval.merge import merged
 from metasearch.jobs.crossval.plan import plan
 from metasearch.jobs.crossval.pool import Pool
+from metasearch.jobs.crossval.process import threads_of
 from metasearch.jobs.lifecycle import require_same_data, require_trust
 from metasearch.runs.files import write_whole
 from metasearch.runs.versions import differing, versions
@@ -22,12 +22,17 @@ from metasearch.study.study import Study
 
 
 def begin(
-    config: StudyConfig, folder: Path, jobs: int = 1, watcher: Watcher | None = None, trust_remote_code: bool = False
+    config: StudyConfig | None,
+    folder: Path,
+    jobs: int = 1,
+    watcher: Watcher = UNWATCHED,
+    trust_remote_code: bool = False,
 ) -> Study:
     """Do all cells of a study that are not done yet, each in its own process, and read their results back.
 
     Args:
-        config: the study, every name in it resolved; what a study in the folder lacks of it is added to it.
+        config: the study, every name in it resolved; what a study in the folder lacks of it is added to it. None goes
+            on with the study in the folder as it was configured.
         folder: folder of the study.
         jobs: number of processes at a time.
         watcher: hears of the status of cells.
@@ -38,25 +43,12 @@ def begin(
         ConfigError: the configuration contradicts the study that is there, or other versions began it.
         DataError: the data is not what the study began with.
         Interrupted: what was reached is saved.
-        RunFolderError: another runner is at work in the folder, or it cannot be written.
-    """
-    return _run_to_end(config, StudyFolder(folder), jobs, watcher or Unwatched(), trust_remote_code)
-
-
-def resume(folder: Path, jobs: int = 1, watcher: Watcher | None = None, trust_remote_code: bool = False) -> Study:
-    """Go on with a study as it was configured. Arguments and errors are those of `begin`.
-
-    Raises:
-        RunFolderError: the folder has no study.
+        RunFolderError: another runner is at work in the folder, it cannot be written, or there is no study to go on
+            with.
     """
     study = StudyFolder(folder)
-    study.stored()
-    return _run_to_end(None, study, jobs, watcher or Unwatched(), trust_remote_code)
-
-
-def _run_to_end(
-    config: StudyConfig | None, study: StudyFolder, jobs: int, watcher: Watcher, trust_remote_code: bool
-) -> Study:
+    if config is None:
+        study.stored()  # before the folder is made
     with study.held():
         stored = _stored(study, config, jobs)
         require_trust(study.path, stored.config.trust_remote_code, trust_remote_code, "study")
@@ -102,12 +94,6 @@ def _require_versions(study: StudyFolder, stored: Stored) -> None:
             f"{study.path}: the study began with {name} {stored.versions.get(name)}, this is {now.get(name)}; go on "
             "with that version, or choose another folder with -o"
         )
-
-
-def threads_of(jobs: int) -> int:
-    """Return the threads of each process, so that all of them together take the cores that there are."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // jobs)
 
 
 def _report(study: StudyFolder, board: StatusBoard) -> Study:

@@ -19,7 +19,7 @@ def report(study: Study) -> str:
     """Return the main table in Markdown, and what the study lacks."""
     parts = [f"# {study.name}\n", markdown(main_table(study, study.select()))]
     if study.missing:
-        parts.append("\n".join(f"- {said}" for said in study.missing) + "\n")
+        parts.append("\n".join(f"- {line}" for line in study.missing) + "\n")
     return "\n".join(parts)
 
 

@@ -22,9 +22,9 @@ def resolved(config: DistillConfig) -> DistillConfig:
     """
     recipe = config.recipe
     stages = dict(recipe.stages)
-    for name in recipe.chosen:
-        _, options, _ = learner_of(stages[name], f"recipe '{recipe.recipe}': stages.{name}")
-        stages[name] = stages[name].model_copy(update={"options": options.model_dump()})
+    for _, name, stage in config.stages:
+        _, options, _ = learner_of(stage, f"recipe '{recipe.recipe}': stages.{name}")
+        stages[name] = stage.model_copy(update={"options": options.model_dump()})
     return config.model_copy(update={"recipe": recipe.model_copy(update={"stages": stages})})
 
 
@@ -35,18 +35,16 @@ def benchmarks_of(config: DistillConfig) -> list[Benchmark]:
         ConfigError: files or a role are missing, or are given in vain.
         DataError: a task's data is missing or damaged.
     """
-    recipe = config.recipe
-    stages = {name: recipe.stages[name] for name in recipe.chosen}
-    for name, stage in stages.items():
+    recipe = f"recipe '{config.recipe.recipe}'"
+    for _, name, stage in config.stages:
         if not config.files(stage):
-            raise ConfigError(
-                f"recipe '{recipe.recipe}': stage '{name}' needs {stage.flag} FILES; --stages runs a part of the stages"
-            )
-    for flag in ("corpus", "scored", "entailment"):
-        if getattr(config, flag) and not any(stage.flag == f"--{flag}" for stage in stages.values()):
-            raise ConfigError(f"--{flag}: no chosen stage of recipe '{recipe.recipe}' reads it")
+            raise ConfigError(f"{recipe}: stage '{name}' needs {stage.flag} FILES; --stages runs a part of the stages")
+    read = {stage.flag for _, _, stage in config.stages}
+    for kind in ("corpus", "scored", "entailment"):
+        if getattr(config, kind) and f"--{kind}" not in read:
+            raise ConfigError(f"--{kind}: no chosen stage of {recipe} reads it")
     if config.student and "student" not in config.used:
-        raise ConfigError(f"--student: no chosen stage of recipe '{recipe.recipe}' trains it")
+        raise ConfigError(f"--student: no chosen stage of {recipe} trains it")
     Roles(config)
     # The folder of the data is that of all tasks; one whose data lies beside it needs none.
     library = Library(config.include)
@@ -62,13 +60,12 @@ def roles_of(config: DistillConfig) -> Roles:
         DataError: a stage finds none of the files that it wants.
         EncoderError: an encoder cannot be loaded or compressed.
     """
-    stages = {name: config.recipe.stages[name] for name in config.recipe.chosen}
-    for stage in stages.values():
+    for _, _, stage in config.stages:
         if stage.data == "parallel":
             find([Path(path) for path in config.corpus], stage.corpus)
     roles = Roles(config)
     roles.check()
-    for name, stage in stages.items():
+    for _, name, stage in config.stages:
         _check_length(name, stage, roles)
         _, _, wanted = learner_of(stage, f"stage '{name}'")
         if wanted and stage.against:

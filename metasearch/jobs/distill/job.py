@@ -15,7 +15,6 @@ import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
@@ -23,8 +22,8 @@ from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.jobs.distill.checks import benchmarks_of, resolved, roles_of
 from metasearch.jobs.distill.report import stage_report, whole_report
 from metasearch.jobs.distill.roles import Roles
-from metasearch.jobs.distill.stage import Finished, run_stage
-from metasearch.jobs.lifecycle import ListenerOf, RunResult, complete, interrupted, require_trust, silent
+from metasearch.jobs.distill.stage import run_stage
+from metasearch.jobs.lifecycle import ListenerOf, RunResult, complete, interrupted, silent
 from metasearch.jobs.score import add_scores
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import Listener
@@ -39,11 +38,6 @@ def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent)
 
     Every name, option and task is checked before weights are loaded, and every encoder and the files of every stage
     before the folder is made, so that no stage fails for them when the ones before it are done.
-
-    Args:
-        config: what is run.
-        folder: the run folder; must not exist or be empty.
-        listener_of: opens a listener for each stage.
 
     Raises:
         MetasearchError: of every kind that `metasearch.errors` lists; what was written before it stays.
@@ -60,19 +54,6 @@ def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent)
         raise
 
 
-def resume(
-    folder: Path, listener_of: ListenerOf = silent, trust_remote_code: bool = False, patience: float = 0
-) -> RunResult:
-    """Go on with a distillation where it was left; a finished one is only read. Errors are as of `train.resume`."""
-    files, config, _ = RunFolder.open(folder, DistillConfig)
-    if files.finished:
-        return RunResult.of(files)
-    require_trust(folder, config.trust_remote_code, trust_remote_code)
-    benchmarks = benchmarks_of(config)
-    roles = Roles(config) if files.begun else roles_of(config)
-    return complete(files, lambda: run_to_end(files, config, benchmarks, roles, listener_of), patience)
-
-
 def run_to_end(
     files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], roles: Roles, listener_of: ListenerOf
 ) -> None:
@@ -82,23 +63,19 @@ def run_to_end(
         Interrupted: between two steps; the checkpoint is saved.
     """
     began = time.monotonic()
-    recipe = config.recipe
-    encoder = None
-    for number, (name, stage) in enumerate(recipe.stages.items(), 1):
-        if name not in recipe.chosen:
-            continue
+    first, *_ = config.stages[0]
+    for number, name, stage in config.stages:
         below = RunFolder(files.path / f"{number}-{name}")
         with listener_of(name) as listener:
             if below.finished:
                 roles.take(stage.trains, below.model)
             else:
-                if name == recipe.chosen[0]:
+                if number == first:
                     untrained = roles.at(stage.trains, stage.max_length)
                     _score(files, config, benchmarks, untrained, f"{stage.trains}, before", 0, listener)
                 _run_stage(files, config, name, f"{number} {name}", roles, below, listener)
             encoder = roles.at(stage.trains, stage.max_length)
             _score(files, config, benchmarks, encoder, f"{number} {name}", number, listener)
-    assert encoder is not None
     files.save_model(encoder)
     seconds = time.monotonic() - began
     facts = used(seconds, encoder.device) | {"engine": config.engine}
@@ -106,23 +83,22 @@ def run_to_end(
 
 
 def _run_stage(
-    files: RunFolder,
-    config: DistillConfig,
-    name: str,
-    label: str,
-    roles: Roles,
-    below: RunFolder,
-    listener: Listener,
+    files: RunFolder, config: DistillConfig, name: str, label: str, roles: Roles, below: RunFolder, listener: Listener
 ) -> None:
     """Run a stage in its folder to its end, note its dev score, and write its model and report."""
     below.path.mkdir(parents=True, exist_ok=True)
-    finished = run_stage(config, name, roles, below, listener)
-    if finished.outcome.reason == "interrupted":
-        steps = finished.outcome.steps
-        raise interrupted(files.path, f"stopped after step {steps} of {below.path.name}; the checkpoint is saved")
-    _note(files, config, name, label, finished)
-    below.save_model(finished.encoder)
-    below.finish(stage_report(config, name, finished))
+    stage = config.recipe.stages[name]
+    outcome, described = run_stage(config, name, roles, below, listener)
+    if outcome.reason == "interrupted":
+        reached = f"stopped after step {outcome.steps} of {below.path.name}; the checkpoint is saved"
+        raise interrupted(files.path, reached)
+    if (STAGE, label) not in {(row["task"], row["learner"]) for row in files.results()}:
+        what = {"task": STAGE, "learner": label, "recipe": config.recipe.recipe, "split": "dev"}
+        score = {"measure": stage.monitor, "pool": "pairs", "language": MEAN, "before": outcome.baseline}
+        best = {"value": outcome.best_score, "step": outcome.best_step, "steps": outcome.steps}
+        files.add_results([{**what, **score, **best, "seed": config.seed, "versions": versions()}])
+    below.save_model(roles.at(stage.trains, stage.max_length))
+    below.finish(stage_report(config, name, outcome, described))
 
 
 def _discard(files: RunFolder) -> None:
@@ -131,28 +107,6 @@ def _discard(files: RunFolder) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     with suppress(OSError):  # a link, or a mounted folder, stays
         files.path.rmdir()
-
-
-def _note(files: RunFolder, config: DistillConfig, name: str, label: str, finished: Finished) -> None:
-    """Append the dev score of a stage to the results, unless it stands there."""
-    stage, outcome = config.recipe.stages[name], finished.outcome
-    row = {
-        "task": STAGE,
-        "learner": label,
-        "recipe": config.recipe.recipe,
-        "split": "dev",
-        "measure": stage.monitor,
-        "pool": "pairs",
-        "language": MEAN,
-        "before": outcome.baseline,
-        "value": outcome.best_score,
-        "step": outcome.best_step,
-        "steps": outcome.steps,
-        "seed": config.seed,
-        "versions": versions(),
-    }
-    if (STAGE, label) not in {(row["task"], row["learner"]) for row in files.results()}:
-        files.add_results([row])
 
 
 def _score(
@@ -166,15 +120,7 @@ def _score(
 ) -> None:
     """Append the scores on the tasks' test data to the results, unless they stand there."""
     for benchmark in benchmarks:
-        facts: dict[str, Any] = {
-            "task": benchmark.task.task,
-            "encoder": encoder.name,
-            "learner": label,
-            "mode": None,
-            "recipe": config.recipe.recipe,
-            "stage": number,
-            "fold": benchmark.fold,
-            "seed": config.seed,
-        }
+        of_encoder = {"task": benchmark.task.task, "encoder": encoder.name, "learner": label, "mode": None}
+        of_run = {"recipe": config.recipe.recipe, "stage": number, "fold": benchmark.fold, "seed": config.seed}
         view = Encoder(encoder.model, encoder.name, benchmark.task.max_length)
-        add_scores(files, facts, benchmark, view, {"test": benchmark.split.test}, listener)
+        add_scores(files, of_encoder | of_run, benchmark, view, {"test": benchmark.split.test}, listener)

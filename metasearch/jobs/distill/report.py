@@ -4,24 +4,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from metasearch.encoders.encoder import Encoder
-from metasearch.jobs.distill.stage import Finished
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.markdown import by_language, markdown
+from metasearch.runs.markdown import by_language, markdown, percent
 from metasearch.runs.rows import MEAN, STAGE
 from metasearch.runs.versions import versions
 from metasearch.spec.distill_run import DistillConfig
+from metasearch.training.trainer import Outcome
 
 _MEBI = 2**20
 _ENDED = {"patience": "no better dev score for the stage's patience", "finished": "all steps done"}
 
 
-def stage_report(config: DistillConfig, name: str, finished: Finished) -> str:
-    """Return what a finished stage did."""
-    stage, outcome = config.recipe.stages[name], finished.outcome
+def stage_report(config: DistillConfig, name: str, outcome: Outcome, described: str) -> str:
+    """Return what a finished stage did, on the data so described."""
+    stage = config.recipe.stages[name]
     facts = [
         ["what", stage.description],
         ["learner", f"{stage.learner}: the {stage.trains}" + (f" from the {stage.against}" if stage.against else "")],
-        ["data", finished.described],
+        ["data", described],
         ["steps", f"{outcome.steps}, weights of step {outcome.best_step} kept ({_ENDED.get(outcome.reason, '')})"],
         [f"dev {stage.monitor}", " → ".join(_dev(stage.monitor, v) for v in (outcome.baseline, outcome.best_score))],
         ["versions", ", ".join(f"{library} {value}" for library, value in versions().items())],
@@ -30,14 +30,7 @@ def stage_report(config: DistillConfig, name: str, finished: Finished) -> str:
 
 
 def whole_report(files: RunFolder, config: DistillConfig, encoder: Encoder, seconds: float) -> str:
-    """Return the dev scores of all stages, the tasks' scores after each, and the facts of the run.
-
-    Args:
-        files: of the run, with the scores in its results.
-        config: what was run.
-        encoder: what came out.
-        seconds: since the start or the last resume.
-    """
+    """Return the dev scores of all stages, the tasks' scores after each, and the facts of a run of so many seconds."""
     rows = files.results()
     parts = [f"# {config.recipe.recipe}", _stages(rows, config)]
     for task in config.evaluate:
@@ -64,7 +57,7 @@ def _by_group(rows: Sequence[Mapping[str, Any]]) -> str:
     columns = [*of_groups, MEAN]
     heads = [of_groups.get(column, column) for column in columns]
     lines = [
-        [learner, measure, *(_shown(cells[learner, measure, column]) for column in columns)]
+        [learner, measure, *(percent(cells[learner, measure, column]) for column in columns)]
         for learner, measure in dict.fromkeys((row["learner"], row["measure"]) for row in both)
     ]
     return markdown(["stage", "measure", *heads], lines, left=2) if lines else ""
@@ -74,19 +67,14 @@ def _stages(rows: Sequence[Mapping[str, Any]], config: DistillConfig) -> str:
     """Return a table of the dev scores of each stage."""
     by_label = {row["learner"]: row for row in rows if row["task"] == STAGE}
     lines = []
-    for number, (name, stage) in enumerate(config.recipe.stages.items(), 1):
-        if name in config.recipe.chosen:
-            row = by_label[f"{number} {name}"]
-            scores = [_dev(stage.monitor, row[key]) for key in ("before", "value")]
-            step = f"{row['step']} of {row['steps']}"
-            lines.append([f"{number} {name}", stage.trains, stage.against or "", stage.monitor, *scores, step])
+    for number, name, stage in config.stages:
+        row = by_label[f"{number} {name}"]
+        scores = [_dev(stage.monitor, row[key]) for key in ("before", "value")]
+        step = f"{row['step']} of {row['steps']}"
+        lines.append([f"{number} {name}", stage.trains, stage.against or "", stage.monitor, *scores, step])
     return markdown(["stage", "trains", "against", "dev score", "before", "best", "at step"], lines, left=4)
 
 
 def _dev(monitor: str, value: float | None) -> str:
     """Return a dev score as it is said: a loss as it is, everything else times 100."""
-    return f"{-value:.4f}" if monitor == "loss" and value is not None else _shown(value)
-
-
-def _shown(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.2f}"
+    return f"{-value:.4f}" if monitor == "loss" and value is not None else percent(value)

@@ -19,9 +19,6 @@ log = logging.getLogger(__name__)
 class Roles:
     """The encoders of a distillation. One that was trained stays, so that the next stage begins with it.
 
-    Args:
-        config: names the encoders, and says how a student is made.
-
     Raises:
         ConfigError: a role that the chosen stages need is not given.
     """
@@ -29,7 +26,7 @@ class Roles:
     def __init__(self, config: DistillConfig) -> None:
         self.config = config
         self._loaded: dict[RoleName, Encoder] = {}
-        for role in config.recipe.roles(student_given=config.student is not None):
+        for role in config.needed:
             if config.named(role) is None:
                 raise ConfigError(f"recipe '{config.recipe.recipe}': its stages need --{role} ENCODER")
 
@@ -40,7 +37,7 @@ class Roles:
             EncoderError: an encoder cannot be loaded or compressed.
             ConfigError: the student does not fit the assistant.
         """
-        for role in self.config.recipe.roles(student_given=self.config.student is not None):
+        for role in self.config.needed:
             self.at(role)
         settings = self.config.recipe.student
         if "student" in self.config.used and self.config.student is None and settings is not None:

@@ -31,45 +31,44 @@ class Segment:
 
 
 class SegmentFolder:
-    """The segments of one key. `missing` maps the digests of texts that have no vector yet to the texts."""
+    """The segments of one key, and the texts that have no vector in them yet.
 
-    def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
+    Attributes:
+        segments: the segments that are open, by name.
+        missing: the distinct texts without a vector by their digests, in the order of the texts.
+    """
+
+    def __init__(self, path: Path, about: Mapping[str, Any], texts: Sequence[str]) -> None:
         self.path = path
         self.about = about
         self.segments: dict[str, Segment] = {}
-
-    def missing(self, texts: Sequence[str]) -> dict[bytes, str]:
-        """Return the distinct texts that have no vector here, by their digests, in the order of the texts."""
+        self.missing: dict[bytes, str] = {}
         raw = digests_of(texts).tobytes()
-        missing: dict[bytes, str] = {}
         for i, text in enumerate(texts):
-            missing.setdefault(raw[16 * i : 16 * i + 16], text)
-        for segment in self.segments.values():
-            _drop(missing, segment)
-        self.find(missing, repair=False)
-        return missing
+            self.missing.setdefault(raw[16 * i : 16 * i + 16], text)
+        self.find(repair=False)
 
     @contextmanager
-    def locked(self, missing: Mapping[bytes, str]) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold the folder; an error of the disk becomes one that says how much room is needed."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             with FileLock(self.path / "lock"):
                 yield
         except OSError as error:
-            size = len(missing) * (16 + 4 * self.about["dimension"])
+            size = len(self.missing) * (16 + 4 * self.about["dimension"])
             raise RunFolderError(
-                f"{self.path} cannot be written: {error.strerror or error}. The vectors of {len(missing)} texts need "
-                f"{size} bytes; finished segments stay"
+                f"{self.path} cannot be written: {error.strerror or error}. The vectors of {len(self.missing)} texts "
+                f"need {size} bytes; finished segments stay"
             ) from error
 
-    def find(self, missing: dict[bytes, str], repair: bool) -> None:
+    def find(self, repair: bool) -> None:
         """Open segments that are new here. With `repair`, under the lock, delete damaged ones and leftovers."""
         for path in sorted(self.path.glob("segment-*")):
             if path.name in self.segments:
                 continue
             try:
-                _drop(missing, self._opened(path))
+                self._open(path)
             except (OSError, ValueError) as error:
                 if repair:
                     log.warning("%s is damaged and computed again: %s", path, error)
@@ -77,8 +76,8 @@ class SegmentFolder:
         for path in sorted(self.path.glob("new-*")) if repair else ():
             shutil.rmtree(path)  # its process is dead: a living one holds the lock while it writes
 
-    def add(self, missing: dict[bytes, str], texts: Mapping[bytes, str], vectors: NDArray[np.float32]) -> None:
-        """Write a segment, under the lock."""
+    def add(self, texts: Mapping[bytes, str], vectors: NDArray[np.float32]) -> None:
+        """Write a segment of some missing texts, under the lock."""
         new = self.path / f"new-{os.getpid()}"
         try:
             new.mkdir()
@@ -94,29 +93,26 @@ class SegmentFolder:
         finally:
             shutil.rmtree(new, ignore_errors=True)
         try:
-            _drop(missing, self._opened(path))
+            self._open(path)
         except ValueError as error:
             raise OSError(f"{path}: {error}") from error
 
-    def _opened(self, path: Path) -> Segment:
+    def _open(self, path: Path) -> None:
+        """Open a segment, whose texts are missing no more; `OSError` or `ValueError` when it is damaged."""
         if f"segment-{_hash(path)}" != path.name:
             raise ValueError("its content is not what was written")
         digests, vectors = (np.load(path / f"{name}.npy", mmap_mode="r") for name in _FILES)
         # Plain views: indexing a numpy.memmap takes ten times as long as reading the row.
-        self.segments[path.name] = segment = Segment(np.array(digests), np.asarray(vectors))
-        return segment
+        self.segments[path.name] = Segment(np.array(digests), np.asarray(vectors))
+        raw = digests.tobytes()
+        for start in range(0, len(raw), 16):
+            self.missing.pop(raw[start : start + 16], None)
 
 
 def digests_of(texts: Sequence[str]) -> NDArray[np.uint64]:
     """Return 128 bits of the hash of each text, `(N, 2)`."""
     raw = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts)
     return np.frombuffer(b"".join(raw), "<u8").reshape(-1, 2)
-
-
-def _drop(missing: dict[bytes, str], segment: Segment) -> None:
-    raw = segment.digests.tobytes()
-    for start in range(0, len(raw), 16):
-        missing.pop(raw[start : start + 16], None)
 
 
 def _hash(segment: Path) -> str:

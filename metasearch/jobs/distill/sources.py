@@ -1,6 +1,6 @@
 """What a stage learns from and what gives its dev score: translations, scored pairs or entailment pairs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,13 +43,16 @@ class Source:
 
     def batches(self, encoder: Encoder, size: int, seed: int, name: str) -> Batches:
         """Return the training batches of an encoder, pairs of similar length together."""
-        balance = self.groups is not None
-        lengths = self.lengths(self.train, encoder)
-        return Batches(self.train, lengths, size, seed, parts=self.groups, balance=balance, name=name)
+        return Batches(self.train, self.lengths(self.train, encoder), size, seed, self.groups, name)
 
     def dev_batches(self, encoder: Encoder, size: int, name: str) -> Batches:
         """Return the dev batches, of which one epoch holds every pair once."""
         return Batches(self.dev, self.lengths(self.dev, encoder), size, 0, name=f"{name} dev")
+
+    def seen(self, batches: Batches, steps: int) -> Iterator[Any]:
+        """Yield the training pairs that so many steps look at, then the dev pairs."""
+        yield from (self.train[i] for i in batches.visited(steps).tolist())
+        yield from self.dev
 
     @staticmethod
     def lengths(pairs: Sequence[Any], encoder: Encoder) -> NDArray[np.int64]:
@@ -61,12 +64,7 @@ class Source:
 
 
 def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:
-    """Read the data of a stage.
-
-    Args:
-        config: names the files.
-        name: of the stage, which says what of them is used.
-        encoder: counts tokens, where long pairs are left out.
+    """Read the data of a stage; the encoder counts tokens, where long pairs are left out.
 
     Raises:
         DataError: a file is missing or damaged, or there is too little for the dev part.

@@ -1,8 +1,7 @@
 """Runs one stage in its own folder: data, targets, learner, and the engine's loop."""
 
 import logging
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from metasearch.jobs.distill.dev import Dev
 from metasearch.jobs.distill.roles import Roles
 from metasearch.jobs.distill.sources import Source, read_source
 from metasearch.jobs.distill.targets import targets_of
-from metasearch.learners.base import Learner
-from metasearch.learners.targets import Wanted
+from metasearch.learners.base import Learner, Wanted
+from metasearch.learners.losses.base import warn_of_unused
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import Listener, Logged
 from metasearch.spec import registry, yaml
@@ -25,21 +24,6 @@ from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Outcome, Trainer
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Finished:
-    """What a stage gives back.
-
-    Attributes:
-        encoder: that was trained, with the weights of the best dev score.
-        outcome: how training ended.
-        described: the data in words.
-    """
-
-    encoder: Encoder
-    outcome: Outcome
-    described: str
 
 
 def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | None]:
@@ -69,36 +53,32 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
     return learner, options, wanted
 
 
-def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, listener: Listener) -> Finished:
+def run_stage(
+    config: DistillConfig, name: str, roles: Roles, files: RunFolder, listener: Listener
+) -> tuple[Outcome, str]:
     """Train a stage to its end, or go on with it where its last checkpoint left it.
 
-    Args:
-        config: of the whole distillation.
-        name: of the stage.
-        roles: the encoders; the one that is trained changes in place.
-        files: folder of the stage.
-        listener: hears of steps and scores.
+    The encoder of the trained role changes in place, to the weights of the best dev score.
+
+    Returns:
+        How training ended, and the stage's data in words.
 
     Raises:
         MetasearchError: of every kind; what was written before it stays.
     """
     stage = config.recipe.stages[name]
-    kind, options, wanted = learner_of(stage, f"stage '{name}'")
     encoder = roles.at(stage.trains, stage.max_length)
     source = read_source(config, name, encoder)
     _same_data(files.path, source)
-    for said in filter(None, (source.described, source.report)):
-        log.info("stage %s: %s", name, said)
+    for line in filter(None, (source.described, source.report)):
+        log.info("stage %s: %s", name, line)
+    warn_of_unused(stage.loss)
     batches = source.batches(encoder, stage.budget.batch, config.seed, name)
     limits = [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]
     total = min(limit for limit in limits if limit)
-    if wanted and stage.against:
-        frozen = roles.at(stage.against, stage.max_length)
-        pairs = chain((source.train[i] for i in batches.visited(total).tolist()), source.dev)
-        folder = Path(config.targets) if config.targets else files.path.parent / "targets"
-        learner = kind(encoder, stage.loss, options, targets_of(frozen, encoder, wanted, pairs, folder))
-    else:
-        learner = kind(encoder, stage.loss, options)
+    folder = Path(config.targets) if config.targets else files.path.parent / "targets"
+    learner = _learner(name, stage, roles, encoder, source.seen(batches, total), folder, listener)
+    output: Output = getattr(learner.options, "output", "sentence")
     trainer = Trainer(
         learner,
         make_gradients(encoder, config.engine),
@@ -110,7 +90,7 @@ def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, 
             source.dev,
             source.dev_batches(encoder, stage.budget.batch, name),
             stage.monitor,
-            _seen(getattr(options, "output", "sentence")),
+            "embedding" if output == "tokens" else output,  # tokens are seen as the mean of a text
             note=lambda measured: files.log({"step": trainer.step, **measured}),
             before=Dev.noted(files.events()),
         ),
@@ -120,12 +100,19 @@ def run_stage(config: DistillConfig, name: str, roles: Roles, files: RunFolder, 
         precision=config.precision,
         dropout=stage.dropout,
     )
-    return Finished(encoder, trainer.fit(resume=True), source.described)
+    return trainer.fit(resume=True), source.described
 
 
-def _seen(output: Output) -> Output:
-    """Return the output of texts by which a stage is scored; tokens are seen as the mean of a text."""
-    return "embedding" if output == "tokens" else output
+def _learner(
+    name: str, stage: Stage, roles: Roles, trained: Encoder, pairs: Iterable[Any], folder: Path, listener: Listener
+) -> Learner:
+    """Return the learner of a stage, with the targets of the pairs that it sees where it learns from a frozen role."""
+    kind, options, wanted = learner_of(stage, f"stage '{name}'")
+    if not (wanted and stage.against):
+        return kind(trained, stage.loss, options)
+    frozen = roles.at(stage.against, stage.max_length)
+    targets = targets_of(frozen, trained, wanted, pairs, folder, listener)
+    return kind(trained, stage.loss, options, targets)
 
 
 def _same_data(folder: Path, source: Source) -> None:

@@ -32,20 +32,14 @@ VectorOutput = Literal["sentence", "pooled", "embedding"]
 SEGMENT = 4096
 """Number of texts in a segment: whole batches of `Encoder.encode`, so that segments change no batch and no bit."""
 
-_DIGEST = "S16"
-
 
 class Targets:
-    """The stored vectors of one encoder, role and output, read from the disk when they are needed.
-
-    Attributes:
-        dimension: dimensions D of every vector.
-    """
+    """The stored vectors `(N, D)` of one encoder, role and output, read from the disk when they are needed."""
 
     def __init__(self, segments: Sequence[Segment], dimension: int) -> None:
         self.dimension = dimension
         self._vectors = [segment.vectors for segment in segments]
-        digests = np.concatenate([np.zeros(0, _DIGEST), *(_as_bytes(segment.digests) for segment in segments)])
+        digests = _as_bytes(np.concatenate([np.zeros((0, 2), np.uint64), *(segment.digests for segment in segments)]))
         sizes = [len(segment.digests) for segment in segments]
         order = np.argsort(digests)
         self._digests = digests[order]
@@ -53,11 +47,7 @@ class Targets:
         self._row = np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in sizes)])[order]
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of texts, `(B, D)`, in their order.
-
-        Raises:
-            KeyError: a text is none of those that `TargetStore.targets` was asked for.
-        """
+        """Return the vectors of texts, `(B, D)`, in their order; `KeyError` for one that was not asked for before."""
         wanted = _as_bytes(digests_of(texts))
         places = np.searchsorted(self._digests, wanted)
         known = places < len(self._digests)
@@ -71,72 +61,51 @@ class Targets:
         return vectors
 
 
-class TargetStore:
-    """A folder of stored vectors, which several processes and runs may use at once.
+def stored_targets(
+    folder: Path,
+    encoder: Encoder,
+    texts: Sequence[str],
+    role: Role,
+    output: VectorOutput = "sentence",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Targets:
+    """Return the vectors of texts; missing ones are computed and stored, a segment at a time, longest texts first.
 
-    Vectors depend in their last bits on the texts that share their batch. A stored vector is never computed again, so
-    every later run sees the same bits; a store filled in another order may differ in the last ones.
+    Several processes and runs may use a folder at once. Vectors depend in their last bits on the texts that share their
+    batch. A stored vector is never computed again, so every later run sees the same bits; a folder filled in another
+    order may differ in the last ones. Finished segments stay when this is interrupted, also by an exception of
+    `on_progress`, which is called after each segment with the number of new texts done and of all new texts.
 
-    Args:
-        folder: created when it is missing; deleting it, or a folder in it, costs only the time to compute again.
+    Raises:
+        NonFiniteError: the encoder gives a vector that is not finite.
+        RunFolderError: the folder cannot be written, for want of space say; finished segments stay.
     """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._open: dict[str, SegmentFolder] = {}
-
-    def targets(
-        self,
-        encoder: Encoder,
-        texts: Sequence[str],
-        role: Role,
-        output: VectorOutput = "sentence",
-        on_progress: Callable[[int, int], None] | None = None,
-    ) -> Targets:
-        """Return the vectors of texts; missing ones are computed and stored, a segment at a time, longest texts first.
-
-        Finished segments stay when this is interrupted, also by an exception of `on_progress`.
-
-        Args:
-            encoder: the frozen encoder; its fingerprint is part of the key of the vectors.
-            texts: texts in any order; repeated ones are computed once.
-            role: role of all texts.
-            output: output of the encoder to store.
-            on_progress: called after each segment with the number of new texts done and of all new texts.
-
-        Raises:
-            NonFiniteError: the encoder gives a vector that is not finite.
-            RunFolderError: the folder cannot be written, for want of space say; finished segments stay.
-        """
-        about = {
-            "fingerprint": encoder.fingerprint,
-            "role": role,
-            "max_length": encoder.limit(role),
-            "output": output,
-            "dimension": encoder.dimension(output),
-        }
-        key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
-        folder = self._open.setdefault(key, SegmentFolder(self.folder / key, {"encoder": encoder.name, **about}))
-        missing = folder.missing(texts)
-        if missing:
-            lengths = encoder.lengths(list(missing.values()), role)
-            items = list(missing.items())
-            missing = dict(items[i] for i in np.argsort(-lengths, kind="stable"))
-        total = len(missing)
-        while missing:
-            with folder.locked(missing):
-                folder.find(missing, repair=True)
-                chunk = dict(itertools.islice(missing.items(), SEGMENT))
-                if chunk:
-                    folder.add(missing, chunk, _encoded(encoder, list(chunk.values()), role, output))
-            if on_progress:
-                on_progress(total - len(missing), total)
-        return Targets(list(folder.segments.values()), encoder.dimension(output))
+    about = {
+        "fingerprint": encoder.fingerprint,
+        "role": role,
+        "max_length": encoder.limit(role),
+        "output": output,
+        "dimension": encoder.dimension(output),
+    }
+    key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+    stored = SegmentFolder(folder / key, {"encoder": encoder.name, **about}, texts)
+    items = list(stored.missing.items())
+    lengths = encoder.lengths([text for _, text in items], role)
+    stored.missing = dict(items[i] for i in np.argsort(-lengths, kind="stable"))
+    while stored.missing:
+        with stored.locked():
+            stored.find(repair=True)
+            chunk = dict(itertools.islice(stored.missing.items(), SEGMENT))
+            if chunk:
+                stored.add(chunk, _encoded(encoder, list(chunk.values()), role, output))
+        if on_progress:
+            on_progress(len(items) - len(stored.missing), len(items))
+    return Targets(list(stored.segments.values()), encoder.dimension(output))
 
 
 def _as_bytes(digests: NDArray[np.uint64]) -> NDArray[np.bytes_]:
     """Return digests `(N, 2)` as texts of 16 bytes `(N,)`, which numpy can sort and search."""
-    return np.ascontiguousarray(digests).view(_DIGEST).ravel()
+    return np.ascontiguousarray(digests).view("S16").ravel()
 
 
 def _encoded(encoder: Encoder, texts: Sequence[str], role: Role, output: VectorOutput) -> NDArray[np.float32]:

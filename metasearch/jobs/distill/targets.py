@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
-from metasearch.jobs.distill.target_store import TargetStore
-from metasearch.learners.targets import Targets, Wanted
+from metasearch.jobs.distill.target_store import stored_targets
+from metasearch.learners.base import Targets, Wanted
+from metasearch.runs.listener import Listener
 
 log = logging.getLogger(__name__)
 
@@ -31,26 +32,33 @@ class LiveTokens:
         return rows
 
 
-def targets_of(frozen: Encoder, trained: Encoder, wanted: Wanted, pairs: Iterable[Any], folder: Path) -> Targets:
+def targets_of(
+    frozen: Encoder, trained: Encoder, wanted: Wanted, pairs: Iterable[Any], folder: Path, listener: Listener
+) -> Targets:
     """Return the outputs of a frozen encoder on the texts of pairs; what is not kept in the folder yet is computed.
 
     Args:
-        frozen: whose outputs.
-        trained: what learns them.
+        frozen: the encoder whose outputs are learnt.
+        trained: the encoder that learns them.
         wanted: which output, and whether of both sides.
-        pairs: that the stage looks at.
+        pairs: pairs that the stage looks at.
         folder: where outputs are kept.
+        listener: hears how many texts are encoded.
 
     Raises:
         ConfigError: the outputs of the two encoders cannot be compared.
-        NonFiniteError, RunFolderError: as `TargetStore.targets`.
+        NonFiniteError, RunFolderError: as `stored_targets`.
     """
     comparable(frozen, trained, wanted)
     if wanted.output == "tokens":
         return LiveTokens(frozen)
     texts = dict.fromkeys(text for pair in pairs for text in pair.texts[: 2 if wanted.translations else 1])
     log.info(f"{len(texts):,} texts for {frozen.name}; what is kept already is not computed again")
-    return TargetStore(folder).targets(frozen, list(texts), "text", wanted.output, _Told(frozen.name))
+
+    def told(done: int, total: int) -> None:
+        listener.on_encode(f"targets by {frozen.name}", done, total)
+
+    return stored_targets(folder, frozen, list(texts), "text", wanted.output, told)
 
 
 def comparable(frozen: Encoder, trained: Encoder, wanted: Wanted) -> None:
@@ -70,17 +78,3 @@ def comparable(frozen: Encoder, trained: Encoder, wanted: Wanted) -> None:
             f"output tokens: '{frozen.name}' takes {frozen.limit('text')} tokens and '{trained.name}' "
             f"{trained.limit('text')}; set max_length of the stage to the smaller number"
         )
-
-
-class _Told:
-    """Says how far a frozen encoder has come, a line for each tenth."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._told = 0
-
-    def __call__(self, done: int, total: int) -> None:
-        tenth = 10 * done // total
-        if tenth > self._told:
-            self._told = tenth
-            log.info(f"{self.name}: {done:,} of {total:,} texts")

@@ -3,6 +3,7 @@
 Notation used for tensor shapes: B examples in a set, D dimensions of an embedding.
 """
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from metasearch.errors import ConfigError
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import Declared
 from metasearch.spec.recipe import Loss as Settings
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,7 @@ class Embedded:
 
 
 class Loss(ABC):
-    """Base of all losses.
-
-    Args:
-        options: hyper-parameters of the loss, an instance of its `Options`.
-    """
+    """Base of all losses; its options are an instance of its `Options`."""
 
     Options: ClassVar[type[Declared]] = Declared
     columns: ClassVar[tuple[str, ...]]
@@ -49,18 +48,34 @@ class Loss(ABC):
 
     @abstractmethod
     def __call__(self, batch: Embedded) -> Tensor:
-        """Return the loss of a set, a scalar."""
+        """Return the loss of a set, a scalar, from the vectors `(B, D)` of `columns`."""
 
 
 def losses_of(settings: Settings, where: str = "loss") -> tuple[Loss, ...]:
     """Return the loss that a recipe names; where it names none, the default of each kind of examples.
 
-    Raises:
-        ConfigError: there is no such loss, or an option is unknown or has a wrong value.
+    `ConfigError` where there is no such loss, or an option is unknown or has a wrong value.
     """
     names = ("triplet", "cosine-mse") if settings.name is None else (settings.name,)
     kinds: list[type[Loss]] = [registry.load("losses", name).LOSS for name in names]
     return tuple(kind(yaml.check(settings.options(kind.Options.model_fields), kind.Options, where)) for kind in kinds)
+
+
+def warn_of_unused(settings: Settings, graded: bool = False) -> None:
+    """Warn of values of a recipe's loss that do nothing, as that loss has no such option.
+
+    Args:
+        settings: the recipe's loss.
+        graded: the margin separates classes of negatives, whatever the loss.
+    """
+    known = {name for loss in losses_of(settings) for name in type(loss).Options.model_fields}
+    if graded:
+        known.add("margin")
+    plain = Settings().model_dump()  # what every recipe holds; any other name that a loss does not know is refused
+    given = {name: getattr(settings, name) for name in plain.keys() - known}
+    values = [f"loss.{name}={value}" for name, value in sorted(given.items()) if value != plain[name]]
+    if values:
+        log.warning("loss '%s' has no such option, so it does nothing: %s", settings.name, ", ".join(values))
 
 
 def fitting(losses: tuple[Loss, ...], columns: Mapping[str, Any]) -> Loss:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from metasearch.learners.losses.base import Embedded, Loss, cosines
-from metasearch.spec.recipe import Declared, Rate
+from metasearch.learners.losses.infonce import InfoNCE
 
 
 class ContrastCE(Loss):
@@ -13,11 +13,7 @@ class ContrastCE(Loss):
     The paper prints no `1/N`; without it the term would grow with the batch.
     """
 
-    class Options(Declared):
-        """Temperature τ."""
-
-        temperature: Rate = 0.05
-
+    Options = InfoNCE.Options
     columns = ("teacher", "source", "target")
 
     def __call__(self, batch: Embedded) -> Tensor:

@@ -41,7 +41,7 @@ def infonce(anchors: Tensor, candidates: Tensor, wrong: Tensor, temperature: flo
         anchors: vectors `(N, D)`.
         candidates: vectors `(M, D)`, of which the first N are the right ones, M ≥ N.
         wrong: which candidates each anchor is to tell from its own, `(N, M)`.
-        temperature: what cosines are divided by.
+        temperature: divisor of the cosines.
     """
     logits = cosines(anchors, candidates) / temperature
     own = torch.arange(len(anchors), device=anchors.device)

@@ -14,7 +14,11 @@ from metasearch.spec.recipe import Declared, NonNegative
 
 
 class Triplet(Loss):
-    """The mean over triplets of how far each is from being satisfied by the margin m; see `triplet_loss`."""
+    """The mean over triplets of how far each is from being satisfied by the margin m.
+
+    - `euclidean`: max(‖q − p + ε‖₂ − ‖q − n + ε‖₂ + m, 0), ε = 1e-6, as `torch.nn.TripletMarginLoss`
+    - `cosine`: max(cos(q, n) − cos(q, p) + m, 0)
+    """
 
     class Options(Declared):
         """Margin m, and what it is taken over."""
@@ -27,21 +31,10 @@ class Triplet(Loss):
     def __call__(self, batch: Embedded) -> Tensor:
         """Return the loss of the columns `question`, `positive` and `negative`, unit vectors `(B, D)`."""
         question, positive, negative = (batch.vectors[name] for name in self.columns)
-        return triplet_loss(question, positive, negative, self.options.margin, self.options.distance)
-
-
-def triplet_loss(
-    question: Tensor, positive: Tensor, negative: Tensor, margin: float, distance: str = "euclidean"
-) -> Tensor:
-    """Return the mean over triplets.
-
-    - `euclidean`: max(‖q − p + ε‖₂ − ‖q − n + ε‖₂ + m, 0), ε = 1e-6, as `torch.nn.TripletMarginLoss`
-    - `cosine`: max(cos(q, n) − cos(q, p) + m, 0)
-    """
-    if distance == "euclidean":
-        return F.triplet_margin_loss(question, positive, negative, margin=margin)
-    gap = F.cosine_similarity(question, negative) - F.cosine_similarity(question, positive)
-    return F.relu(gap + margin).mean()
+        if self.options.distance == "euclidean":
+            return F.triplet_margin_loss(question, positive, negative, margin=self.options.margin)
+        gap = F.cosine_similarity(question, negative) - F.cosine_similarity(question, positive)
+        return F.relu(gap + self.options.margin).mean()
 
 
 LOSS = Triplet

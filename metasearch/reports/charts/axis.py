@@ -33,7 +33,7 @@ class Axis:
 
     def label(self, tick: float) -> str:
         """Return a tick as text, with the decimals that its step needs and a true minus sign."""
-        exponent = math.floor(math.log10(self.step) + 1e-6)
+        exponent = _power(self.step)
         largest = max(abs(self.ticks[0]), abs(self.ticks[-1]))
         if tick and (exponent < -4 or largest >= 1e7):
             digits, power = f"{tick:.{max(0, _power(largest) - exponent)}e}".split("e")
@@ -45,21 +45,14 @@ class Axis:
         return max(width(self.label(tick)) for tick in self.ticks) + 10
 
     def draw_upright(self, drawing: Drawing, left: float, right: float, name: str) -> None:
-        """Draw the axis upright, with lines across the plot; its name is level above it, easy to read.
-
-        Args:
-            drawing: drawing of the chart.
-            left: pixel where the plot begins.
-            right: pixel where it ends.
-            name: name of the axis, with unit.
-        """
+        """Draw the axis upright, with lines across the plot from `left` to `right`; its name stands level above it."""
         for tick in self.ticks:
             drawing.line(left, self.at(tick), right, self.at(tick), "grid")
             drawing.text(left - 6, self.at(tick) + FONT / 3, self.label(tick), "tick", "end")
         drawing.text(0, self.end - ROW + 3, shorten(name, right), "axis-name")
 
     def draw_level(self, drawing: Drawing, bottom: float, name: str) -> float:
-        """Draw the axis level below the plot, and return the pixel below it; args as `draw_upright`."""
+        """Draw the axis level below the plot, and return the pixel below it."""
         drawing.line(self.start, bottom, self.end, bottom, "axis")
         for tick in self.ticks:
             drawing.line(self.at(tick), bottom, self.at(tick), bottom + 4, "axis")
@@ -69,14 +62,10 @@ class Axis:
 
 
 def axis(values: Iterable[float], start: float, end: float, count: int = 5, whole: bool = False) -> Axis:
-    """Return an axis that holds values.
+    """Return an axis that holds values, from the pixel `start` to the pixel `end`.
 
-    Args:
-        values: finite values, at least one.
-        start: pixel of the first tick.
-        end: pixel of the last tick.
-        count: about how many spaces there are between ticks; between half and twice as many, and one more.
-        whole: whether only whole numbers have a meaning, as for steps.
+    It has about `count` spaces between ticks, between half and twice as many, and one more. `whole` says that only
+    whole numbers have a meaning, as for steps.
 
     Raises:
         ValueError: there is no value, or one is not finite.
@@ -101,9 +90,8 @@ def axis(values: Iterable[float], start: float, end: float, count: int = 5, whol
 def _nice(size: float) -> tuple[int, int]:
     """Return factor and exponent of the nearest of 1, 2, 5 times a power of ten, by ratio."""
     exponent = math.floor(math.log10(size))
-    rest = size / 10.0**exponent
-    factor = next((f for f, until in ((1, math.sqrt(2)), (2, math.sqrt(10)), (5, math.sqrt(50))) if rest < until), 10)
-    return (1, exponent + 1) if factor == 10 else (factor, exponent)
+    steps = (1, exponent), (2, exponent), (5, exponent), (1, exponent + 1)
+    return min(steps, key=lambda step: abs(math.log10(size / _times(*step))))
 
 
 def _times(whole: int, exponent: int) -> float:

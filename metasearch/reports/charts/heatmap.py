@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from metasearch.reports.charts.svg import FONT, ROW, Drawing, message, minus, shorten, width
+from metasearch.reports.charts.svg import FONT, ROW, Drawing, empty, minus, shorten, width
 from metasearch.reports.table import Table
 
 # Colours of a palette; `templates/charts.css` has a colour and a readable text colour for each of them.
@@ -36,19 +36,15 @@ class Palette:
 
 
 def heatmap(table: Table, row: str, column: str, diverging: bool = False, also: Sequence[float | None] = ()) -> Markup:
-    """Return a heat map of a table.
+    """Return a heat map of a table; `row` and `column` say what they are, such as `questions` and `candidates`.
 
-    Args:
-        table: values of the fields.
-        row: what a row is, such as `questions`.
-        column: what a column is, such as `candidates`.
-        diverging: whether 0 is the middle colour, and values are written with their sign.
-        also: values that the palette holds beside those of the table, so that maps beside each other share colours.
+    Where it is diverging, 0 is the middle colour, and values are written with their sign. The palette holds the values
+    of `also`, too, so that maps beside each other share colours.
     """
     cells = {(i, j): cell.value for i, line in enumerate(table.lines) for j, cell in enumerate(line.cells)}
     known = {at: table.scale * value for at, value in cells.items() if value is not None and math.isfinite(value)}
     if not known:
-        return message(table.title, "There are no values to draw.")
+        return empty(table.title)
     palette = Palette([*known.values(), *(table.scale * v for v in also if v is not None)], diverging)
     names = [line.heads[0] for line in table.lines]
     left = min(180.0, max(*map(width, names), 1.15 * width(row))) + 12
@@ -66,9 +62,11 @@ def heatmap(table: Table, row: str, column: str, diverging: bool = False, also: 
         drawing.text(left - 10, top + _HIGH * (i + 0.5) + FONT / 3, shorten(name, left), "label", "end")
     for i, j in cells:
         x, y, value = left + wide * j, top + _HIGH * i, known.get((i, j))
-        field, on, text = ("none", "tick", "–") if value is None else (*[palette.of(value)] * 2, palette.text(value))
+        field, on, text = "none", "tick", "–"
+        if value is not None:
+            field, on, text = palette.of(value), f"on {palette.of(value)}", palette.text(value)
         drawing.rect(x + 1, y + 1, wide - 2, _HIGH - 2, f"field {field}")
-        drawing.text(x + wide / 2, y + _HIGH / 2 + FONT / 3, text, on if value is None else f"on {on}", "middle")
+        drawing.text(x + wide / 2, y + _HIGH / 2 + FONT / 3, text, on, "middle")
     bottom = top + _HIGH * len(names) + 12
     _draw_palette(drawing, palette, left, bottom)
     return drawing.markup(bottom + 2 * ROW - 4)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from metasearch.reports.charts.axis import Axis, axis
-from metasearch.reports.charts.svg import COLOURS, FONT, Drawing, message, shorten, width
+from metasearch.reports.charts.svg import COLOURS, FONT, Drawing, empty, shorten, width
 from metasearch.reports.table import Table
 
 # Pixels of the chart, of a row's label, of each value below it, and of the gap to the next row.
@@ -15,13 +15,9 @@ _WIDE, _LABEL, _VALUE, _GAP = 460.0, 22.0, 16.0, 8.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval, in the unit of the axis.
+    """A finite value in the unit of the axis, and the ends of its interval where it has one.
 
-    Attributes:
-        value: finite value.
-        low: lower end of the interval; None where there is none.
-        high: upper end, likewise.
-        hollow: whether the marker is hollow, such as where the interval holds the value that all are compared with.
+    Its marker is hollow, such as where the interval holds the value that all are compared with.
     """
 
     value: float
@@ -32,13 +28,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the chart.
-
-    Attributes:
-        label: what the values are of.
-        estimates: a value of each series; None where there is none.
-        text: values in words, at the right end.
-    """
+    """A row of the chart: its label, a value of each series that has one, and these in words, at the right end."""
 
     label: str
     estimates: tuple[Estimate | None, ...]
@@ -59,7 +49,7 @@ def interval_chart(
     """
     ends = [end for row in rows for e in row.estimates if e for end in (e.value, e.low, e.high) if end is not None]
     if not ends:
-        return message(table.title, "There are no values to draw.")
+        return empty(table.title)
     x = axis([*ends, *([reference[1]] if reference else [])], 20, _WIDE - 20, 6)
     drawing = Drawing(table.title, table.in_words(), _WIDE)
     top = 0.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from metasearch.reports.charts.axis import Axis, axis
-from metasearch.reports.charts.svg import ROW, Drawing, message, series_class
+from metasearch.reports.charts.svg import ROW, Drawing, empty, series_class
 
 Points = tuple[tuple[float, float], ...]
 # Up to this many points each has a marker; more would hide the line.
@@ -15,12 +15,9 @@ _MARKED = 30
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart.
+    """A line of a chart: label in the legend, and step and finite value of each point, by step.
 
-    Attributes:
-        label: label in the legend.
-        points: step and finite value, by step.
-        thin: lines drawn thin in the same colour, such as the runs that `points` is the mean of.
+    `thin` are lines drawn thin in the same colour, such as the runs that `points` is the mean of.
     """
 
     label: str
@@ -50,7 +47,7 @@ def line_chart(
     points = [point for s in drawn for line in (s.points, *s.thin) for point in line]
     wide, high = size
     if not points:
-        return message(title, "There are no values to draw.", wide)
+        return empty(title, wide)
     top = ROW + 8.0
     y = axis((*(value for _, value in points), *also), top + high, top)
     left = y.label_width()

@@ -103,16 +103,9 @@ class Drawing:
         self._add("text", {"x": x, "y": y, "text-anchor": anchor, "class": css}, " ".join(text.split()))
 
     def legend(self, y: float, labels: Sequence[str], lines: bool, reference: str | None = None) -> float:
-        """Draw a legend: a sample of each series and its label.
+        """Draw a legend from the pixel `y` down, a sample of each series and its label, and return the pixel below it.
 
-        Args:
-            y: pixel of its upper edge.
-            labels: labels of the series, by their numbers.
-            lines: whether series are lines, and not markers only.
-            reference: label of the line that all are compared with; drawn last.
-
-        Returns:
-            The pixel below it.
+        Series are markers, on `lines` where they are such; the line that all are compared with is drawn last.
         """
         entries = [*enumerate(labels), *([(None, reference)] if reference is not None else [])]
         x, base = 0.0, y + FONT + 1
@@ -140,8 +133,9 @@ class Drawing:
         SubElement(self._root, tag, {name: value for name, value in shown.items() if value}).text = text and clean(text)
 
 
-def message(title: str, text: str, wide: float = 480) -> Markup:
-    """Return a drawing that says in words why there is nothing to see."""
+def empty(title: str, wide: float = 480) -> Markup:
+    """Return a drawing that says in words that there is nothing to see."""
+    text = "There are no values to draw."
     drawing = Drawing(title, text, wide)
     drawing.text(wide / 2, 1.7 * ROW, text, "tick", "middle")
     return drawing.markup(3 * ROW)

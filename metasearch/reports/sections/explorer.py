@@ -39,19 +39,10 @@ def section(inputs: Inputs) -> Section | None:
 
 
 def explorer_section(study: Study, baseline: Arm, measure: str | None = None, count: int = 20) -> Section:
-    """Return a section on the questions that the baseline and each other learner differ on most.
+    """Return a section on the questions that the baseline and each other learner differ on most, `count` at most.
 
-    Args:
-        study: study with the learners.
-        baseline: learner that the others are compared with.
-        measure: name of the measure; by default the task's first.
-        count: number of questions of each pair of learners, at most; with more than `LIMIT` bytes of data, each pair
-            loses its questions with the smallest differences.
-
-    Raises:
-        ConfigError: there is no such measure.
-        DataError: the results of the questions of a run are damaged.
-        RunFolderError: a run has no such results.
+    With more than `LIMIT` bytes of data, each pair of learners loses its questions with the smallest differences.
+    Errors as `explore`.
     """
     pairs = [explorer for explorer in explorers(study, baseline, count, measure) if explorer.questions]
     if not pairs:

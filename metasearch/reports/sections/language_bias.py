@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
 
 from metasearch.reports.charts.heatmap import heatmap
 from metasearch.reports.formats import slug
 from metasearch.reports.section import Chart, Inputs, Section
 from metasearch.reports.table import Cell, Line, Table
 from metasearch.study.arms import Arm
-from metasearch.study.bias import DEPTH, Bias, Figures, bias_of_arm
+from metasearch.study.bias import DEPTH, Bias, bias_of_arm
 from metasearch.study.study import Study
 
 ORDER = 50
@@ -26,28 +25,20 @@ def section(inputs: Inputs) -> Section | None:
     return Section("language-bias", "Language bias", (text,), charts, tuple(tables)) if tables else None
 
 
-def bias_tables(study: Study, k: int = DEPTH) -> list[Table]:
-    """Return a table of all arms, and of each arm the shares of languages beyond those without bias.
+def bias_tables(study: Study) -> list[Table]:
+    """Return a table of all arms, and of each the shares of languages beyond those without bias.
 
-    Args:
-        study: study of the rankings; one without rankings of a multilingual pool has no such tables.
-        k: depth of the top.
-
-    Raises:
-        ConfigError: k is not positive, or deeper than the rankings in the files.
-        RunFolderError: a run has no results of its questions.
-        DataError: they are damaged.
+    A study without rankings of a multilingual pool has no such tables; errors as `bias_of`.
     """
-    biases = {arm: bias for arm in study.arms if (bias := bias_of_arm(study, arm, k))}
+    biases = {arm: bias for arm in study.arms if (bias := bias_of_arm(study, arm))}
     if not biases:
         return []
-    return [
-        _figures(biases, len(study.folds), k),
-        *(_shares(i, arm, bias) for i, (arm, bias) in enumerate(biases.items(), 1)),
-    ]
+    shares = (_shares(i, arm, bias) for i, (arm, bias) in enumerate(biases.items(), 1))
+    return [_figures(biases, len(study.folds)), *shares]
 
 
-def _figures(biases: Mapping[Arm, Bias], folds: int, k: int) -> Table:
+def _figures(biases: Mapping[Arm, Bias], folds: int) -> Table:
+    k = DEPTH
     notes = [
         f"Bias: the share of the top {k} that the question's language has beyond what a ranker with as many hits that "
         "does not look at languages gives it, as a part of the most that it could have; 0 is no bias, 100 that "
@@ -68,23 +59,17 @@ def _figures(biases: Mapping[Arm, Bias], folds: int, k: int) -> Table:
         title="Language bias in the pool of all languages",
         heads=("learner",),
         columns=("bias", f"mAP@{k} lost to own language", "lost to another language", "excess", "uneven shares"),
-        lines=tuple(Line((arm.label,), _cells(bias.figures, bias.spread)) for arm, bias in biases.items()),
+        lines=tuple(
+            Line((arm.label,), tuple(map(_cell, bias.figures, bias.spread or [math.nan] * len(bias.figures))))
+            for arm, bias in biases.items()
+        ),
         notes=tuple(notes),
         unit="× 100",
     )
 
 
-def _cells(figures: Figures, spread: Figures | None) -> tuple[Cell, ...]:
-    return tuple(
-        _cell(getattr(figures, part.name), getattr(spread, part.name) if spread else None) for part in fields(figures)
-    )
-
-
 def _shares(number: int, arm: Arm, bias: Bias) -> Table:
-    lines = [
-        Line((asked,), tuple(_cell(value) for value in row))
-        for asked, row in zip(bias.asked, bias.excess.tolist(), strict=True)
-    ]
+    lines = (Line((a,), tuple(map(_cell, row))) for a, row in zip(bias.asked, bias.excess.tolist(), strict=True))
     return Table(
         key=f"bias-{number}-{slug(arm.label)}",
         title=f"Languages in the top {bias.k} beyond those without bias, {arm.label}",
@@ -100,7 +85,5 @@ def _shares(number: int, arm: Arm, bias: Bias) -> Table:
     )
 
 
-def _cell(value: float, spread: float | None = None) -> Cell:
-    if math.isnan(value):
-        return Cell(text=NONE)
-    return Cell(value, None if spread is None or math.isnan(spread) else spread)
+def _cell(value: float, spread: float = math.nan) -> Cell:
+    return Cell(text=NONE) if math.isnan(value) else Cell(value, None if math.isnan(spread) else spread)

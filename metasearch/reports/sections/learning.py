@@ -1,6 +1,7 @@
 """Learning curves: the dev score over outer steps, and each term of the loss."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -26,17 +27,13 @@ _TERM_SIZE = (360.0, 130.0)
 
 @dataclass
 class History:
-    """The logged values of the runs of an arm.
-
-    Attributes:
-        arm: arm of the runs.
-        dev: step and dev score of each run.
-        losses: (term, phase) → step → values of the runs that reached it.
-    """
+    """The logged values of the runs of an arm: step and dev score of each run, and (term, phase) → step → losses."""
 
     arm: Arm
     dev: list[Points] = field(default_factory=list)
-    losses: dict[tuple[str, str], dict[int, list[float]]] = field(default_factory=dict)
+    losses: dict[tuple[str, str], dict[int, list[float]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
 
 
 def section(inputs: Inputs) -> Section | None:
@@ -52,24 +49,18 @@ def section(inputs: Inputs) -> Section | None:
 
 
 def history(arm: Arm, runs: Iterable[Iterable[Mapping[str, Any]]]) -> History:
-    """Return the logged values of the runs of an arm.
-
-    Args:
-        arm: arm of the runs.
-        runs: events of each run, as `Run.events` returns them.
-    """
+    """Return the logged values of an arm from the events of each of its runs, as `Run.events` returns them."""
     made = History(arm)
     for events in runs:
         dev = []
         for event in events:
-            step = int(event["step"])
+            step, phase = int(event["step"]), str(event.get("phase", ""))
             if "dev" in event:
                 dev += [(float(step), float(event["dev"]))] if _is_number(event["dev"]) else []
             elif "loss" in event:
                 for term, value in event.items():
                     if term not in _NOT_TERMS and _is_number(value):
-                        values = made.losses.setdefault((term, str(event.get("phase", ""))), {})
-                        values.setdefault(step, []).append(float(value))
+                        made.losses[term, phase][step].append(float(value))
         made.dev.append(tuple(dev))
     return made
 
@@ -83,9 +74,6 @@ def thinned(points: Points, most: int = _POINTS) -> Points:
     if len(points) <= most:
         return points
     return tuple(points[round(i * (len(points) - 1) / (most - 1))] for i in range(most))
-
-
-# --- dev scores -------------------------------------------------------------------------------------------------------
 
 
 def dev_chart(histories: Sequence[History]) -> Chart:
@@ -132,23 +120,14 @@ def _dev_table(histories: Sequence[History]) -> Table:
     notes = []
     if any(len(h.dev) > 1 for h in histories):
         notes.append("Thick: mean over runs, up to the last step that all of them reached. Thin: each run.")
-    if max((len(run) for h in histories for run in h.dev), default=0) > _POINTS:
-        notes.append(f"At most {_POINTS} points of a line are drawn.")
+    notes += _thinning(len(run) for h in histories for run in h.dev)
     columns = ("first", "last", "best", "best at step", "last step")
     heads = ("learner", "runs")
     return Table("learning-curves", "Dev score while learning", heads, columns, tuple(lines), tuple(notes))
 
 
-# --- terms of the loss ------------------------------------------------------------------------------------------------
-
-
 def loss_chart(number: int, history: History) -> Chart:
-    """Return the charts of an arm's loss terms, one picture a term.
-
-    Args:
-        number: number of the arm, for the chart's key.
-        history: logged values of its runs.
-    """
+    """Return the charts of an arm's loss terms, one picture a term; the number of the arm is for the chart's key."""
     terms = list(dict.fromkeys(term for term, _ in history.losses))
     if terms[:1] == ["loss"] and len(terms) == 2:
         terms = terms[:1]  # the one term is the loss
@@ -176,16 +155,10 @@ def loss_chart(number: int, history: History) -> Chart:
 
 
 def running_mean(values: np.ndarray, window: int) -> np.ndarray:
-    """Return the mean of each value and its neighbours, fewer of them at the ends.
-
-    Args:
-        values: (n,).
-        window: number of values that are averaged; odd.
-    """
+    """Return the mean of each value of `(n,)` and its neighbours, an odd number of values or fewer at the ends."""
     ones = np.ones(window)
-    half = window // 2
-    whole = slice(half, half + len(values))
-    return np.asarray(np.convolve(values, ones)[whole] / np.convolve(np.ones(len(values)), ones)[whole])
+    sums, counts = (np.convolve(each, ones) for each in (values, np.ones(len(values))))
+    return (sums / counts)[window // 2 :][: len(values)]
 
 
 def _window(steps: int) -> int:
@@ -222,6 +195,8 @@ def _loss_notes(runs: int, lengths: Sequence[int]) -> tuple[str, ...]:
         return (*notes, "Nothing is smoothed.")
     spans = " or ".join(map(str, windows))
     notes.append(f"Thick: running mean over {spans} steps of a phase. Thin: the steps themselves.")
-    if max(lengths) > _POINTS:
-        notes.append(f"At most {_POINTS} points of a line are drawn.")
-    return tuple(notes)
+    return (*notes, *_thinning(lengths))
+
+
+def _thinning(lengths: Iterable[int]) -> list[str]:
+    return [f"At most {_POINTS} points of a line are drawn."] if max(lengths, default=0) > _POINTS else []

@@ -1,6 +1,7 @@
 """What was run and on what: data, versions, seeds, hardware, time and memory."""
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from metasearch.reports.main_table import heads_of
@@ -10,6 +11,13 @@ from metasearch.study.arms import Arm
 from metasearch.study.study import Run, Study
 
 ORDER = 80
+_HARDWARE = {
+    "processor": "Processor",
+    "cores": "Cores",
+    "threads": "Threads of a run",
+    "system": "System",
+    "device": "Device",
+}
 
 
 def section(inputs: Inputs) -> Section:
@@ -20,26 +28,26 @@ def section(inputs: Inputs) -> Section:
 
 def fact_table(study: Study) -> Table:
     """Return name and value of each fact; all values, where runs differ."""
+    facts = [run.facts for run in study.runs]
+    versions: dict[str, set[str]] = defaultdict(set)
+    for scored in study.scored:
+        for name, version in (scored.rows[0].get("versions") or {}).items():
+            versions[name].add(version)
+
     rows = {
         "Task": study.task,
         "Data fingerprint": study.data,
         "Folds": _listed(study.folds),
-        "Fold seed": _listed({scored.rows[0].get("fold_seed") for scored in study.scored} - {None})
-        or "the task's own folds",
+        "Fold seed": _listed(_known((each.rows[0] for each in study.scored), "fold_seed")) or "the task's own folds",
         "Seeds": _listed(study.seeds),
-        "Encoder": _listed({row["encoder"] for scored in study.scored for row in scored.rows[:1]}),
-        "Precision": _listed({run.config.get("precision") for run in study.runs} - {None}),
-        "Engine": _listed({run.config.get("engine") for run in study.runs} - {None}),
+        "Encoder": _listed(row["encoder"] for scored in study.scored for row in scored.rows[:1]),
+        "Precision": _listed(_known((run.config for run in study.runs), "precision")),
+        "Engine": _listed(_known((run.config for run in study.runs), "engine")),
         "Runs": str(len(study.runs)),
-        **{f"Version of {name}": _listed(values) for name, values in _versions(study).items()},
-        "Processor": _known(study, "processor"),
-        "Cores": _known(study, "cores"),
-        "Threads of a run": _known(study, "threads"),
-        "System": _known(study, "system"),
-        "Device": _known(study, "device"),
+        **{f"Version of {name}": _listed(values) for name, values in versions.items()},
+        **{shown: _listed(_known(facts, name)) for name, shown in _HARDWARE.items()},
     }
-    seconds = [run.facts["seconds"] for run in study.runs if "seconds" in run.facts]
-    if seconds:
+    if seconds := _known(facts, "seconds"):
         rows["Time of all runs together"] = duration(sum(seconds))
     lines = tuple(Line((name,), (Cell(text=value),)) for name, value in rows.items() if value)
     notes = tuple(f"Missing: {text}." for text in study.missing)
@@ -51,17 +59,11 @@ def run_table(study: Study) -> Table | None:
     lines = []
     heads, own = heads_of(study.arms)
     for arm in study.arms:
-        runs = [run for run in own_runs(study, arm) if run.facts]
-        if not runs:
-            continue
-        cells = (
-            Cell(text=str(len(runs))),
-            Cell(text=_span(run.facts.get("steps") for run in runs)),
-            Cell(_mean(run.facts.get("seconds") for run in runs)),
-            Cell(_mean(run.facts.get("peak_memory_mib") for run in runs)),
-            Cell(_mean(run.facts.get("peak_device_memory_mib") for run in runs)),
-        )
-        lines.append(Line(own[arm], cells))
+        facts = [run.facts for run in own_runs(study, arm) if run.facts]
+        if facts:
+            means = (_mean(_known(facts, name)) for name in ("seconds", "peak_memory_mib", "peak_device_memory_mib"))
+            steps = _span(_known(facts, "steps"))
+            lines.append(Line(own[arm], (Cell(text=str(len(facts))), Cell(text=steps), *map(Cell, means))))
     columns: tuple[str, ...] = ("Runs", "Outer steps", "Seconds", "Peak memory, MiB", "Peak device memory, MiB")
     if lines and all(line.cells[-1].value is None for line in lines):
         columns, lines = columns[:-1], [Line(line.heads, line.cells[:-1]) for line in lines]
@@ -85,29 +87,19 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def _versions(study: Study) -> Mapping[str, set[str]]:
-    versions: dict[str, set[str]] = {}
-    for scored in study.scored:
-        for name, version in (scored.rows[0].get("versions") or {}).items():
-            versions.setdefault(name, set()).add(version)
-    return versions
-
-
-def _known(study: Study, name: str) -> str:
-    return _listed({run.facts[name] for run in study.runs if name in run.facts})
+def _known(trees: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
+    """Return a value of all that have it."""
+    return [tree[name] for tree in trees if tree.get(name) is not None]
 
 
 def _listed(values: Iterable[Any]) -> str:
-    return ", ".join(sorted(map(str, values), key=lambda text: (len(text), text)))
+    return ", ".join(sorted(set(map(str, values)), key=lambda text: (len(text), text)))
 
 
-def _span(values: Iterable[Any]) -> str:
-    known = sorted(value for value in values if value is not None)
-    if not known:
-        return ""
-    return str(known[0]) if known[0] == known[-1] else f"{known[0]}–{known[-1]}"
+def _span(values: Collection[Any]) -> str:
+    ends = dict.fromkeys((min(values), max(values))) if values else ()
+    return "–".join(map(str, ends))
 
 
-def _mean(values: Iterable[Any]) -> float | None:
-    known = [float(value) for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+def _mean(values: Collection[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -25,13 +25,10 @@ _DEFINED = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval.
+    """A confidence interval, whose ends are None where it is undefined.
 
-    Attributes:
-        low: lower end; None where it is undefined.
-        high: upper end, likewise.
-        undefined: resamples that were left out because the statistic is undefined on them, such as a correlation where
-            all values are the same.
+    `undefined` counts the resamples that were left out because the statistic is undefined on them, such as a
+    correlation where all values are the same.
     """
 
     low: float | None
@@ -52,12 +49,7 @@ def check(level: float, resamples: int) -> None:
 
 
 def draws(units: int, resamples: int, random: np.random.Generator) -> Iterator[NDArray[np.float64]]:
-    """Yield how often each resample of a stratum has each unit.
-
-    Args:
-        units: number of units of the stratum, U; as many are drawn with replacement.
-        resamples: number of resamples.
-        random: random stream of the stratum.
+    """Yield how often each resample of a stratum has each of its U units, U of which are drawn with replacement.
 
     Yields:
         Blocks of counts, `(b, U)`, that sum to U in each row; the b sum to `resamples`. Blocks bound the memory.
@@ -72,12 +64,8 @@ def draws(units: int, resamples: int, random: np.random.Generator) -> Iterator[N
 def interval(replicates: NDArray[np.float64], level: float = LEVEL) -> Interval:
     """Return the percentile interval of a statistic (Efron & Tibshirani 1993, section 13.3).
 
-    Args:
-        replicates: the statistic on each resample, `(B,)`; NaN where it is undefined.
-        level: share of the resamples inside.
-
-    Returns:
-        The interval; undefined where the statistic is, on more than 5% of the resamples.
+    The share `level` of its values on the resamples, `(B,)`, lies inside. Where the statistic is undefined its value is
+    NaN, and on more than 5% of the resamples so is the interval.
     """
     defined = replicates[~np.isnan(replicates)]
     undefined = len(replicates) - len(defined)

@@ -30,7 +30,15 @@ figure 1 costs, in a pool that is otherwise as it is. Languages are compared as 
 candidates has more distractors to lose to.
 
 Shapes: N questions, M relevant candidates of all questions in a row, A languages of questions, L languages of
-candidates.
+candidates. Arguments that several functions take:
+
+- k: size of the top, at most that of the pool
+- hits: number of relevant candidates in the top k, h, `(N,)`
+- relevant, others: number of relevant and of other candidates of each language, R[l] and N[l], `(N, L)`
+- ranks: ranks from 1 of all relevant candidates, ascending within a question, `(M,)`
+- offsets: question i has the ranks from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`
+- observed, expected, greatest: the shares o, e and m, `(A, L)`
+- own: index of each question language among those of the candidates, −1 where it is not there, `(A,)`
 """
 
 import numpy as np
@@ -46,35 +54,20 @@ _NO_ROOM = 1e-12
 
 
 def counts(languages: Counts, size: int) -> Counts:
-    """Return how many candidates of each language a row has, `(N, L)`.
+    """Return how many candidates of each of `size` languages a row has, `(N, K)` indices of languages → `(N, L)`.
 
-    Args:
-        languages: index of the language of each candidate, `(N, K)`.
-        size: L.
-
-    Example:
-        >>> counts(np.array([[0, 2, 2]]), 3)
-        array([[1, 0, 2]])
+    >>> counts(np.array([[0, 2, 2]]), 3)
+    array([[1, 0, 2]])
     """
     table: Counts = (languages[:, :, None] == np.arange(size)).sum(1)
     return table
 
 
 def expected_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> Values:
-    """Return the share of each language in the top k that a ranker without bias has in the mean, e of a question.
+    """Return the mean share of each language in the top k of a ranker without bias, e of a question, `(N, L)`.
 
-    Args:
-        hits: number of relevant candidates in the top k, h, `(N,)`.
-        relevant: number of relevant candidates of each language, R[l], `(N, L)`.
-        others: number of other candidates of each language, N[l], `(N, L)`.
-        k: size of the top, at most that of the pool.
-
-    Returns:
-        Shares, `(N, L)`; those of a question sum to 1.
-
-    Example:
-        >>> expected_shares(np.array([1]), np.array([[1, 1]]), np.array([[3, 1]]), 3)   # (1 · 1/2 + 2 · 3/4) / 3
-        array([[0.66666667, 0.33333333]])
+    >>> expected_shares(np.array([1]), np.array([[1, 1]]), np.array([[3, 1]]), 3)   # (1 · 1/2 + 2 · 3/4) / 3
+    array([[0.66666667, 0.33333333]])
     """
     shares: Values = (hits[:, None] * _parts(relevant) + (k - hits[:, None]) * _parts(others)) / k
     return shares
@@ -83,23 +76,15 @@ def expected_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> V
 def greatest_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> Values:
     """Return the greatest share of each language in the top k with as many hits, m of a question, `(N, L)`.
 
-    Args as `expected_shares`.
-
-    Example:
-        >>> greatest_shares(np.array([1]), np.array([[1, 1]]), np.array([[3, 1]]), 3)   # (1 + 2) / 3, (1 + 1) / 3
-        array([[1.        , 0.66666667]])
+    >>> greatest_shares(np.array([1]), np.array([[1, 1]]), np.array([[3, 1]]), 3)   # (1 + 2) / 3, (1 + 1) / 3
+    array([[1.        , 0.66666667]])
     """
     shares: Values = (np.minimum(hits[:, None], relevant) + np.minimum(k - hits[:, None], others)) / k
     return shares
 
 
 def average_precisions(ranks: Counts, offsets: Counts, k: int) -> Values:
-    """Return AP@k, as `average_precision` defines it, of many questions at once, `(N, ...)`.
-
-    Args:
-        ranks: ranks from 1 of all relevant candidates, ascending within a question, `(M, ...)`.
-        offsets: question i has those from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
-        k: depth of the top.
+    """Return AP@k, as `average_precision` defines it, of many questions at once, `(M, ...)` ranks → `(N, ...)`.
 
     Raises:
         DataError: nothing is relevant to a question, so that no average precision is defined.
@@ -117,18 +102,11 @@ def average_precisions(ranks: Counts, offsets: Counts, k: int) -> Values:
 def lost(ranks: Counts, above: Counts, offsets: Counts, k: int) -> Values:
     """Return by how much AP@k rises once the distractors of a language are taken out of the ranking, `(N, L)`, ≥ 0.
 
-    Args:
-        ranks: ranks from 1 of all relevant candidates, ascending within a question, `(M,)`.
-        above: number of irrelevant candidates of each language that rank above it, `(M, L)`.
-        offsets: where the ranks of each question begin, as for `average_precisions`, `(N + 1,)`.
-        k: depth of the top.
+    `above` is the number of irrelevant candidates of each language that rank above a relevant one, `(M, L)`; errors as
+    `average_precisions`.
 
-    Raises:
-        DataError: nothing is relevant to a question.
-
-    Example:
-        >>> lost(np.array([2, 4]), np.array([[1, 0], [1, 1]]), np.array([0, 2]), 20)   # AP is (1/2 + 2/4) / 2
-        array([[0.33333333, 0.08333333]])
+    >>> lost(np.array([2, 4]), np.array([[1, 0], [1, 1]]), np.array([0, 2]), 20)   # AP is (1/2 + 2/4) / 2
+    array([[0.33333333, 0.08333333]])
     """
     # In one call: sums in the same order, so that no rounding makes a loss negative.
     precisions = average_precisions(np.column_stack([ranks, ranks[:, None] - above]), offsets, k)
@@ -136,12 +114,9 @@ def lost(ranks: Counts, above: Counts, offsets: Counts, k: int) -> Values:
 
 
 def means(values: Values, groups: Counts, size: int) -> Values:
-    """Return the mean over the questions of each language, `(A, L)`; NaN where there are none.
+    """Return the mean over the questions of each of `size` languages, `(A, L)`; NaN where a language has none.
 
-    Args:
-        values: values of each question, `(N, L)`.
-        groups: index of the language of each question, `(N,)`.
-        size: A.
+    `values` are those of each question, `(N, L)`, and `groups` the index of its language, `(N,)`.
     """
     member = (groups == np.arange(size)[:, None]).astype(float)
     with np.errstate(invalid="ignore"):
@@ -155,15 +130,8 @@ def bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> V
     NaN where a language has no candidates, or the top k leaves nothing to choose (m = e): one language alone, or a pool
     that fits into the top k.
 
-    Args:
-        observed: observed shares o, `(A, L)`.
-        expected: expected shares e, `(A, L)`.
-        greatest: greatest shares m, `(A, L)`.
-        own: index of each question language among those of the candidates, −1 where it is not there, `(A,)`.
-
-    Example:
-        >>> bias(np.array([[0.6, 0.4]]), np.array([[0.5, 0.5]]), np.array([[0.9, 0.9]]), np.array([0]))
-        array([0.25])
+    >>> bias(np.array([[0.6, 0.4]]), np.array([[0.5, 0.5]]), np.array([[0.9, 0.9]]), np.array([0]))
+    array([0.25])
     """
     excess, room = own_values(observed - expected, own), own_values(greatest - expected, own)
     shares = np.full(len(own), np.nan)
@@ -174,47 +142,31 @@ def bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> V
 def uneven(observed: Values, expected: Values) -> Values:
     """Return ½ Σ |o − e| over the languages of the candidates, the total variation distance of two shares, `(A,)`.
 
-    Args:
-        observed: observed shares o, `(A, L)`.
-        expected: expected shares e, `(A, L)`.
-
-    Example:
-        >>> uneven(np.array([[0.5, 0.5, 0.0]]), np.array([[0.25, 0.25, 0.5]]))
-        array([0.5])
+    >>> uneven(np.array([[0.5, 0.5, 0.0]]), np.array([[0.25, 0.25, 0.5]]))
+    array([0.5])
     """
     distance: Values = np.abs(observed - expected).sum(1) / 2
     return distance
 
 
 def own_values(values: Values, own: Counts) -> Values:
-    """Return the value of each question language with itself, `(A,)`; NaN where it has no candidates.
-
-    Args:
-        values: values of question by candidate language, `(A, L)`.
-        own: index of each question language, as for `bias`, `(A,)`.
-    """
-    own_cells: Values = np.where(own < 0, np.nan, values[np.arange(len(own)), own])
-    return own_cells
+    """Return the value of each question language with itself, `(A, L)` → `(A,)`; NaN where it has no candidates."""
+    return np.where(own < 0, np.nan, values[np.arange(len(own)), own])
 
 
 def other_values(values: Values, own: Counts) -> Values:
-    """Return the mean value of each question language with the others, `(A,)`.
+    """Return the mean value of each question language with the others, `(A, L)` → `(A,)`.
 
     NaN where a language has no candidates, as there is nothing of its own to compare with, or where it is the only one.
-
-    Args:
-        values: values of question by candidate language, `(A, L)`.
-        own: index of each question language, as for `bias`, `(A,)`.
     """
-    size = values.shape[1]
-    if size < 2:
+    others = values.shape[1] - 1
+    if not others:
         return np.full(len(own), np.nan)
-    others: Values = (values.sum(1) - own_values(values, own)) / (size - 1)
-    return others
+    others_mean: Values = (values.sum(1) - own_values(values, own)) / others
+    return others_mean
 
 
 def _parts(values: Counts) -> Values:
     """Return a row's values divided by their sum, `(N, L)`; zeros where that is 0."""
-    total = values.sum(1, keepdims=True)
-    parts: Values = values / np.maximum(total, 1)
+    parts: Values = values / np.maximum(values.sum(1, keepdims=True), 1)
     return parts

@@ -1,4 +1,4 @@
-"""The paired t-test, the interval of the mean difference and the effect size."""
+"""The paired t-test with its interval and effect size, and Holm's correction of several tests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,39 +16,36 @@ _EQUAL = 1e-14
 class PairedTest:
     """A two-sided paired t-test of n differences d (Student 1908).
 
+    With one pair nothing but `n` and `mean` is defined; the rest is None.
+
     Attributes:
         n: number of pairs.
         mean: mean of the differences.
-        sd: sample standard deviation of the differences (ddof 1); None with one pair.
-        t: mean / (sd / √n); None where sd is 0 or there is one pair.
+        sd: sample standard deviation of the differences (ddof 1).
+        t: mean / (sd / √n); None where sd is 0.
         p: probability of such a t, or one further from 0, if the mean is 0 and the differences are independent and
-            normal. Where all differences are the same: 1 if they are 0, else 0. None with one pair.
-        low: lower end of the t interval of the mean; None with one pair.
+            normal. Where all differences are the same: 1 if they are 0, else 0.
+        low: lower end of the t interval of the mean.
         high: upper end, likewise.
         effect: Cohen's d_z = mean / sd (Cohen 1988, section 2.3.5); 0 where all differences are 0, None where they are
-            all the same otherwise, and with one pair.
+            all the same otherwise.
     """
 
     n: int
     mean: float
-    sd: float | None
-    t: float | None
-    p: float | None
-    low: float | None
-    high: float | None
-    effect: float | None
+    sd: float | None = None
+    t: float | None = None
+    p: float | None = None
+    low: float | None = None
+    high: float | None = None
+    effect: float | None = None
 
 
 def paired_test(values: Sequence[float], baseline: Sequence[float], level: float = 0.95) -> PairedTest:
-    """Return the paired t-test of `values` against `baseline`.
+    """Return the paired t-test of `values` against `baseline`, both `(n,)`, and the mean's interval of a level.
 
     Pairs must be independent for p to mean what it says. Means of bootstrap resamples never are: their number, and
     so n, can be made as large as one likes.
-
-    Args:
-        values: measurements with the treatment, `(n,)`.
-        baseline: measurements without it, `(n,)`.
-        level: level of the interval of the mean.
 
     Raises:
         DataError: no pairs, or not as many values as there are of the baseline.
@@ -62,12 +59,34 @@ def paired_test(values: Sequence[float], baseline: Sequence[float], level: float
     differences, n = one - other, len(one)
     mean = float(differences.mean())
     if n == 1:
-        return PairedTest(n, mean, None, None, None, None, None, None)
-    if np.ptp(differences) <= _EQUAL * max(np.abs(one).max(), np.abs(other).max()):
-        same = bool(abs(mean) <= _EQUAL * max(np.abs(one).max(), np.abs(other).max()))
+        return PairedTest(n, mean)
+    rounding = _EQUAL * max(np.abs(one).max(), np.abs(other).max())
+    if np.ptp(differences) <= rounding:
+        same = bool(abs(mean) <= rounding)
         return PairedTest(n, mean, 0.0, None, 1.0 if same else 0.0, mean, mean, 0.0 if same else None)
     sd = float(differences.std(ddof=1))
     t = mean / (sd / n**0.5)
     reach = float(special.stdtrit(n - 1, (1 + level) / 2)) * sd / n**0.5
     p = 2 * float(special.stdtr(n - 1, -abs(t)))
     return PairedTest(n, mean, sd, t, p, mean - reach, mean + reach, mean / sd)
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return the adjusted p-values: to reject where they are below α keeps the chance of any false rejection below α.
+
+    The i-th smallest of m becomes `max_{j ≤ i} min(1, (m - j + 1) p_(j))`, however the tests depend on each other (Holm
+    1979). A test that was not possible counts as none and stays None.
+
+    Raises:
+        DataError: a value is no probability.
+    """
+    wrong = [p for p in p_values if p is not None and not 0 <= p <= 1]
+    if wrong:
+        raise DataError(f"p-value {wrong[0]} is not between 0 and 1")
+    adjusted: list[float | None] = [None] * len(p_values)
+    order = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
+    reached = 0.0
+    for place, (p, i) in enumerate(order):
+        reached = max(reached, min(1.0, (len(order) - place) * p))
+        adjusted[i] = reached
+    return adjusted

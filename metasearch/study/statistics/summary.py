@@ -13,14 +13,7 @@ Over = Literal["folds", "seeds", "folds and seeds", "languages"]
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean ± standard deviation.
-
-    Attributes:
-        mean: mean of the values.
-        sd: sample standard deviation (ddof 1); None with one value.
-        count: number of values.
-        over: units of the values, such as `folds`.
-    """
+    """Mean ± sample standard deviation (ddof 1), which is None with one value, of `count` values."""
 
     mean: float
     sd: float | None
@@ -34,11 +27,7 @@ def summary(values: Sequence[float], over: Over) -> Summary:
     Raises:
         DataError: there are no values.
     """
-    if not len(values):
+    count = len(values)
+    if not count:
         raise DataError(f"no values to take a mean of over {over}")
-    return Summary(
-        mean=float(np.mean(values)),
-        sd=float(np.std(values, ddof=1)) if len(values) > 1 else None,
-        count=len(values),
-        over=over,
-    )
+    return Summary(float(np.mean(values)), float(np.std(values, ddof=1)) if count > 1 else None, count, over)

@@ -1,6 +1,7 @@
 """Means and correlations of a sample whose rows count more or less often: what a resample is, without copying it.
 
-B resamples, N rows. A weight says how often a resample has a row. Where a statistic is undefined, its value is NaN.
+B resamples, N rows. A weight says how often a resample has a row, `(B, N)`; ranks need whole numbers. `x` and `y` are
+the two sides of the rows, `(N,)`. Where a statistic is undefined, its value is NaN.
 """
 
 from collections.abc import Callable
@@ -18,15 +19,12 @@ Array = NDArray[np.float64]
 
 
 def means(weights: Array, sums: Array, sizes: Array) -> Array:
-    """Return the mean of each column, units weighted: `Σ_u w_u s_u / Σ_u w_u n_u`.
+    """Return the mean of each of K columns, U units weighted: `Σ_u w_u s_u / Σ_u w_u n_u`, `(B, K)`.
 
     Args:
         weights: how often each resample has each unit, `(B, U)`.
         sums: sum of the values of each unit in each column, `(U, K)`.
         sizes: number of these values, `(U, K)`; a unit that a column lacks has 0.
-
-    Returns:
-        `(B, K)`; NaN where a resample has no value of a column.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         weighted_means: Array = (weights @ sums) / (weights @ sizes)
@@ -34,16 +32,7 @@ def means(weights: Array, sums: Array, sizes: Array) -> Array:
 
 
 def pearson(weights: Array, x: Array, y: Array) -> Array:
-    """Return Pearson's r of the weighted rows.
-
-    Args:
-        weights: how often each resample has each row, `(B, N)`.
-        x: one side of the rows, `(N,)`.
-        y: other side, `(N,)`.
-
-    Returns:
-        `(B,)`, -1 to 1; NaN where a side is constant.
-    """
+    """Return Pearson's r of the weighted rows, `(B,)`, -1 to 1; NaN where a side is constant."""
     x, y = x - x.mean(), y - y.mean()  # near the centre of each resample, so that squares lose no digits
     sums = weights @ np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
     n, sum_x, sum_y, xx, yy, xy = sums.T
@@ -54,21 +43,13 @@ def pearson(weights: Array, x: Array, y: Array) -> Array:
 
 
 def spearman(weights: Array, x: Array, y: Array) -> Array:
-    """Return Spearman's ρ of the weighted rows: Pearson's r of their midranks.
+    """Return Spearman's ρ of the weighted rows, Pearson's r of their midranks, as `pearson` does.
 
     The midranks of n rows have the mean (n + 1) / 2 and, with ties of t rows each, n times the variance
     `(n³ - n - Σ (t³ - t)) / 12` (Kendall & Gibbons 1990, section 3.8).
-
-    Args:
-        weights: how often each resample has each row, whole numbers, `(B, N)`.
-        x: one side of the rows, `(N,)`.
-        y: other side, `(N,)`.
-
-    Returns:
-        `(B,)`, as `pearson`.
     """
     n = weights.sum(axis=1)
-    (ranks_x, ties_x), (ranks_y, ties_y) = _ranked(weights, x), _ranked(weights, y)
+    (ranks_x, ties_x), (ranks_y, ties_y) = midranks(weights, x), midranks(weights, y)
     var_x, var_y = ((n**3 - n - np.sum(t * t * t - t, axis=1)) / 12 for t in (ties_x, ties_y))
     middle = ((n + 1) / 2)[:, None]
     covariance = np.einsum("bn,bn,bn->b", weights, ranks_x - middle, ranks_y - middle)
@@ -91,23 +72,12 @@ def resampled(function: Callable[[Array, Array], float]) -> Callable[[Array, Arr
     return weigh
 
 
-def midranks(weights: Array, values: Array) -> Array:
-    """Return the rank of each row among the weighted rows, ties at the middle of their ranks.
+def midranks(weights: Array, values: Array) -> tuple[Array, Array]:
+    """Return the rank of each row among the weighted rows, `(B, N)`, and how often each value is there, `(B, G)`.
 
-    Equal values that stand in a resample t times, after c smaller ones, have the ranks c + 1 to c + t: c + (t + 1) / 2.
-
-    Args:
-        weights: how often each resample has each row, whole numbers, `(B, N)`.
-        values: values of the rows, `(N,)`.
-
-    Returns:
-        From 1, `(B, N)`; that of a row with weight 0 has no meaning.
+    Ranks begin at 1; that of a row with weight 0 is undefined. Equal values that stand in a resample t times, after c
+    smaller ones, have the ranks c + 1 to c + t, and all get their middle, c + (t + 1) / 2. G values are distinct.
     """
-    return _ranked(weights, values)[0]
-
-
-def _ranked(weights: Array, values: Array) -> tuple[Array, Array]:
-    """Return the midranks, `(B, N)`, and how often each resample has each distinct value, `(B, G)`."""
     distinct, group = np.unique(values, return_inverse=True)
     if len(distinct) == len(values):
         ties = weights[:, np.argsort(values)]

@@ -1,7 +1,8 @@
-"""How sentence vectors lie in space: measures against arithmetic, slow references and bounds."""
+"""The shape of sentence vectors: mean cosine, spread and effective rank by arithmetic, slow references, bounds."""
 
 import itertools
 import math
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -10,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from metasearch.errors import DataError, NonFiniteError
-from metasearch.evaluation.metrics.geometry import effective_rank, mean_pairwise_cosine, spread
+from metasearch.evaluation.collapse import health
 
-MEASURES = [mean_pairwise_cosine, spread, effective_rank]
 RIGHT, UP = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
 # Entries of a fair size, so that the reference, which squares them, stays in range.
 entries = st.floats(0.01, 100) | st.floats(-100, -0.01)
@@ -22,7 +22,7 @@ clouds = st.tuples(st.integers(2, 12), st.integers(1, 8)).flatmap(
 
 
 def measured(vectors):
-    return tuple(measure(np.array(vectors)) for measure in MEASURES)
+    return astuple(health(np.array(vectors)))
 
 
 def close(*values):
@@ -57,32 +57,31 @@ def test_unequal_singular_values_count_by_their_entropy():
     vectors = [*tilt, [-tilt[0][0], tilt[0][1]], [tilt[0][0], -tilt[0][1]]]
     first, second = math.sqrt(4 * 1 / 4), math.sqrt(4 * 3 / 4)
     p, q = first / (first + second), second / (first + second)
-    assert effective_rank(np.array(vectors)) == pytest.approx(math.exp(-p * math.log(p) - q * math.log(q)), abs=1e-12)
+    assert health(np.array(vectors)).rank == pytest.approx(math.exp(-p * math.log(p) - q * math.log(q)), abs=1e-12)
 
 
 @given(clouds)
 def test_the_mean_cosine_is_that_of_all_pairs_one_by_one(vectors):
     pairs = [a @ b / math.sqrt((a @ a) * (b @ b)) for a, b in itertools.combinations(vectors, 2)]
-    assert mean_pairwise_cosine(vectors) == pytest.approx(sum(pairs) / len(pairs), abs=1e-12)
+    assert health(vectors).cosine == pytest.approx(sum(pairs) / len(pairs), abs=1e-12)
 
 
 @given(clouds)
 def test_the_spread_is_the_root_of_one_less_the_squared_length_of_the_mean(vectors):
     mean = np.mean([row / math.sqrt(row @ row) for row in vectors], axis=0)
-    assert spread(vectors) ** 2 == pytest.approx(1 - mean @ mean, abs=1e-12)
+    assert health(vectors).spread ** 2 == pytest.approx(1 - mean @ mean, abs=1e-12)
 
 
 @given(clouds)
 def test_the_rank_is_zero_or_between_one_and_what_the_shape_allows(vectors):
-    rank = effective_rank(vectors)
+    rank = health(vectors).rank
     assert rank == 0 or 1 - 1e-9 <= rank <= min(len(vectors) - 1, vectors.shape[1]) + 1e-9
 
 
 @given(clouds, st.floats(0.001, 1000))
 def test_only_directions_count(vectors, scale):
     lengths = np.linspace(1, scale, len(vectors))[:, None]
-    for measure in MEASURES[:2]:
-        assert measure(vectors * lengths) == pytest.approx(measure(vectors), abs=1e-7)
+    assert measured(vectors * lengths)[:2] == pytest.approx(measured(vectors)[:2], abs=1e-7)
 
 
 def test_lengths_and_turns_leave_the_rank():
@@ -90,7 +89,7 @@ def test_lengths_and_turns_leave_the_rank():
     vectors = generator.normal(size=(40, 8))
     turn, _ = np.linalg.qr(generator.normal(size=(8, 8)))
     lengths = generator.uniform(0.1, 10, size=(40, 1))
-    assert effective_rank(lengths * vectors @ turn) == pytest.approx(effective_rank(vectors), rel=1e-12)
+    assert health(lengths * vectors @ turn).rank == pytest.approx(health(vectors).rank, rel=1e-12)
 
 
 def test_very_small_and_very_large_entries_are_measured():
@@ -99,14 +98,13 @@ def test_very_small_and_very_large_entries_are_measured():
 
 def test_float32_is_measured_in_float64():
     vectors = np.tile(np.float32([0.1, 0.2, 0.3]), (1000, 1))
-    assert tuple(measure(vectors) for measure in MEASURES) == close(1, 0, 0)
+    assert measured(vectors) == close(1, 0, 0)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
-def test_what_has_no_direction_is_refused_by_its_number(measure):
+def test_what_has_no_direction_is_refused_by_its_number():
     with pytest.raises(DataError, match="no vectors"):
-        measure(np.zeros((0, 3)))
+        health(np.zeros((0, 3)))
     with pytest.raises(NonFiniteError, match="vector 1 of 2 is not finite"):
-        measure(np.array([RIGHT, [0.0, np.nan, 0.0]]))
+        health(np.array([RIGHT, [0.0, np.nan, 0.0]]))
     with pytest.raises(NonFiniteError, match="vector 1 of 2 has length 0"):
-        measure(np.array([RIGHT, [0.0, 0.0, 0.0]]))
+        health(np.array([RIGHT, [0.0, 0.0, 0.0]]))
