@@ -34,8 +34,8 @@ def command(kind: str | None, include: Sequence[str]) -> None:
         width = max((len(name) for name, _ in entries), default=0)
         for name, text in entries:
             click.echo(f"  {name.ljust(width)}  {text}")
-    if kind in (None, "encoders"):
-        click.echo("Any sentence-transformers or transformers checkpoint is an encoder, by hub name or local folder.")
+        if shown == "encoders":
+            click.echo("  Any sentence-transformers or transformers checkpoint is one, too, by hub name or folder.")
 
 
 def _entries(library: Library, kind: str) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 
 from metasearch.cli import main
+from metasearch.cli.ls import KINDS
 
 TINY = "--encoder=tiny"
 QUICK = [TINY, *(f"--set=budget.{key}" for key in ("meta_train=4", "meta_valid=4", "eval_every=1"))]
@@ -173,3 +174,15 @@ def test_ctrl_c_saves_what_was_reached_and_resume_goes_on(tmp_path):
     tables = [(folder / "report.md").read_text().split("| run ")[0] for folder in (run, whole)]
     assert tables[0] == tables[1]
     assert (run / "model/model.safetensors").read_bytes() == (whole / "model/model.safetensors").read_bytes()
+
+
+def test_ls_says_below_the_encoders_that_checkpoints_are_some_too():
+    blocks = CliRunner().invoke(main, ["ls"]).stdout.split("encoders:\n")
+    encoders, sections = blocks[1].split("sections:\n")
+    assert "checkpoint is one, too" in encoders
+    assert "checkpoint" not in sections
+
+
+def test_the_help_of_ls_names_every_kind():
+    shown = CliRunner().invoke(main, ["ls", "--help"]).stdout
+    assert all(kind in shown.split() or f"{kind}," in shown for kind in KINDS)
