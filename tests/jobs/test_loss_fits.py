@@ -14,7 +14,7 @@ from metasearch.spec.run import RunConfig
 )
 def test_a_loss_of_other_examples_is_refused_before_anything_is_written(tmp_path, task, loss, fit):
     recipe = load_recipe("maml-tiny", [f"loss.name={loss}"])
-    config = RunConfig(task=task, mode="mono-bi", encoder="no-such-encoder", recipe=recipe)
+    config = RunConfig(task=task, mode="mono-bi", encoder="tiny", recipe=recipe)
     with pytest.raises(ConfigError, match=f"Losses that fit: {fit}$"):
         train.begin(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
