@@ -71,7 +71,9 @@ class Interrupted(MetasearchError):
 def nearest(name: str, choices: Iterable[str]) -> str:
     """Return a hint for a wrong name: `" Did you mean 'maml'?"`, or the list of choices when none is near."""
     known = sorted(choices)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    close = [
+        match for text in (name, name.lower()) for match in difflib.get_close_matches(text, known, n=1, cutoff=0.5)
+    ]
     if close:
         return f" Did you mean '{close[0]}'? Known: {', '.join(known)}."
     return f" Known: {', '.join(known) or 'none'}."

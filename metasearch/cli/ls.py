@@ -13,10 +13,13 @@ KINDS = ("tasks", "modes", "recipes", "distillations", *registry.KINDS)
 
 
 @click.command("ls", short_help="What there is: tasks, modes, recipes, learners.")
-@click.argument("kind", required=False, metavar=f"[{'|'.join(KINDS)}]")
+@click.argument("kind", required=False, metavar="[KIND]")
 @_options.include
 def command(kind: str | None, include: Sequence[str]) -> None:
-    """List tasks, transfer modes, recipes and plug-ins: learners, losses, metrics, readers and built-in encoders.
+    """List what there is, or one KIND of it.
+
+    KIND is tasks, modes, recipes, distillations, learners, losses, metrics, readers, encoders (the built-in ones) or
+    sections (of reports).
 
     \b
     Example:

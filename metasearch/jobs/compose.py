@@ -10,15 +10,17 @@ import torch
 
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
+from metasearch.data.records import RetrievalData, ScoredPair
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
+from metasearch.episodes.episode import Triplet
 from metasearch.episodes.of_benchmark import needs_vectors, samplers
 from metasearch.errors import ConfigError, nearest
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.fast import FastGradients
 from metasearch.learners.base import Learner
 from metasearch.learners.gradients import Gradients, ReferenceGradients
-from metasearch.learners.losses.base import losses_of, warn_of_unused
+from metasearch.learners.losses.base import fitting, losses_of, warn_of_unused
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe
@@ -167,7 +169,8 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
     """Raise `ConfigError` unless learner, options, mode and precision fit together; loads no weights."""
     mode, learner = benchmark.mode, learner_class(recipe)
     options = learner_options(recipe)
-    resolved_loss(recipe.loss, f"recipe '{recipe.recipe}': loss")
+    losses = losses_of(recipe.loss, f"recipe '{recipe.recipe}': loss")
+    fitting(losses, (Triplet if isinstance(benchmark.data, RetrievalData) else ScoredPair).roles)
     if mode is None:
         raise ConfigError("nothing can be trained without a transfer mode; load the benchmark with mode=...")
     if mode.links not in learner.links:

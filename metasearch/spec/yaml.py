@@ -46,7 +46,8 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
         if "include" in base:
             raise ConfigError(f"{path}: include: {name}.yaml includes another file; one level is allowed")
         tree, places = merge(base, tree), {**base_places, **places}
-    places |= dict.fromkeys(_keys_of(overrides or {}), "--set")
+    keys = list(_keys_of(overrides or {}))
+    places = {at[:1]: "--set" for at in keys} | places | dict.fromkeys(keys, "--set")
     return check(merge(tree, overrides or {}), model, str(path), places)
 
 

@@ -193,3 +193,8 @@ def test_assignments_make_a_tree():
 def test_an_assignment_without_key_or_value_is_refused_with_an_example(assignment):
     with pytest.raises(ConfigError, match=f"^--set {assignment}: expected KEY=VALUE such as outer.lr=1e-4$"):
         overrides([assignment])
+
+
+def test_a_wrong_key_of_set_with_keys_below_is_said_to_come_from_set():
+    with pytest.raises(ConfigError, match=r"^--set: losss: unknown key\. Did you mean 'loss'?"):
+        Library().recipe("maml-tiny", overrides(["losss.name=infonce"]))

@@ -87,3 +87,7 @@ def test_listing_and_summaries_import_no_plug_in():
 )
 def test_the_nearest_name_is_named_and_all_of_them(name, choices, hint):
     assert nearest(name, choices) == hint
+
+
+def test_a_name_in_capitals_is_near_to_the_same_in_small_letters():
+    assert nearest("MRR", ["map", "mrr"]) == " Did you mean 'mrr'? Known: map, mrr."

@@ -84,7 +84,9 @@ def fitting(losses: tuple[Loss, ...], columns: Mapping[str, Any]) -> Loss:
         if set(loss.columns) <= set(columns):
             return loss
     needed = " or ".join(", ".join(loss.columns) for loss in losses)
-    raise ConfigError(f"the loss is taken of {needed}; the examples have {', '.join(columns)}")
+    known = {name: registry.load("losses", name).LOSS.columns for name in registry.names("losses")}
+    fit = ", ".join(name for name, own in known.items() if set(own) <= set(columns))
+    raise ConfigError(f"the loss is taken of {needed}; the examples have {', '.join(columns)}. Losses that fit: {fit}")
 
 
 def cosines(first: Tensor, second: Tensor) -> Tensor:
