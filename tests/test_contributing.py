@@ -94,6 +94,7 @@ def outcome(ended, part):
     return output
 
 
+@pytest.mark.slow
 def test_the_learner_trains(ended):
     assert "| mldg " in outcome(ended, "--learner mldg")
     steps = [json.loads(line) for line in (ended[1] / "runs" / "mldg" / "log.jsonl").read_text("utf-8").splitlines()]

@@ -45,6 +45,7 @@ def workplace(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [text for _, text in PYTHON if "ms.distill(" not in text])
 def test_a_python_block_prints_what_it_should(text, workplace, monkeypatch, capsys):
     (expected,) = [pattern for part, pattern in PRINTED.items() if part in text]
@@ -90,6 +91,7 @@ def shop(tmp_path, monkeypatch):
         Path(f"mytasks/shop/{language}.jsonl").write_text(lines, encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_60_questions_of_your_own_in_20_articles_are_enough(shop):
     validate, train = (words for words in commands("docs/guide.md", "metasearch") if "mytasks" in words)
     result = CliRunner().invoke(main, validate)

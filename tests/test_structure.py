@@ -131,6 +131,7 @@ def test_a_light_layer_imports_no_torch_at_any_depth(layer):
     assert [f"{name_of(path)}:{line}: {name}" for path, name, line in found if name.split(".")[0] in HEAVY] == []
 
 
+@pytest.mark.slow
 def test_importing_every_light_module_loads_no_torch():
     light = [path for path in MODULES if layer_of(path) in LIGHT]
     dotted = [".".join(("metasearch", *path.relative_to(ROOT).with_suffix("").parts)) for path in light]

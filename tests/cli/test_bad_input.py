@@ -134,6 +134,7 @@ def test_a_misspelt_built_in_encoder_is_answered_without_asking_a_hub():
     assert "unknown encoder 'minillm'. Did you mean 'minilm'?" in failing(*TRAIN, "--encoder", "minillm", code=6)
 
 
+@pytest.mark.slow
 def test_a_rate_that_blows_up_ends_with_code_4_and_keeps_what_was_written(tmp_path):
     folder = tmp_path / "run"
     sizes = ["--set=budget.meta_train=40", "--set=budget.meta_valid=4", "--set=budget.eval_every=1"]

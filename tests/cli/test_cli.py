@@ -95,6 +95,7 @@ def test_json_prints_one_object_and_nothing_else(tmp_path):
     assert {row["learner"] for row in found["results"]} == {"zero-shot", "maml"}
 
 
+@pytest.mark.slow
 def test_demo_sets_the_learners_side_by_side(tmp_path):
     result = metasearch("demo", TINY, "--max-steps", 2, "-o", tmp_path / "demo")
     lines = result.stdout.splitlines()
@@ -145,6 +146,7 @@ def test_ls_lists_each_kind(kind):
     assert metasearch("ls", kind).stdout.startswith(f"{kind}:\n")
 
 
+@pytest.mark.slow
 def test_validate_draws_and_embeds_an_episode_of_every_mode():
     lines = metasearch("validate", "demo").stdout.splitlines()
     assert all(line.startswith("ok  ") for line in lines)
@@ -152,6 +154,7 @@ def test_validate_draws_and_embeds_an_episode_of_every_mode():
     assert modes == {"bi-multi", "mixt", "mono-bi", "mono-bi-multi", "mono-mono", "mono-multi", "trans"}
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_what_was_reached_and_resume_goes_on(tmp_path):
     run, whole = tmp_path / "run", tmp_path / "whole"
     # Many small steps: there is time to press Ctrl-C between the first and the last of them.

@@ -119,6 +119,7 @@ def test_studies_of_other_data_are_refused(folder, tmp_path):
     assert "their data differs (fingerprints 4e8ffb836c3ab809, 0123456789abcdef)" in result.stderr
 
 
+@pytest.mark.slow
 def test_comparing_loads_no_torch_and_not_all_of_scipy(folder):
     code = (
         "import sys\n"

@@ -61,6 +61,7 @@ def test_a_student_can_be_evaluated(tiny_student):
     assert all(0 < row["value"] < 1 for row in rows if row["language"] == "mean")
 
 
+@pytest.mark.slow
 def test_a_student_can_be_meta_trained_and_what_was_learned_is_a_student(tiny_student, tmp_path):
     folder, run = tiny_student[0], tmp_path / "run"
     metasearch("train", "--mode", "mono-bi-multi", "--encoder", folder, *QUICK, "-o", run)

@@ -55,6 +55,7 @@ def table(report, head):
     return {cells[0]: cells[1:] for cells in ([c.strip() for c in row.split("|")[1:-1]] for row in rows)}
 
 
+@pytest.mark.slow
 def test_a_run_has_a_folder_for_each_stage_and_the_model_of_the_last(whole):
     folder, result = whole
     written = {"config.yaml", "results.jsonl", "queries", "facts.json", "report.md", "model", "targets", ".lock"}
@@ -126,6 +127,7 @@ def test_the_report_has_the_scores_on_each_task_before_and_after_each_stage(whol
         ]
 
 
+@pytest.mark.slow
 def test_the_scores_of_a_stage_are_those_that_evaluate_gives_its_model(whole, place):
     rows = results(whole[0])
     for label, model in (("assistant, before", place / "assistant"), ("4 contrast", whole[0] / "model")):
@@ -152,6 +154,7 @@ def test_every_stage_says_its_data_its_targets_and_the_size_of_the_student(whole
     assert said.count("made the student: 305,920 parameters of the assistant's 1,191,552") == 1
 
 
+@pytest.mark.slow
 def test_json_prints_one_object_and_nothing_else(place, tmp_path):
     result = distill(*flags(place, "--stages=1", "--json", "--evaluate=demo-sts", steps=1), "-o", tmp_path / "run")
     found = json.loads(result.stdout)
@@ -171,6 +174,7 @@ def test_a_loss_is_printed_as_it_is_and_json_has_dev_scores_where_no_task_is_eva
     assert stage["dev loss"] == [" → ".join(written)]
 
 
+@pytest.mark.slow
 def test_the_report_names_the_encoders_that_were_used_and_no_others(place, whole, tmp_path):
     student = whole[0] / "3-student/model"
     given = ["--teacher=tiny", f"--student={student}", f"--corpus={place / 'corpus'}", "--stages=4", "--max-steps=1"]

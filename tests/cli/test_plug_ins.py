@@ -162,6 +162,7 @@ def test_ls_lists_plug_ins_with_the_package_they_are_from(site):
         assert [name, f"from package outside: outside.{module}"] in lines
 
 
+@pytest.mark.slow
 def test_their_task_is_scored_by_their_metric_on_their_encoder_and_data(site, folder):
     printed = metasearch(site, "evaluate", "--task", "shop", "--include", folder, "--split", "all", "--json")
     rows = json.loads(printed)["results"]
@@ -173,6 +174,7 @@ def test_their_task_is_scored_by_their_metric_on_their_encoder_and_data(site, fo
     assert success["de"] * 30 == pytest.approx(round(success["de"] * 30))
 
 
+@pytest.mark.slow
 def test_their_learner_trains_with_its_option(site, folder, tmp_path):
     flags = ["--task", "shop", "--include", folder, "--mode", "mono-mono", "--learner", "last-set"]
     metasearch(site, "train", *flags, "--set", "options.weight=0.5", "-o", tmp_path / "run")
@@ -197,6 +199,7 @@ def test_a_name_that_is_nearly_theirs_is_answered_with_theirs(site, folder, tmp_
     assert "unknown retrieval measure 'succes@3'. Did you mean 'success@3'?" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "says"),
     [
@@ -216,6 +219,7 @@ def test_a_plug_in_that_does_not_work_is_named_with_its_package(tmp_path, source
     assert "from package faulty: faulty.metric" in metasearch(site, "ls", "metrics")
 
 
+@pytest.mark.slow
 def test_a_name_that_is_taken_is_refused(tmp_path):
     site = install(tmp_path, "greedy", {"learner": LEARNER}, {"metasearch.learners": {"maml": "greedy.learner"}})
     said = metasearch(site, "ls", "learners", code=2)
@@ -225,6 +229,7 @@ def test_a_name_that_is_taken_is_refused(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_name_that_two_packages_take_is_refused(tmp_path):
     for name in ("first", "second"):
         install(tmp_path, name, {"learner": LEARNER}, {"metasearch.learners": {"mine": f"{name}.learner"}})

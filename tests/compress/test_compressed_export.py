@@ -29,6 +29,7 @@ def hidden_states(encoder):
         return encoder.model[0].auto_model(**encoder.features(TEXTS, "text"), output_hidden_states=True).hidden_states
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CONFIGS)
 @pytest.mark.parametrize("plan", PLANS)
 def test_the_stock_model_computes_the_same(kind, plan):
@@ -95,6 +96,7 @@ print(json.dumps([refused, without, vectors, again, model.max_seq_length, model.
 """
 
 
+@pytest.mark.slow
 def test_plain_sentence_transformers_loads_an_export_at_once_and_a_student_after_one_import(tmp_path):
     student = make_student(make("xlm-roberta", dense=True), 4, 3)
     student.model.save_pretrained(str(tmp_path / "student"), create_model_card=False)

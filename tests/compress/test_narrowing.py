@@ -82,6 +82,7 @@ def test_neurons_that_never_change_leave_no_weight_undefined():
     assert new.isfinite().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_nothing_is_lost_where_neurons_say_the_same_twice(kind):
     encoder = make(kind)

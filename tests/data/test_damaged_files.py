@@ -212,6 +212,7 @@ def damaged(draw):
     return form, name, bytes(found[: draw(st.integers(0, len(found)) | st.just(len(found)))])
 
 
+@pytest.mark.slow
 @given(damaged())
 @settings(max_examples=300, deadline=None)
 def test_no_damage_makes_a_reader_raise_anything_else(tmp_path_factory, case):

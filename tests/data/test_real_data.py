@@ -39,6 +39,7 @@ def candidates(data):
     return tuple(sum(candidate.language == code for candidate in data.candidates) for code in LANGUAGES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fold", "questions", "tested"), LAREQA)
 def test_lareqa_has_the_questions_of_table_2_in_every_language(lareqa, fold, questions, tested):
     for part, count in zip(parts(lareqa[fold]), questions, strict=True):

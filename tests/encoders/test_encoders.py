@@ -76,6 +76,7 @@ def with_lengths(encoder, **lengths):
     return Encoder(encoder.model, encoder.name, MaxLength(**lengths))
 
 
+@pytest.mark.slow
 def test_tiny_has_the_same_bits_from_the_same_seed(elsewhere):
     assert digest(tiny.build(seed=3)) == elsewhere["digest"]
     assert digest(tiny.build(seed=4)) != elsewhere["digest"]

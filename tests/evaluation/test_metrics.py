@@ -164,6 +164,7 @@ def test_map_mrr_and_ndcg_are_those_of_sentence_transformers_also_with_ties(draw
 QUESTIONS = st.lists(st.sets(st.integers(1, 60), min_size=1, max_size=25).map(sorted), min_size=1, max_size=6)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(QUESTIONS)
 @pytest.mark.parametrize("measure", [f"{name}@{k}" for name in RETRIEVAL for k in (1, 20)] + ["map", "mrr", "ndcg"])

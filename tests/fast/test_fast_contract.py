@@ -77,6 +77,7 @@ def assert_same(fast, plain, dtype):
         assert max(errors(fast, plain).values()) < exact
 
 
+@pytest.mark.slow
 @ON_EVERY_DEVICE
 @pytest.mark.parametrize(("case", "family", "way"), round_about(STEPPED, STEPS))
 def test_first_order(case, family, way, device):
@@ -86,6 +87,7 @@ def test_first_order(case, family, way, device):
     assert_same(fast, plain, dtype)
 
 
+@pytest.mark.slow
 @ON_EVERY_DEVICE
 @pytest.mark.parametrize(("case", "family", "way"), round_about(SECOND, STEPS))
 def test_second_order_by_graph_and_by_recompute(case, family, way, device):

@@ -77,6 +77,7 @@ def trainer(folder, name, outer, workers=2, dropout=False, stop=None, store=None
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "outer"), CASES)
 def test_the_weights_after_some_steps_are_those_of_the_reference(tmp_path, name, outer):
     fast, plain = trainer(tmp_path, name, outer), trainer(tmp_path, name, outer, workers=0)
@@ -91,6 +92,7 @@ def test_the_weights_after_some_steps_are_those_of_the_reference(tmp_path, name,
     assert max((begin[key] - weight).abs().max() for key, weight in plain.parameters.items()) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dropout", [False, True])
 @pytest.mark.parametrize(("name", "outer"), CASES)
 def test_a_run_that_died_resumes_to_the_bits_of_one_that_did_not(tmp_path, name, outer, dropout):

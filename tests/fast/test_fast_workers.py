@@ -156,6 +156,7 @@ def test_threads_of_operations_are_shared_out_and_the_caller_keeps_its_own(two_t
     assert list(fast.each([0], lambda network, task: torch.get_num_threads())) == [2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "options"),
     [

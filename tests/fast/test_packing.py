@@ -78,6 +78,7 @@ def test_every_family_that_says_so_is_packed():
     assert set(FAMILIES) - {encoder_of(kind).model[0].auto_model.config.model_type for kind in PACKED} == {"camembert"}
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.sampled_from(["question", "candidate", "text"]), st.integers(0, 12)), min_size=1, max_size=9),

@@ -35,6 +35,7 @@ def table(folder):
     return (folder / "report.md").read_text(encoding="utf-8").partition("\n")[2]
 
 
+@pytest.mark.slow
 def test_a_study_can_be_read_back_and_its_table_is_printed(whole):
     folder, result = whole
     study = read_study([folder])
@@ -131,6 +132,7 @@ def test_a_cell_whose_folder_was_half_made_is_begun_again(whole, tmp_path, begun
     assert [row for row in scores(study) if row["arm"] == "zero-shot"] == zero
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)  # three processes import torch, on a machine that may be busy
 def test_a_killed_runner_goes_on_with_the_same_command_and_does_nothing_twice(whole, tmp_path, begun):
     folder = tmp_path / "study"

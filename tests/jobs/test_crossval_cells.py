@@ -32,6 +32,7 @@ def test_a_study_that_came_to_nothing_may_be_configured_anew(tmp_path, begun):
     assert StudyFolder(tmp_path / "study").reached
 
 
+@pytest.mark.slow
 def test_a_cell_that_fails_is_named_the_others_go_on_and_the_same_command_tries_it_again(tmp_path, begun):
     flags = [*FLAGS, "--max-steps=2", "--learner=maml,fine-tune", "--set=maml:outer.lr=1e30", "-o", tmp_path / "study"]
     bad, good = "maml-mono-bi/fold-0-seed-0", "fine-tune-mono-bi/fold-0-seed-0"

@@ -62,6 +62,7 @@ def snapshot(folder):
     return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_and_one_that_was_interrupted_end_with_the_bits_of_the_whole_one(place, tmp_path):
     run = tmp_path / "run"
     error = interrupted([*arguments(place), "-o", run], "assistant", 6)

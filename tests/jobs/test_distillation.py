@@ -40,6 +40,7 @@ def test_every_stage_changes_the_weights_and_keeps_those_of_its_best_dev_score(p
     assert weights(place / "whole") == found[-1]
 
 
+@pytest.mark.slow
 def test_four_runs_of_one_stage_give_the_weights_of_one_run_of_four(place):
     run = place / "one-by-one"
     made = {"assistant": place / "assistant"}
@@ -73,6 +74,7 @@ def test_the_student_has_a_narrow_table_half_the_layers_and_no_pooler(place):
     assert student.dimension() == assistant.dimension()
 
 
+@pytest.mark.slow
 def test_a_prefix_is_the_beginning_of_the_whole_run_with_the_same_seed_and_not_with_another(place, tmp_path):
     for name, seed in (("same", 0), ("other", 1)):
         distill(*flags(place, "--stages=1-2", f"--seed={seed}"), "-o", tmp_path / name)
@@ -80,6 +82,7 @@ def test_a_prefix_is_the_beginning_of_the_whole_run_with_the_same_seed_and_not_w
     assert weights(tmp_path / "other") != weights(place / "whole" / FOLDERS[1])
 
 
+@pytest.mark.slow
 def test_the_kinds_of_contrast_share_the_first_squared_error_and_lead_to_other_weights(place, tmp_path):
     found = {}
     for kind in ("none", "soft", "bool", "ce"):
@@ -123,6 +126,7 @@ def _pairs(folder):
     return {"entailment": f"--entailment={folder / 'nli.jsonl'}", "scored": f"--scored={folder / 'sts-en.csv'}"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", Library().names("distillation"))
 def test_every_recipe_runs_to_its_end(place, tmp_path, recipe):
     declared = Library().distillation(recipe)

@@ -169,6 +169,7 @@ def test_a_study_from_before_there_was_a_choice_means_the_reference_in_every_cel
     assert {cell.config.engine for cell in plan(found, tmp_path) if cell.kind != "score"} == {"reference"}
 
 
+@pytest.mark.slow
 def test_an_old_run_goes_on_to_the_bits_of_the_reference(tmp_path, no_fast):
     sizes = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
     where = ["--task=demo-sts", "--mode=mono-bi", "--encoder=tiny", "--device=cpu"]

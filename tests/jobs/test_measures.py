@@ -42,6 +42,7 @@ def run(tmp_path_factory):
     return folder / "run"
 
 
+@pytest.mark.slow
 def test_every_measure_is_scored_in_every_pool_and_kept_of_every_question(run):
     (arm, *_) = (scored for scored in read_study([run]).scored if scored.arm.label == "maml")
     assert {(row["measure"], row["pool"]) for row in arm.rows if row["split"] == "test"} == {

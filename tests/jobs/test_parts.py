@@ -19,6 +19,7 @@ def mean(encoder, data, benchmark):
     return evaluate(encoder, data, benchmark.measures).mean(MONITOR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("holdout", [0.0, 0.5])
 def test_the_dev_score_is_that_of_the_part_of_dev_that_gives_it(holdout):
     benchmark = load_benchmark(TASK, MODE)
@@ -42,6 +43,7 @@ def trained(tmp_path_factory):
     return RunFolder(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("learner", "model"), [("zero-shot", None), ("maml", "model")])
 @pytest.mark.parametrize("part", ["dev", "test"])
 def test_each_row_is_a_score_on_the_part_that_it_names(trained, learner, model, part):

@@ -59,6 +59,7 @@ def place(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -138,6 +139,7 @@ def test_changed_data_and_code_that_is_not_trusted_again_are_refused(tmp_path, c
     assert metasearch("resume", tmp_path / "run", "--trust-remote-code").stdout
 
 
+@pytest.mark.slow
 def test_a_cell_stops_with_a_checkpoint_when_its_runner_is_gone_and_its_folder_is_free_again(tmp_path):
     """The runner holds the other end of its standard input; nothing else tells it of a `kill -9`."""
     slow = load_recipe("maml-tiny", [*SMALL, "budget.meta_train=4000", "budget.eval_every=0"])

@@ -155,6 +155,7 @@ def test_a_task_that_is_all_test_is_scored_on_test_alone(tmp_path):
     assert [arm.label for arm in read_study([files.path]).arms] == ["ours"]
 
 
+@pytest.mark.slow
 def test_training_keeps_the_questions_of_both_encoders_and_which_are_the_scores(tmp_path):
     flags = ["--mode=trans", "--learner=maml", "--encoder=tiny", "--max-steps=1", "-o", str(tmp_path / "run")]
     result = CliRunner().invoke(main, ["train", *flags])

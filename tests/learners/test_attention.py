@@ -65,6 +65,7 @@ def fused_kernel_stops_at_the_first_derivative():
 STOPS = pytest.mark.skipif(not fused_kernel_stops_at_the_first_derivative(), reason="this torch can derive it twice")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", SECOND_ORDER)
 def test_second_order_gradient_equals_that_of_plain_attention(learner):
     fused = outer_gradient(*make(learner, first_order=False))
@@ -128,6 +129,7 @@ def test_a_learner_written_from_the_base_alone_has_the_gradient_written_out_by_h
     assert whole > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", SECOND_ORDER)
 def test_the_loss_alone_needs_no_context(learner):
     """As where a task is validated: the loss is that of plain attention, and nothing is differentiated."""

@@ -283,6 +283,7 @@ def trainer(store=None, killed_at=None, every=1):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 3])
 def test_student_teacher_and_what_rounding_kept_resume_to_the_same_bits(tmp_path, every):
     store = CheckpointStore(tmp_path)

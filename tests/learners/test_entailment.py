@@ -179,6 +179,7 @@ def test_training_learns_the_labels_and_the_encoder_is_saved_without_the_head(tm
     assert not any("head" in name for name in made.encoder.model.state_dict())
 
 
+@pytest.mark.slow
 def test_a_run_that_is_resumed_ends_with_the_same_head(tmp_path):
     whole, _ = trained(tmp_path / "whole", 6)
     trained(tmp_path / "half", 3)

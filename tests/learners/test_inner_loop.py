@@ -60,6 +60,7 @@ def small_loss(forward, features):
     return forward(features)[:, 0].square().mean()
 
 
+@pytest.mark.slow
 def test_importing_the_inner_loop_looks_for_none_of_the_packages_that_learn2learn_loads():
     """`import learn2learn` alone stops at the first of them."""
     heavy = ["gym", "torchvision", "torchtext", "requests"]

@@ -61,6 +61,7 @@ def explorer(fresh):
 
 
 class TestEveryScreen:
+    @pytest.mark.slow
     def test_nothing_is_complained_about_and_nothing_is_loaded(self, screen):
         assert screen.said == []
         assert screen.asked == []

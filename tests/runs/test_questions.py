@@ -131,6 +131,7 @@ def test_names_of_files_differ_where_labels_do(tmp_path):
     assert len({questions_path(tmp_path, "demo", label, "test") for label in labels}) == len(labels)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_cut_off_anywhere_is_a_damaged_one(tmp_path):
     path = tmp_path / "kept.npz"
     small().save(path, FACTS)
@@ -141,6 +142,7 @@ def test_a_file_that_is_cut_off_anywhere_is_a_damaged_one(tmp_path):
             load(path)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 @given(at=st.integers(0), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_found_or_changes_nothing(tmp_path, at, bit):

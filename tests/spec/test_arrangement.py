@@ -18,6 +18,7 @@ def test_a_variant_that_is_written_is_read_back(variant):
     assert Variant.parse(str(variant)) == variant
 
 
+@pytest.mark.slow
 @given(arrangements)
 def test_an_arrangement_that_is_written_is_read_back(arrangement):
     assert Arrangement.parse(str(arrangement)) == arrangement
@@ -33,6 +34,7 @@ def test_the_pattern_of_an_arrangement_has_the_kind_of_each_variant(arrangement)
     assert str(arrangement.pattern) == " -> ".join(variant.kind for variant in arrangement.variants)
 
 
+@pytest.mark.slow
 @given(arrangements)
 def test_the_languages_of_an_arrangement_are_those_of_its_variants(arrangement):
     expected = {code for variant in arrangement.variants for code in (variant.query, *variant.candidates)}

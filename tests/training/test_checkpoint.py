@@ -72,6 +72,7 @@ def test_damage_is_an_error_that_names_the_file(tmp_path, name):
         store.load()
 
 
+@pytest.mark.slow
 @given(at=st.integers(0, 10_000), bit=st.integers(0, 7), name=st.sampled_from(FILES[:4]))
 def test_no_flipped_bit_of_the_tensors_goes_unnoticed(tmp_path_factory, at, bit, name):
     folder = tmp_path_factory.mktemp("run")

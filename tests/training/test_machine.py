@@ -31,6 +31,7 @@ print(share(), keep_memory(), share(), ThreadPoolExecutor(1).submit(share).resul
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
 def test_a_block_that_was_given_back_is_there_again_without_the_system_in_every_thread(monkeypatch):
     for name in machine._ALLOCATORS:

@@ -20,6 +20,7 @@ def made(request):
     return benchmark, recipe, make_learner(recipe, load_encoder("tiny", device="cpu")), request.param
 
 
+@pytest.mark.slow
 def test_it_is_the_relative_distance_of_the_two_gradients_and_leaves_none_behind(made):
     benchmark, recipe, learner, name = made
     gradients_of = make_gradients(learner.encoder, name)
@@ -39,6 +40,7 @@ def test_it_is_the_relative_distance_of_the_two_gradients_and_leaves_none_behind
     assert 1e-4 < error < 0.1
 
 
+@pytest.mark.slow
 def test_a_run_in_bf16_says_it_once_and_one_in_fp32_does_not(made, caplog):
     benchmark, recipe, learner, name = made
     caplog.set_level(logging.INFO)

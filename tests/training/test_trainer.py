@@ -125,6 +125,7 @@ def test_training_stops_when_patience_runs_out():
     assert (outcome.reason, outcome.best_step, outcome.steps) == ("patience", 2, 4)  # nothing moves, so step 2 stays
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_stops_before_the_update(monkeypatch):
     learner, benchmark, recipe = start()
     before = weights(learner)
@@ -162,6 +163,7 @@ def test_the_only_step_of_a_training_has_the_whole_rate_whatever_its_warm_up():
             assert told[0]["lr"] == 0.2
 
 
+@pytest.mark.slow
 def test_bf16_runs_in_first_order_and_is_refused_in_second():
     learner, benchmark, recipe = start()
     exact, *_ = start()
@@ -174,6 +176,7 @@ def test_bf16_runs_in_first_order_and_is_refused_in_second():
         compose.fit(learner, benchmark, recipe, precision="bf16")
 
 
+@pytest.mark.slow
 def test_held_out_dev_groups_are_never_in_a_meta_valid_episode(monkeypatch):
     learner, _, recipe = start("maml-tiny", "trans", "budget.dev_holdout=0.4")
     benchmark = load_benchmark("demo", "trans")  # with all five articles in dev

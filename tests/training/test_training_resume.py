@@ -22,6 +22,7 @@ def resumed(folder, killed_at, *training):
     return learner, outcome, heard
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "killed_at"),
     [("fine-tune-tiny", 4), ("maml-tiny", 4), ("meta-sgd-tiny", 4), ("reptile-tiny", 4), ("maml-tiny", 1)],
@@ -36,6 +37,7 @@ def test_resume_equals_never_having_stopped(tmp_path, recipe, killed_at):
     assert len(heard.terms) == ended.steps - (killed_at - 1) // 2 * 2  # from the last checkpoint on
 
 
+@pytest.mark.slow
 def test_a_teacher_of_its_own_is_resumed_too(tmp_path):
     training = ("maml-align-tiny", "mono-bi-multi", "options.shared=false")
     learner, *_ = resumed(tmp_path, 5, *training)
@@ -43,6 +45,7 @@ def test_a_teacher_of_its_own_is_resumed_too(tmp_path):
     assert any(name.startswith("teacher.") for name in weights(learner))
 
 
+@pytest.mark.slow
 def test_graded_negatives_and_similar_queries_resume_to_the_same_bits(tmp_path):
     graded = ["negatives=hard", "queries=similar", "negative_pool=8", "n_neg=2"]
     training = ("maml-tiny", "trans", *(f"episodes.{value}" for value in graded))
@@ -53,6 +56,7 @@ def test_graded_negatives_and_similar_queries_resume_to_the_same_bits(tmp_path):
 SCHEDULED = ["outer.warmup=0.5", "outer.decay=cosine", "outer.clip=0.1", "outer.exempt_bias_and_norm=true"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [["outer.optimizer=lars", "outer.lr=1.0"], ["outer.weight_decay=0.1"]])
 @pytest.mark.parametrize("killed_at", [3, STEPS])
 def test_rates_momentum_and_groups_resume_to_the_same_bits(tmp_path, changes, killed_at):
@@ -80,6 +84,7 @@ def test_an_interrupt_ends_after_the_step_with_a_checkpoint_that_resumes_exactly
     assert same(weights(learner), whole()[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "ended"), [([], "finished"), (["budget.patience=1", "outer.lr=1e-12"], "patience")]
 )
