@@ -101,6 +101,7 @@ def test_the_learner_trains(ended):
     assert len([step for step in steps if "loss" in step]) == 2
 
 
+@pytest.mark.slow
 def test_the_loss_trains(ended):
     assert "| maml " in outcome(ended, "--recipe maml-soft")
     assert "temperature: 0.5" in (ended[1] / "runs" / "soft" / "config.yaml").read_text("utf-8")

@@ -67,6 +67,7 @@ def test_a_run_has_a_folder_for_each_stage_and_the_model_of_the_last(whole):
     assert result.stdout == f"{(folder / 'report.md').read_text()}\nrun: {folder}\n"
 
 
+@pytest.mark.slow
 def test_the_report_has_the_dev_scores_of_every_stage_from_its_log(whole):
     folder, _ = whole
     rows = table((folder / "report.md").read_text(), "stage ")

@@ -82,6 +82,7 @@ def test_tiny_has_the_same_bits_from_the_same_seed(elsewhere):
     assert digest(tiny.build(seed=4)) != elsewhere["digest"]
 
 
+@pytest.mark.slow
 def test_another_process_with_another_hash_seed_finds_the_same_fingerprint(elsewhere):
     assert tiny.build(seed=3).fingerprint == elsewhere["fingerprint"]
 

@@ -85,6 +85,7 @@ def test_a_run_that_was_killed_and_one_that_was_interrupted_end_with_the_bits_of
     assert facts(run) == facts(place / "whole")
 
 
+@pytest.mark.slow
 def test_a_run_that_is_finished_is_only_read(place):
     before = snapshot(place / "whole")
     said = distill("--resume", place / "whole").stdout
@@ -102,6 +103,7 @@ def begun(place, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_a_corpus_that_changed_is_refused_and_the_stage_goes_on_when_it_is_put_back(begun):
     file = begun.parent / "corpus" / "en-de.tsv"
     before = file.read_text(encoding="utf-8")
@@ -149,6 +151,7 @@ def test_what_is_no_run_and_flags_beside_resume_are_refused(tmp_path, place):
         assert f"leave out {named}\n" in distill("--resume", place / "whole", given, code=2).stderr
 
 
+@pytest.mark.slow
 def test_targets_in_a_folder_of_their_own_are_computed_once_for_all_runs(place, tmp_path, monkeypatch):
     kept = tmp_path / "targets"
     given = flags(place, "--stages=1", f"--targets={kept}", steps=2)
@@ -176,6 +179,7 @@ def test_targets_are_shared_by_runs_of_a_checkpoint_that_lacks_weights_which_no_
     assert len([path for path in (tmp_path / "targets").iterdir() if path.is_dir()]) == 1
 
 
+@pytest.mark.slow
 def test_a_ctrl_c_at_the_last_step_of_a_stage_ends_the_run_before_the_next_one_and_loses_nothing(place, tmp_path):
     run = tmp_path / "run"
     error = interrupted([*arguments(place), "--stages=1-2", "-o", run], "assistant", STEPS)

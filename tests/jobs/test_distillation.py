@@ -34,6 +34,7 @@ def place(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_every_stage_changes_the_weights_and_keeps_those_of_its_best_dev_score(place):
     found = [weights(place / "whole" / folder) for folder in FOLDERS]
     assert len({*found, (place / "assistant/model.safetensors").read_bytes()}) == len(FOLDERS) + 1
@@ -51,6 +52,7 @@ def test_four_runs_of_one_stage_give_the_weights_of_one_run_of_four(place):
         made["assistant" if number == 1 else "student"] = run / str(number) / "model"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("which", "ran"), [("assistant,embedding", FOLDERS[:2]), ("2-4", FOLDERS[1:])])
 def test_a_part_of_the_stages_runs_in_their_order(place, tmp_path, which, ran):
     distill(*flags(place, f"--stages={which}", steps=1), "-o", tmp_path / "run")

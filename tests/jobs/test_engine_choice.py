@@ -212,6 +212,7 @@ def distilled(tmp_path_factory):
     return place, said
 
 
+@pytest.mark.slow
 def test_a_stage_takes_the_gradients_that_are_said_and_they_are_written_down(distilled):
     place, _ = distilled
     for engine in ("fast", "reference"):

@@ -54,6 +54,7 @@ def test_every_measure_is_scored_in_every_pool_and_kept_of_every_question(run):
             assert value == pytest.approx(values.mean(), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_the_score_on_dev_that_training_watches_is_the_monitor(run):
     events = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     rows = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]

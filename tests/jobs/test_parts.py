@@ -59,6 +59,7 @@ def test_each_row_is_a_score_on_the_part_that_it_names(trained, learner, model, 
     assert found[MONITOR, "mean"] != pytest.approx(mean(encoder, other, benchmark), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_the_dev_scores_of_the_log_are_those_of_the_rows(trained):
     of = ("split", "language", "measure")
     rows = {r["learner"]: r for r in trained.results() if tuple(r[key] for key in of) == ("dev", "mean", MONITOR)}

@@ -78,6 +78,7 @@ def test_what_a_folder_holds_is_told_by_its_configuration_and_a_finished_one_pri
     assert said == f"{(folder / 'report.md').read_text()}\n{'study' if kind == 'study' else 'run'}: {folder}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["run", "score", "distillation", f"study/cells/{TUNED}"])
 def test_what_has_only_its_configuration_comes_to_what_it_came_to(place, tmp_path, name):
     again = tmp_path / "again"

@@ -1,6 +1,5 @@
 """Losses by name: what a recipe says, what is checked and when, and what files hold."""
 
-import logging
 import sys
 from types import ModuleType
 
@@ -14,10 +13,11 @@ from metasearch.errors import ConfigError
 from metasearch.jobs import compose
 from metasearch.learners.fine_tune import FineTune
 from metasearch.learners.losses.base import Loss as SetLoss
-from metasearch.learners.losses.base import losses_of
+from metasearch.learners.losses.base import losses_of, warn_of_unused
 from metasearch.spec import registry, yaml
 from metasearch.spec.library import load_recipe
 from metasearch.spec.recipe import Episodes, Loss, Recipe
+from metasearch.training.trainer import Trainer
 
 
 def read(tmp_path, written):
@@ -100,17 +100,24 @@ def test_graded_negatives_are_separated_by_the_margin_whatever_the_loss():
         (Loss(margin=0.5, distance="cosine"), "random", None),
     ],
 )
-def test_what_a_loss_does_not_have_is_named_when_training_begins(caplog, loss, negatives, idle):
-    benchmark = load_benchmark("demo", "trans")
-    recipe = load_recipe("fine-tune-tiny", ["budget.meta_valid=0", f"episodes.negatives={negatives}"])
-    recipe = recipe.model_copy(update={"loss": loss})
+def test_what_a_loss_does_not_have_is_named(caplog, loss, negatives, idle):
+    warn_of_unused(loss, graded=negatives != "random")
+    expected = [f"loss 'infonce' has no such option, so it does nothing: {idle}"] if idle else []
+    assert caplog.messages == expected
+
+
+@pytest.mark.parametrize("negatives", ["random", "hard"])
+def test_it_is_named_when_training_begins_as_the_recipe_draws_its_negatives(monkeypatch, caplog, negatives):
+    monkeypatch.setattr(Trainer, "fit", lambda trainer, resume: None)
+    changes = ["loss.name=infonce", "loss.margin=0.5", f"episodes.negatives={negatives}"]
+    recipe = load_recipe("fine-tune-tiny", changes)
     learner = compose.make_learner(recipe, compose.load_encoder("tiny", device="cpu"))
 
-    with caplog.at_level(logging.INFO, logger="metasearch"):
-        compose.fit(learner, benchmark, recipe, max_steps=1)
+    compose.fit(learner, load_benchmark("demo", "trans"), recipe)
 
-    expected = [f"loss 'infonce' has no such option, so it does nothing: {idle}"] if idle else []
-    assert [said for said in caplog.messages if "does nothing" in said] == expected
+    assert ["loss.margin=0.5" in message for message in caplog.messages if "does nothing" in message] == (
+        [True] if negatives == "random" else []
+    )
 
 
 def test_a_loss_of_a_package_is_one_file(monkeypatch):

@@ -9,6 +9,8 @@ from helpers.browser import chromium, opened
 from helpers.studies import write_study
 from metasearch.cli import main
 
+pytestmark = pytest.mark.slow  # a browser is begun
+
 LANGUAGES = ("ar", "de", "el", "en")
 SCREENS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
 

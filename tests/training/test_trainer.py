@@ -15,6 +15,7 @@ from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not():
     ends = []
     for seed in (0, 1):

@@ -74,6 +74,7 @@ def interrupted(folder, step, *training):
     return compose.fit(stopped, benchmark, recipe, listener=ring, store=store), store, benchmark, recipe
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_after_the_step_with_a_checkpoint_that_resumes_exactly(tmp_path):
     before = signal.getsignal(signal.SIGINT)
     outcome, store, benchmark, recipe = interrupted(tmp_path, 3)
