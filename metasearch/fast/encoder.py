@@ -50,6 +50,7 @@ class FastEncoder:
 
     def each(self, jobs: Sequence[Job], work: Callable[[Network, Job], Result]) -> Iterator[Result]:
         """Yield the result of each job, in their order; several run at the same time."""
+        # Networks of threads are copies, so a change of the encoder's mode does not reach them by itself.
         self._workers.train(self.encoder.embedder.training)
         return self._workers.each(jobs, work, self.workers)
 
@@ -110,6 +111,7 @@ class Batch:
     def put(self, gradient: Sequence[Tensor | None], parameters: Sequence[nn.Parameter]) -> None:
         """Add a gradient in the shapes of `weights` to `.grad`; that of the sliced table is a sparse tensor of rows."""
         for i, (parameter, one) in enumerate(zip(parameters, gradient, strict=True)):
+            # The optimiser leaves a parameter without a gradient alone; one of zeros would get weight decay.
             if one is None:
                 continue
             if self.rows is not None and i == self.fast.plan.table:
@@ -121,6 +123,7 @@ class Batch:
         """Return the gradient of rows as one of the table; sparse where devices can."""
         if table.device.type not in ("cpu", "cuda"):
             return torch.zeros_like(table).index_copy_(0, rows, of_rows)
+        # Rows are ascending and distinct, so it is coalesced as it is; to sort and check them again would cost time.
         return torch.sparse_coo_tensor(rows[None], of_rows, table.shape, is_coalesced=True, check_invariants=False)
 
 
@@ -135,6 +138,7 @@ class Sum:
         for i, one in enumerate(gradient):
             if one is not None:
                 total = self.gradient[i]
+                # A product is a new tensor, so that what is added later is not written into the caller's gradient.
                 self.gradient[i] = one * share if total is None else total.add_(one, alpha=share)
 
     def scale(self, factor: float) -> None:

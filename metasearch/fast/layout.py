@@ -54,6 +54,7 @@ def lay_out(
     batches = [_batches(encoder, plan, [tokens[text] for text in group], ordered) for group in groups]
     sliced = None
     if plan.table is not None:
+        # One slice for all groups, so that their gradients can be summed row by row.
         sliced = _renumbered([part for parts, _ in batches for part in parts], plan.padding)
     texts = [_texts(parts, order, encoder.device) for parts, order in batches]
     return texts, None if sliced is None else sliced.to(encoder.device)
@@ -74,6 +75,7 @@ def _batches(
 ) -> tuple[list[dict[str, Any]], list[int]]:
     """Return the features of each pass, and the texts in the order in which they stand there."""
     lengths = [row.shape[1] for row in rows]
+    # By length, so that texts of equal length are one run of attention, or padded together without loss.
     order = list(range(len(rows))) if ordered else sorted(range(len(rows)), key=lambda i: lengths[i])
     if plan.packs:
         at_once = encoder.device.type != "cpu"
@@ -88,8 +90,11 @@ def groups_of(order: Sequence[int], lengths: Sequence[int], call: int = _CALL) -
         return []
     # A border between texts of equal length would save nothing.
     borders = [0, *(i for i in range(1, len(order)) if lengths[order[i]] > lengths[order[i - 1]]), len(order)]
+    # Dynamic programming: `cost[i]` is the least for the texts before `borders[i]`, with a last group from
+    # `borders[cut[i]]` on.
     cost, cut = [0], [0]
     for i, end in enumerate(borders[1:], start=1):
+        # Lengths ascend, so the last text of a group is what the others are padded to.
         longest = lengths[order[end - 1]]
         least = min((cost[j] + (end - borders[j]) * longest + call, j) for j in range(i))
         cost.append(least[0])
@@ -104,8 +109,10 @@ def groups_of(order: Sequence[int], lengths: Sequence[int], call: int = _CALL) -
 def _renumbered(parts: Sequence[dict[str, Any]], padding: int) -> Tensor:
     """Number the words of all parts within a slice, in place; return its rows."""
     words = torch.cat([part["input_ids"].flatten().cpu() for part in parts])
+    # Words up to the padding token are always in: it keeps its number, which `padding_idx` and positions depend on.
     rows: Tensor = torch.unique(torch.cat([torch.arange(padding + 1), words]))
     for part in parts:
+        # `rows` is sorted and has every word, so the place to insert a word is its index.
         part["input_ids"] = torch.searchsorted(rows, part["input_ids"].cpu())
     return rows
 

@@ -25,6 +25,7 @@ def gradient(learner: MAMLAlign, episodes: Sequence[Episode], fast: FastEncoder,
     options, lr = learner.options, learner.options.inner_lr
     taught_weights = [weight for weight in learner.teacher.parameters() if weight.requires_grad]
     teacher, student = batch.weights(taught_weights), batch.weights(fast.weights)
+    # One mode for both transfers; the longer one decides whether graphs fit.
     most = max(options.inner_steps, options.student_inner_steps)
     mode = batch.gradient_mode(learner.second_order, student, most, len(episodes))
 
@@ -32,6 +33,7 @@ def gradient(learner: MAMLAlign, episodes: Sequence[Episode], fast: FastEncoder,
         x, y, z = (batch.objective(network, examples) for examples in sets)
         taught = transfer(teacher, [x] * options.inner_steps, y, lr, mode)
         final = transfer(student, [y] * options.student_inner_steps, z, lr, mode, keep_inner=True)
+        # Without student steps no inner loss on Y was taken, so it is taken here.
         return taught, final.inner or transfer(student, [], y), final
 
     by_episode = options.kd_reduction == "per-task"
@@ -42,6 +44,7 @@ def gradient(learner: MAMLAlign, episodes: Sequence[Episode], fast: FastEncoder,
         shares = _shares(options, losses[-1:], len(episodes)) if by_episode else (1.0, 1.0, 1.0)
         for total, result, share in zip(sums, results, shares, strict=True):
             total.add(result.gradient, share)
+    # A gap of batch sums is known after the last episode only, so its share is applied to whole sums.
     if not by_episode:
         for total, share in zip(sums, _shares(options, losses, len(episodes)), strict=True):
             total.scale(share)
@@ -61,6 +64,8 @@ def _shares(options: MAMLAlign.Options, losses: Sequence[Losses], count: int) ->
     The losses are those of all episodes, or of one where each has an L_kd of its own.
     """
     gap = sum((teacher - student).item() for teacher, student, _ in losses)
+    # d(λ gap²) = 2 λ gap · d(gap): a mean gap brings 1/B twice, a mean of squares once.
     pull = 2 * options.kd_weight * gap / {"sum": 1, "mean": count**2, "per-task": count}[options.kd_reduction]
     task = 0.5 / count if options.task_reduction == "mean" else 0.5
+    # L_Y(θ) is part of L_kd alone, so it gets no share of the task.
     return task + (0.0 if options.detach_teacher else pull), -pull, task

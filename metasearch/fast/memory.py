@@ -7,6 +7,7 @@ import torch
 
 from metasearch.fast.transfer import Objective, Weights
 
+# The limit as a container with cgroup v2 sees it; the root group of a host has no such file.
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -16,6 +17,7 @@ def graph_size(objective: Objective, start: Weights) -> int:
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
+        # By address, as many saved tensors are views of one storage.
         sizes[storage.data_ptr()] = storage.nbytes()
         return tensor.detach()  # the tensor itself would hold on to its own graph
 

@@ -44,8 +44,10 @@ class MetaBatch(Batch):
 
     def gradient_mode(self, second_order: bool, start: Weights, steps: int, jobs: int) -> GradientMode:
         """Return how inner gradients are differentiated; see `FastEncoder.gradient_mode`."""
+        # Without inner steps there is nothing to differentiate twice.
         if not second_order or not steps:
             return "first"
+        # Inner steps are on all sets but the last; what fits for the largest fits for all.
         largest = max((examples for sets in self.episodes for examples in sets[:-1]), key=_tokens)
         return self.fast.gradient_mode(lambda network: self.objective(network, largest), start, steps, jobs)
 
@@ -59,6 +61,7 @@ def longest_first(jobs: Iterable[Sets], steps: int = 1) -> list[Sets]:
     def work(sets: Sets) -> int:
         return steps * sum(map(_tokens, sets[:-1])) + _tokens(sets[-1])
 
+    # `sorted` is stable, so jobs of equal work keep their order, and sums over them their bits.
     return sorted(jobs, key=work, reverse=True)
 
 

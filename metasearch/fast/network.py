@@ -23,8 +23,10 @@ class Network:
         shared: list[object] = list(encoder.embedder.parameters())
         if model := getattr(encoder.embedder, "model", None):
             shared += [model.tokenizer, getattr(model[0], "processor", model.tokenizer), model.model_card_data]
+        # What is in the memo is shared: `run` replaces trained weights and only reads frozen ones.
         self._module: nn.Module = copy.deepcopy(encoder.embedder, {id(part): part for part in shared})
         if plan.packs:
+            # The copy has its own configuration, which its layers ask at every call; the encoder keeps its attention.
             backbone_of(self._module).config._attn_implementation_internal = ATTENTION
         self._names = [name for name, weight in self._module.named_parameters() if weight.requires_grad]
 
@@ -41,9 +43,11 @@ class Network:
             output: name of the output; `tokens` needs texts in one pass, in order.
             bf16: run in bfloat16 where that is safe (torch autocast).
         """
+        # A tied weight has one name; `functional_call` puts it into all its places.
         named = dict(zip(self._names, weights, strict=True))
         options = {} if output == "sentence" else {"output": output}
         with torch.autocast(texts.order.device.type, torch.bfloat16, enabled=bf16):
             parts = [functional_call(self._module, named, (part,), options) for part in texts.parts]
+        # Losses are taken in the precision of the weights; the network alone runs in bfloat16.
         rows = (parts[0] if len(parts) == 1 else torch.cat(parts)).to(weights[0].dtype)
         return rows if output == "tokens" else rows[texts.order]

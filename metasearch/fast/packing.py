@@ -51,12 +51,14 @@ def packed(
     }
     positions = [_positions(row[columns.index("input_ids")], kind, padding) for row in rows]
     features["position_ids"] = torch.from_numpy(np.concatenate(positions)[None])
+    # The names by which the pooling of sentence-transformers knows packed texts.
     features["cu_seq_lens_q"] = torch.from_numpy(np.concatenate([[0], np.cumsum(lengths)]))
     features["seq_idx"] = torch.from_numpy(np.repeat(np.arange(len(lengths)), lengths)[None])
     features["spans"] = tuple((len(list(run)), length) for length, run in groupby(lengths) if length)
     if at_once:
         inside = np.arange(max(lengths)) < np.array(lengths)[:, None]
         features["inside"] = torch.from_numpy(inside)
+        # `flatnonzero` goes row by row, as the tokens stand in the packed row: the n-th place is that of token n.
         features["place"] = torch.from_numpy(np.flatnonzero(inside))
     return features
 
@@ -97,8 +99,10 @@ def _in_runs(query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling:
     parts = [torch.split(tensor[0], sizes, dim=1) for tensor in (query, key, value)]
     outputs = []
     for (count, length), q, k, v in zip(spans, *parts, strict=True):
+        # (heads, count · length, d) → (count, heads, length, d)
         runs = [tensor.unflatten(1, (count, length)).transpose(0, 1) for tensor in (q, k, v)]
         out = F.scaled_dot_product_attention(runs[0], runs[1], runs[2], dropout_p=dropout, scale=scaling)
+        # (count, heads, length, d) → (count · length, heads, d)
         outputs.append(out.transpose(1, 2).flatten(0, 1))
     return torch.cat(outputs)[None]
 
@@ -107,6 +111,8 @@ def _at_once(
     query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling: float | None, inside: Tensor, place: Tensor
 ) -> Tensor:
     """Attend in one call for all texts, put side by side for as long as it takes."""
+    # Zeros, not empty memory: a NaN in a masked value would come through the product with its weight 0.
+    # `shape[1::2]` is (heads, d).
     rows = [
         tensor.new_zeros(inside.numel(), *tensor.shape[1::2]).index_copy(0, place, tensor[0].transpose(0, 1))
         for tensor in (query, key, value)
@@ -120,6 +126,7 @@ def _positions(ids: NDArray[np.int32], kind: str, padding: int) -> NDArray[np.in
     """Return the positions of a text's tokens as its backbone counts them where it is not told."""
     if kind not in FROM_PADDING:
         return np.arange(len(ids))
+    # As transformers counts where no positions are given: a padding token within a text stays at `padding`.
     words = ids != padding
     counted: NDArray[np.int64] = np.cumsum(words, dtype=np.int64) * words + padding
     return counted

@@ -36,6 +36,7 @@ class Parts:
         parts = cut(fast.encoder, texts, 1 if ordered else fast.workers)
         self.batch = Batch(fast, [[("text", texts[i]) for i in part] for part in parts], ordered)
         self._output, self._bf16 = output, bf16
+        # The argsort of a permutation is its inverse.
         row_of_text = np.argsort([i for part in parts for i in part])
         self._rows = None if ordered else torch.from_numpy(row_of_text).to(fast.encoder.device)
 
@@ -43,6 +44,7 @@ class Parts:
         """Return the outputs on weights from `Batch.weights`, a row for each text, without gradients and dropout."""
 
         def run(network: Network, texts: Texts) -> Tensor:
+            # `each` has set the learner's mode, and sets it again before the next pass.
             network.train(False)
             with torch.no_grad():  # a setting of each thread
                 return network.run(weights, texts, self._output, self._bf16)
@@ -59,6 +61,7 @@ class Parts:
         """
 
         def forward(network: Network, texts: Texts) -> tuple[Weights, Tensor]:
+            # `detach` shares the memory: leaves for each part cost nothing.
             leaves = [weight.detach().requires_grad_() for weight in weights]
             return leaves, network.run(leaves, texts, self._output, self._bf16)
 
@@ -68,6 +71,7 @@ class Parts:
 
         each = self.batch.fast.each
         done = list(each(self.batch.texts, forward))
+        # The graph is cut here: the loss gives g_p at these leaves, from which each part goes back on its own thread.
         rows = [outputs.detach().requires_grad_() for _, outputs in done]
         pulled = torch.autograd.grad(outer(self._joined(rows)), [*rows, *beside], allow_unused=True)
         total = Sum(len(weights))
@@ -89,10 +93,12 @@ def cut(encoder: Encoder, texts: Sequence[str], count: int, least: int = _LEAST)
     if count < 2 or len(texts) < 2 or not isinstance(encoder.embedder, Embedder):
         return [list(range(len(texts)))]
     lengths = encoder.lengths(texts, "text")
+    # numpy's default sort may put equal lengths in any order, and so texts into other parts.
     order = np.argsort(lengths, kind="stable")
     ends = np.cumsum(lengths[order])
     count = max(1, min(count, int(ends[-1]) // least))
     # A text across a border belongs to the part in which its middle lies.
     number = ((ends - lengths[order] / 2) * count // ends[-1]).astype(int)
     parts = [order[number == i].tolist() for i in range(count)]
+    # A text longer than the share of a part can leave the next one empty.
     return [part for part in parts if part]

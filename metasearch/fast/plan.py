@@ -11,6 +11,7 @@ from metasearch.fast.packing import FAMILIES
 
 _SLICED = (*FAMILIES, "mpnet")
 """Backbones that use their word table to look words up and for nothing else."""
+# Pooling knows packed texts, and the others treat each vector alone.
 _HEADS = (Pooling, Normalize, Dense, LayerNorm, Dropout)
 _HIGHEST_PADDING = 1024
 """All words up to the one for padding are in every slice, so that it keeps its number."""
@@ -51,6 +52,7 @@ def packing_plan(encoder: Encoder) -> PackingPlan:
     if whole:
         notes.append(f"{whole}: gradients are of all its rows")
     trained = [weight for weight in encoder.embedder.parameters() if weight.requires_grad]
+    # By identity: `list.index` would compare tensors element by element.
     table = next((i for i, weight in enumerate(trained) if weight is getattr(words, "weight", None)), None)
     return PackingPlan(not unpacked, None if whole else table, kind, padding, tuple(notes))
 
@@ -64,8 +66,10 @@ def backbone_of(embedder: Embedder) -> Any:
 def _unpacked(encoder: Encoder, backbone: Any) -> str | None:
     """Return why tokens cannot stand in one row; None where they can."""
     kind = backbone.config.model_type
+    # A model with code of its own may call itself `bert` and do something else.
     if kind not in FAMILIES or not type(backbone).__module__.startswith("transformers."):
         return f"attention of '{kind}' cannot run on packed texts"
+    # `attend` has no causal mask.
     if getattr(backbone.config, "is_decoder", False):
         return f"'{kind}' is a decoder here"
     heads = list(encoder.model)[1:]
@@ -83,6 +87,7 @@ def _whole(encoder: Encoder, backbone: Any, words: Any, padding: int) -> str | N
         return f"the word table is a {type(words).__name__}"
     if words.max_norm or words.scale_grad_by_freq or words.sparse:
         return "the word table has rules of its own for gradients or norms"
+    # Tied weights have several names, of which `named_parameters` gives one unless it is told otherwise.
     names = [n for n, w in encoder.embedder.named_parameters(remove_duplicate=False) if w is words.weight]
     if len(names) > 1:
         return f"the word table is tied to {names[-1]}"

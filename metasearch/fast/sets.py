@@ -70,6 +70,7 @@ def reptile(learner: Reptile, episodes: Sequence[Episode], fast: FastEncoder, bf
     for moved, losses in fast.each(longest_first(batch.episodes), work):
         total.add(moved, 1 / len(episodes))
         inner += losses
+    # Rows outside the slice have not moved, so they add nothing to the norm.
     loss = 0.5 * reduce([moved.square().sum() for moved in total.gradient if moved is not None], "sum")
     batch.put(total.gradient, fast.weights)
     return OuterLoss(loss, {"task": reduce(inner, "mean").item()})

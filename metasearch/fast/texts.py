@@ -26,6 +26,7 @@ def ema_gradient(learner: EMA, episodes: Sequence[Episode], fast: FastEncoder, b
     pairs = learner.pairs(episodes)
     row_of, row_of_source = numbered(learner.texts(pairs)), numbered(pair.source for pair in pairs)
     parts = Parts(fast, list(row_of_source), learner.options.output, bf16)
+    # The teacher is a copy of the student's network, so its weights can run in the student's copies.
     taught = parts.outputs(parts.batch.weights(learner.average.weights))
     teacher = rows(row_of_source, [pair.source for pair in pairs], taught)
     return _of_texts(learner, list(row_of), fast, bf16, lambda out: learner.align(pairs, row_of, out, teacher))
@@ -39,8 +40,10 @@ def _of_texts(
     The learner may have parameters beside the encoder's, such as a head, that the loss depends on.
     """
     parts = Parts(fast, texts, learner.options.output, bf16)
+    # By identity: `in` on tensors would compare their values.
     encoders = set(map(id, fast.weights))
     beside = [parameter for _, parameter in learner.named_parameters() if id(parameter) not in encoders]
+    # `Parts.gradient` asks for the loss once, as a scalar; its terms are kept here.
     losses: list[OuterLoss] = []
 
     def total(outputs: Tensor) -> Tensor:

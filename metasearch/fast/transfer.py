@@ -66,6 +66,7 @@ def transfer(
         keep_inner: return loss and gradient of the first inner step too.
     """
     if not inner:
+        # Leaves without copies, as no step will move them.
         loss, gradient = _differentiated(last, [weight.detach().requires_grad_() for weight in start])
         return Transfer(loss, gradient)
     take = {"first": _first, "graph": _graph, "recompute": _recompute}[mode]
@@ -95,6 +96,7 @@ def _first(start: Weights, inner: Sequence[Objective], last: Objective, rates: R
             total = gradient if total is None else [_sum(a, b) for a, b in zip(total, gradient, strict=True)]
         del gradient  # before the next one is computed, or there would be two
     loss, outer = _differentiated(last, moved)
+    # With a fixed rate `total` is None still, and so is the gradient in the rates.
     return Transfer(loss, outer, total and [_product(a, b) for a, b in zip(total, outer, strict=True)], first)
 
 
@@ -106,6 +108,7 @@ def _graph(start: Weights, inner: Sequence[Objective], last: Objective, rates: R
         loss = objective(weights)
         gradient = torch.autograd.grad(loss, weights, create_graph=True, allow_unused=True)
         if keep and first is None:
+            # Detached: inner gradients have a graph here, which lasts as long as the result otherwise.
             first = Transfer(loss.detach(), [None if g is None else g.detach() for g in gradient])
         # New tensors, not moved in place: autograd goes back through every step.
         steps = [None if g is None else r * g for g, r in zip(gradient, learned or _each(rates, weights), strict=True)]
@@ -118,6 +121,7 @@ def _graph(start: Weights, inner: Sequence[Objective], last: Objective, rates: R
 def _recompute(start: Weights, inner: Sequence[Objective], last: Objective, rates: Rates, keep: bool) -> Transfer:
     moved, points, first = _leaves(start), [], None
     for objective in inner:
+        # Copies, as the step moves the weights in place.
         points.append([weight.detach().clone() for weight in moved])
         loss, gradient = _differentiated(objective, moved)
         _move(moved, gradient, rates)
@@ -127,6 +131,7 @@ def _recompute(start: Weights, inner: Sequence[Objective], last: Objective, rate
     loss, pulled = _differentiated(last, moved)  # v_n; from here on `pulled` is v_{t+1}
     total: Gradient = [None] * len(start)
     for objective in reversed(inner):
+        # Taken off the list, so that each θ_t is freed with its step.
         leaves = [weight.requires_grad_() for weight in points.pop()]
         gradient = list(torch.autograd.grad(objective(leaves), leaves, create_graph=True, allow_unused=True))
         if not isinstance(rates, float):
@@ -154,6 +159,7 @@ def _through(leaves: Weights, gradient: Gradient, pulled: Gradient, rates: Rates
 
 def _differentiated(objective: Objective, weights: Weights) -> tuple[Tensor, Gradient]:
     loss = objective(weights)
+    # Detached, or the loss would hold on to the graph of the step.
     return loss.detach(), list(torch.autograd.grad(loss, weights, allow_unused=True))
 
 
@@ -181,6 +187,7 @@ def _each(rates: Rates, weights: Weights) -> Sequence[float | Tensor]:
 def _sum(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     if first is None or second is None:
         return second if first is None else first
+    # Not in place: the first inner gradient may be part of the result, too (`keep_inner`).
     return first + second
 
 

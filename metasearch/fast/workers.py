@@ -35,6 +35,7 @@ class Workers:
             return
         while len(self._networks) < count:
             self._networks.append(self._make())
+        # As many networks as threads, so no job ever waits for one.
         free: SimpleQueue[Network] = SimpleQueue()
         for network in self._networks[:count]:
             free.put(network)
@@ -46,6 +47,7 @@ class Workers:
             finally:
                 free.put(network)
 
+        # Together they have as many threads of operations as the caller alone.
         pool = self._pool(count, max(1, torch.get_num_threads() // count))
         waiting: deque[Future[Result]] = deque()
         try:
@@ -57,6 +59,7 @@ class Workers:
             while waiting:
                 yield waiting.popleft().result()
         finally:
+            # Also when a job failed, or the caller stopped half-way.
             for future in waiting:
                 future.cancel()
             wait(waiting)  # a network that still runs must not be given to the next jobs

@@ -57,8 +57,11 @@ class CheckpointStore:
             hashes = {}
             for name in _FILES:
                 path = self._new / f"{name}.safetensors"
+                # safetensors refuses tensors that are not contiguous.
                 save_file({key: value.contiguous() for key, value in getattr(checkpoint, name).items()}, path)
+                # On the disk before the rename, or after a power cut the new name could have files without content.
                 hashes[name] = _sync(path)
+            # Last, as it holds the hashes of the others.
             state = self._new / "state.json"
             state.write_text(json.dumps({"state": checkpoint.state, "sha256": hashes}), encoding="utf-8")
             _sync(state)
@@ -69,11 +72,13 @@ class CheckpointStore:
 
     def load(self) -> Checkpoint | None:
         """Return the latest checkpoint, or None; `RunFolderError` names the file that is damaged."""
+        # Only the previous one is there if the machine stopped between the two renames of `_swap`.
         folder = next((folder for folder in (self.folder, self._previous) if folder.is_dir()), None)
         return None if folder is None else _read(folder)
 
     def _swap(self) -> None:
         shutil.rmtree(self._previous, ignore_errors=True)
+        # A folder cannot be renamed to one that has files in it, so the last one makes way first.
         if self.folder.exists():
             self.folder.rename(self._previous)
         self._new.rename(self.folder)
@@ -100,6 +105,7 @@ def _read(folder: Path) -> Checkpoint:
 
 def _sync(path: Path) -> str:
     """Make sure that a file is on the disk, and return its hash."""
+    # Open for writing, without which some systems refuse to flush a file.
     with path.open("rb+") as file:
         os.fsync(file.fileno())
     return _hash(path)

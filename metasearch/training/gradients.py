@@ -27,6 +27,7 @@ def norm_of(tensors: Sequence[Tensor]) -> Tensor:
 
 def clip(tensors: list[Tensor], longest: float, norm: Tensor) -> None:
     """Scale tensors of this norm down to the longest one allowed (torch's `clip_grads_with_norm_` takes dense ones)."""
+    # 1e-6 as in torch. Multiplied where the factor is 1, too: to ask for it first would wait for the GPU.
     torch._foreach_mul_(tensors, torch.clamp(longest / (norm + 1e-6), max=1.0))
 
 

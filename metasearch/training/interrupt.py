@@ -19,6 +19,7 @@ class Interrupt:
         self._previous: dict[int, object] = {}
 
     def __enter__(self) -> Self:
+        # Python sets signal handlers in the main thread alone, and raises ValueError elsewhere.
         if threading.current_thread() is threading.main_thread():
             self._previous = {number: signal.signal(number, self._on_signal) for number in self._signals}
         return self

@@ -47,6 +47,7 @@ class LARS(torch.optim.Optimizer):
         move = gradient.add(weight, alpha=decay)
         if group["adaptive"]:
             w, g = torch.linalg.vector_norm(weight), torch.linalg.vector_norm(gradient)
+            # No Python `if`, which would wait for the GPU; what the branch that is not taken divides by 0 is dropped.
             move *= torch.where((w > 0) & (g > 0), group["trust"] * w / (g + decay * w), 1.0)
         move *= group["lr"]
         if group["momentum"]:
@@ -54,5 +55,6 @@ class LARS(torch.optim.Optimizer):
             if "momentum_buffer" in state:
                 move = state["momentum_buffer"].mul_(group["momentum"]).add_(move)
             else:
+                # v begins at 0, so the first move is the buffer; nothing writes into it before the next step.
                 state["momentum_buffer"] = move
         weight -= move

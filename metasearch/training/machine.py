@@ -33,7 +33,9 @@ def keep_memory() -> bool:
     if platform.libc_ver()[0] != "glibc" or any(os.environ.get(name) for name in _ALLOCATORS):
         return False
     mallopt = ctypes.CDLL(None).mallopt
+    # `mallopt` returns 0 for a size that it refuses; the first that it takes is the last to be tried.
     raised = any(mallopt(_MMAP_THRESHOLD, size) for size in _MMAP_THRESHOLDS)
+    # 2³¹ − 1 is the most that its argument, an int, can hold.
     return bool(raised and mallopt(_TRIM_THRESHOLD, 2**31 - 1) and mallopt(_ARENAS, 1))
 
 
@@ -43,6 +45,7 @@ def used(seconds: float, device: torch.device) -> dict[str, Any]:
         "seconds": round(seconds, 3),
         "peak_memory_mib": round(peak_memory() / 2**20, 1),
         "processor": processor(),
+        # What this process may use, which in a container can be less than there is; macOS does not say.
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "threads": torch.get_num_threads(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -57,4 +60,5 @@ def used(seconds: float, device: torch.device) -> dict[str, Any]:
 def peak_memory() -> int:
     """Return the most memory that this process ever held, in bytes."""
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # In bytes on macOS, in KiB on Linux.
     return held if sys.platform == "darwin" else 1024 * held
