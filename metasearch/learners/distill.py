@@ -94,6 +94,7 @@ class Distill(TextLearner):
         # In bfloat16 errors would be rounded away.
         outputs = outputs.to(next(self.encoder.embedder.parameters()).dtype)
         if options.output == "tokens":
+            # Tokens stand text after text in the order of `row_of`, and so do their targets.
             loss = F.mse_loss(outputs, self._targets(list(row_of), outputs))
             return OuterLoss(loss, {"match": loss.item()})
         sources, targets = ([pair.texts[side] for pair in pairs] for side in (0, 1))
@@ -101,12 +102,15 @@ class Distill(TextLearner):
         target = rows(row_of, targets, outputs)
         loss = F.mse_loss(target, teacher if options.target == "source" else self._targets(targets, outputs))
         vectors = {"teacher": teacher, "target": target}
+        # The mean of no rows would be NaN.
         if read:
             source = rows(row_of, [sources[i] for i in read], outputs)
+            # The mean over sources that are read, times their share: the others count as if they had no error.
             loss = loss + options.source_share * F.mse_loss(source, teacher[torch.tensor(read, device=outputs.device)])
             vectors["source"] = source
         terms = {"match": loss.item()}
         if self.contrast:
+            # Pairs of the same source are not to be told apart by a contrastive loss.
             number = numbered(sources)
             same = torch.tensor([number[text] for text in sources], device=outputs.device)
             term = self.contrast(base.Embedded(vectors, {"source": same}))
@@ -117,6 +121,7 @@ class Distill(TextLearner):
     def _read(self, pairs: Sequence[Translation]) -> list[int]:
         """Return the numbers of the pairs whose source is read, evenly spread."""
         share = self.options.source_share
+        # Pair i is read where i · share passes a whole number: ⌊n · share⌋ of n pairs.
         return [i for i in range(len(pairs)) if int((i + 1) * share) > int(i * share)]
 
     def _targets(self, texts: Sequence[str], outputs: Tensor) -> Tensor:

@@ -64,6 +64,7 @@ class EMA(TextLearner):
 
     def __init__(self, encoder: Encoder, loss: Loss, options: Options) -> None:
         super().__init__(encoder, loss, options)
+        # Without dropout for good: `train` does not reach it.
         self.teacher = deepcopy(encoder.embedder).eval().requires_grad_(False)
         self.average = Average(encoder.embedder, self.teacher)
         self.total = options.total
@@ -100,6 +101,7 @@ class EMA(TextLearner):
         if self.step % self.options.every:
             return
         steps = range(self.step - self.options.every + 1, self.step + 1)
+        # For a student that stands still meanwhile, one move by Π τ_k equals moves by each τ_k in turn.
         self.average.move(1 - math.prod(1 - share(k, self.total, self.options) for k in steps))
 
     def state(self) -> dict[str, Tensor]:
@@ -116,9 +118,11 @@ def share(step: int, total: int, options: EMA.Options) -> float:
     """Return 1 − τ_k, the share of the student that goes into the teacher after step k of K; 0 after a cosine's K."""
     base = 1 - options.tau
     if options.scale_down:
+        # A training of fewer than (1 − τ) 105,000 steps would take more than the whole student.
         base = min(1.0, base * PAPER_STEPS / total)
     if options.schedule == "constant":
         return base
+    # Past K the cosine would rise again.
     return base * (math.cos(math.pi * min(step, total) / total) + 1) / 2
 
 
@@ -139,6 +143,7 @@ class Average:
     @torch.no_grad()
     def move(self, share: float) -> None:
         """Replace the average ξ by (1 − share) ξ + share θ."""
+        # A share of 0, as with τ = 1, is not worth a pass over all weights.
         if share:
             for name, weight in self._source.items():
                 _move(weight.detach(), self._average[name], self._rest[name], share)
@@ -163,10 +168,13 @@ class Average:
 
 def _move(weight: Tensor, average: Tensor, rest: Tensor, share: float) -> None:
     """Move an average and its rounding error in place."""
+    # A scalar has no rows to be split by; the views share its memory.
     if not weight.ndim:
         weight, average, rest = weight[None], average[None], rest[None]
     whole = max(1, len(weight))
+    # On a GPU in one block, as every operation there costs a launch.
     rows = whole if weight.is_cuda else max(1, _BLOCK * whole // max(1, weight.numel()))
+    # Every block uses the same two temporaries, which so stay in the cache.
     gaps, sums = torch.empty_like(average[:rows]), torch.empty_like(average[:rows])
     blocks = (torch.split(tensor, rows) for tensor in (weight, average, rest))
     for w, a, r in zip(*blocks, strict=True):

@@ -41,6 +41,7 @@ class Entailment(TextLearner):
         super().__init__(encoder, loss, options)
         width = 3 * encoder.dimension(options.output)
         bound = width**-0.5  # as torch.nn.Linear begins
+        # Drawn on the CPU, so that the head is the same on every device.
         generator = torch.Generator().manual_seed(seed_of(options.seed, "entailment head"))
         weight = (2 * torch.rand(len(LABELS), width, generator=generator) - 1) * bound
         self.head = nn.Parameter(weight.to(encoder.device, next(encoder.embedder.parameters()).dtype))

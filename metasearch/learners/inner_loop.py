@@ -38,6 +38,7 @@ class FastModel:
 
     def __init__(self, module: nn.Module, first_order: bool) -> None:
         self.first_order = first_order
+        # learn2learn's own rate is never used: `adapt` has one for each step.
         self._clone = _MAML(module, lr=0.0, first_order=first_order).clone()
 
     def __call__(self, *args: Any) -> Tensor:
@@ -64,5 +65,6 @@ class FastModel:
         )
         for weight, rate, gradient in zip(weights, rates, gradients, strict=True):
             if gradient is not None:
+                # Where `update_module` looks for what to add; a shared weight gets it once, and stays shared.
                 weight.update = -rate * gradient
         self._clone.module = _update_module(module)

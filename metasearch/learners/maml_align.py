@@ -81,6 +81,7 @@ class MAMLAlign(Learner):
     def combine(self, losses: Sequence[Losses]) -> OuterLoss:
         """Return L and its terms from L_Y(θ_T), L_Y(θ) and L_Z(θ_S) of each episode."""
         teacher, student, final = (list(column) for column in zip(*losses, strict=True))
+        # The mean over both lists divides by 2B.
         task = reduce([*teacher, *final], self.options.task_reduction)
         if self.options.task_reduction == "sum":
             task = task / 2

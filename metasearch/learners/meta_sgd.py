@@ -15,6 +15,7 @@ class MetaSGD(MAML):
 
     def __init__(self, encoder: Encoder, loss: Loss, options: MAML.Options) -> None:
         super().__init__(encoder, loss, options)
+        # `super`, as our own names would include the rates that are made here.
         self.rates = {
             name: nn.Parameter(torch.full_like(parameter, options.inner_lr))
             for name, parameter in super().named_parameters()

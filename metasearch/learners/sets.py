@@ -53,6 +53,7 @@ def prepare(encoder: Encoder, examples: LabelledSet, together: Any = None) -> Pr
     columns = {}
     for i, (name, role) in enumerate(examples.examples[0].roles.items()):
         places = [place[role, example.texts[i]] for example in examples.examples]
+        # Texts of a column have the same role, and so the same tower.
         columns[name] = (places[0][0], torch.tensor([row for _, row in places], device=encoder.device))
     scores, gold = [example.score for example in examples.examples], None
     if None not in scores:

@@ -34,6 +34,7 @@ class RowMoments:
         self.rows = state.get("rows", self._slots[:0]).to(self._slots)
         self.exp_avg = state.get("exp_avg", table[:0]).to(table)
         self.exp_avg_sq = state.get("exp_avg_sq", table[:0]).to(table)
+        # In the order of the checkpoint, so that slots are those of a run that never stopped.
         self._make_room(len(self.rows), torch.arange(len(self.rows), device=table.device))
 
     def slots(self, rows: Tensor) -> Tensor:
@@ -53,8 +54,10 @@ class RowMoments:
         start, end = len(self.rows), len(self.rows) + len(rows)
         if end > len(self._buffers[0]):
             self._make_room(end, self.rows.argsort())
+        # Longer views of the same buffers, so the moments that they had are still there.
         self.rows, self.exp_avg, self.exp_avg_sq = (buffer[:end] for buffer in self._buffers)
         self.rows[start:] = rows
+        # Buffers are made without content.
         self.exp_avg[start:] = 0
         self.exp_avg_sq[start:] = 0
         self._slots[rows] = torch.arange(start, end, device=rows.device)
@@ -115,6 +118,7 @@ class RowAdamW(torch.optim.AdamW):
         if gradient is None:
             return False
         rows = gradient.is_sparse and gradient.sparse_dim() == 1
+        # A state without rows is one that became dense, and stays so.
         if rows and self.defaults["fused"] and ("rows" in state or not state):
             return True
         if gradient.is_sparse:
@@ -136,7 +140,9 @@ class RowAdamW(torch.optim.AdamW):
     def _step_rows(self, table: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
         moments, state = self._moments_of(table), self.state[table]
         slots = moments.slots(gradient.indices()[0])
+        # The fused kernel wants its count of steps on the device.
         state.setdefault("step", torch.zeros((), device=table.device)).add_(1)
+        # Views change as slots are added; `_moments_of` tells by the present ones whose state it is.
         state.update(rows=moments.rows, exp_avg=moments.exp_avg, exp_avg_sq=moments.exp_avg_sq)
         # Decay is decoupled from the moments and reaches all rows, also those that never had a gradient.
         if group["weight_decay"]:
@@ -176,6 +182,7 @@ def _update(table: Tensor, moments: RowMoments, slots: Tensor, values: Tensor, k
     gradient = torch.zeros_like(block)
     bounds = torch.searchsorted(slots, torch.arange(0, count + size, size, device=slots.device)).tolist()
     parts = [torch.split(moment, size) for moment in (moments.rows, moments.exp_avg, moments.exp_avg_sq)]
+    # Not strict: of no rows at all `split` makes one empty part.
     for start, (first, last), rows, m, v in zip(range(0, count, size), pairwise(bounds), *parts, strict=False):
         weight, inside = block[: len(rows)], slots[first:last] - start
         torch.index_select(table, 0, rows, out=weight)
@@ -188,6 +195,7 @@ def _update(table: Tensor, moments: RowMoments, slots: Tensor, values: Tensor, k
 def _room(count: int) -> int:
     """Return the first number of a geometric series that is no less than `count`."""
     room = 1024
+    # A quarter more each time: rows are copied a constant number of times on average, and little stays unused.
     while room < count:
         room += room // 4
     return room

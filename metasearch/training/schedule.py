@@ -44,6 +44,7 @@ class Schedule:
         ends = list(accumulate(phase.steps for phase in self.phases))
         place = step % ends[-1]
         number = bisect_right(ends, place)
+        # `bisect_right`, as the step at which a phase ends is the first of the next.
         return self.phases[number], place - ends[number] + self.phases[number].steps
 
 
@@ -59,6 +60,7 @@ def schedule(budget: Budget, sources: Sequence[tuple[str, int, Episodes]], max_s
     if max_steps is not None and max_steps < total:
         total = max_steps
         if max_steps < epoch:
+            # Ends are rounded, not lengths, so that the lengths add up to `max_steps`.
             ends = [round(done * max_steps / epoch) for done in accumulate(steps, initial=0)]
             steps = [end - start for start, end in pairwise(ends)]
     phases = [Phase(name, source, count) for (name, _, source), count in zip(sources, steps, strict=True) if count]

@@ -108,6 +108,7 @@ class Trainer:
         if not (resume and self._restore()):
             self.baseline = self.dev() if self.baseline is None else self.baseline
             self.listener.on_dev(0, self.baseline, False)
+        # Without dropout and before the first step is seeded: the check takes no random number from the run.
         if self.precision == "bf16" and self.step < self.schedule.total:
             phase, position = self.schedule.at(self.step)
             error = bf16_error(self.learner, phase.episodes.batch(position, self.schedule.batch), self.gradients)
@@ -126,6 +127,7 @@ class Trainer:
                 return "interrupted"
             if self.step >= self.schedule.total:
                 return "finished"
+            # Asked before a step, so a resumed run whose patience had run out takes none.
             if self.stopping.exhausted:
                 return "patience"
             self._outer_step()
@@ -136,6 +138,7 @@ class Trainer:
     def _outer_step(self) -> None:
         phase, position = self.schedule.at(self.step)
         episodes = phase.episodes.batch(position, self.schedule.batch)
+        # By the number of the step, so a resumed run draws the dropout of one that never stopped.
         torch.manual_seed(seed_of(self.seed, "step", self.step))
         self.learner.train(self.dropout)
         self.optimizer.zero_grad(set_to_none=True)
@@ -143,8 +146,10 @@ class Trainer:
         with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"):
             loss = self.gradients(self.learner, episodes)
         self._require_finite(loss.total, f"{phase.name} loss", loss.terms)
+        # All other rows of a sparse gradient are 0, so norm and cut are those of the whole.
         gradients = [rows_or_all(p) for p in self.parameters.values() if p.grad is not None]
         norm = norm_of(gradients)
+        # A finite loss can have a gradient that is not.
         self._require_finite(norm, f"{phase.name} gradient norm", loss.terms)
         if self.settings.clip:
             clip(gradients, self.settings.clip, norm)
@@ -158,6 +163,7 @@ class Trainer:
     def _set_rate(self) -> dict[str, float]:
         """Give the optimiser the rate of the step to come; return it as a term where it changes over time."""
         lr = self.settings.lr * rate(self.step + 1, self.schedule.total, self.settings)
+        # Set at every step, so a checkpoint needs no rate.
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         return {"lr": lr} if self.settings.warmup or self.settings.decay != "none" else {}
@@ -166,8 +172,10 @@ class Trainer:
         score = self.dev()
         best = self.stopping.update(self.step, score)
         if best:
+            # On the CPU, to leave a GPU its memory; cloned, as `cpu` copies nothing that is there already.
             self._best = {name: p.detach().cpu().clone() for name, p in self.parameters.items()}
         self.listener.on_dev(self.step, score, best)
+        # Last, so that the checkpoint has this score and these best weights.
         self._checkpoint()
 
     def _require_finite(self, value: Tensor, what: str, terms: dict[str, float]) -> None:
@@ -205,4 +213,5 @@ class Trainer:
     @torch.no_grad()
     def _put(self, weights: Mapping[str, Tensor]) -> None:
         for name, value in weights.items():
+            # In place: the optimiser and the networks of threads hold these very tensors.
             self.parameters[name].copy_(value)

@@ -27,8 +27,10 @@ class InfoNCE(Loss):
         answers = [name for name in ("positive", "negative") if name in batch.vectors]
         texts = torch.cat([batch.texts[name] for name in answers])
         same = equal_texts(texts)
+        # Of equal texts the first stands for all; below the diagonal are those before it.
         asked, first = equal_texts(batch.texts["question"]), ~same.tril(-1).any(dim=1)
         # [i, c]: some example asks what example i asks, and has text c as its positive.
+        # Booleans have no matrix product, and autocast leaves float64 as it is.
         right = (asked.double() @ same[: len(asked)].double()) > 0
         candidates = torch.cat([batch.vectors[name] for name in answers])
         return infonce(batch.vectors["question"], candidates, first & ~right, self.options.temperature)
@@ -46,6 +48,7 @@ def infonce(anchors: Tensor, candidates: Tensor, wrong: Tensor, temperature: flo
     logits = cosines(anchors, candidates) / temperature
     own = torch.arange(len(anchors), device=anchors.device)
     left_out = ~wrong
+    # The right candidate is in the sum too, whatever `wrong` says of it.
     left_out[own, own] = False
     return F.cross_entropy(logits.masked_fill(left_out, -torch.inf), own)
 
