@@ -26,6 +26,7 @@ def first_rows(
 ) -> Tensor:
     """Return the word table `(V', K)` of a new vocabulary from that of an old one, `(V, K)`."""
     mean, deviation = table.mean(0), table.std(0, correction=0)
+    # For all rows, also those that are filled below: so the noise of a row does not depend on the others.
     noise = stream(seed, "vocabulary").standard_normal((len(new), table.shape[1]), dtype=np.float32)
     rows = mean + deviation * torch.from_numpy(noise).to(table)
     special = _counterparts(old, new)
@@ -41,6 +42,7 @@ def _fill(rows: Tensor, table: Tensor, sources: dict[int, list[int]]) -> None:
         return
     flat = torch.tensor([number for numbers in sources.values() for number in numbers], device=table.device)
     lengths = torch.tensor([len(numbers) for numbers in sources.values()], device=table.device)
+    # Offsets: where the numbers of each new token begin in `flat`.
     means = F.embedding_bag(flat, table, lengths.cumsum(0) - lengths, mode="mean")
     rows[torch.tensor(list(sources), device=table.device)] = means
 
@@ -53,6 +55,7 @@ def _counterparts(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) ->
         source = next((number for number in numbers if number is not None), None)
         target = getattr(new, f"{role}_token_id")
         if source is not None and target is not None:
+            # One token can have two roles, as `<s>` is `cls` and `bos`: the first role decides.
             numbers_of.setdefault(target, [source])
     return numbers_of
 
@@ -62,6 +65,7 @@ def _sources(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) -> dict
     known = old.get_vocab()
     # A tokenizer makes the numbers of its special tokens from a text that spells them out, too.
     useless = set(old.all_special_ids)
+    # `get_vocab` has another order in every process.
     names = dict(sorted((number, name) for name, number in new.get_vocab().items()))
     sources = {number: [known[name]] for number, name in names.items() if name in known and known[name] not in useless}
     texts = {number: text for number in names if number not in sources and (text := _text(new, number, names[number]))}
@@ -76,6 +80,7 @@ def _sources(old: PreTrainedTokenizerBase, new: PreTrainedTokenizerBase) -> dict
 def _text(tokenizer: PreTrainedTokenizerBase, number: int, name: str) -> str:
     """Return the text that a token stands for; nothing for a part of a character."""
     if name in BYTES:
+        # In UTF-8 a byte from 128 on is only part of a character.
         return chr(BYTES[name]) if BYTES[name] < 128 else ""
     text: str = tokenizer.decode([number]).strip()
     # WordPiece marks what continues a word; its decoder takes the mark away behind another token only.

@@ -54,6 +54,7 @@ def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor,
     if getattr(transformer, "do_lower_case", False):
         transformer.do_lower_case = False  # the tokenizer says itself what it does
     copied = word_table(transformer.auto_model)
+    # The memo exchanged the weight; an Embedding keeps its size and its padding beside it.
     copied.num_embeddings = len(rows)
     if copied.padding_idx is not None:
         copied.padding_idx = pad
@@ -65,6 +66,7 @@ def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor,
 
 def _configs(model: Any) -> Iterator[Any]:
     """Yield every configuration in a model; a compressed one keeps that of its backbone inside its own."""
+    # By identity, as modules share their configuration.
     configs = [native_config(module) for module in model.modules() if hasattr(module, "config")]
     yield from {id(config): config for config in configs}.values()
 
@@ -100,6 +102,7 @@ def _move_positions(model: Any, pad: int) -> None:
         moved.weight = nn.Parameter(rows, requires_grad=old.weight.requires_grad)
         module.position_embeddings = moved
         module.padding_idx = pad
+        # These buffers are as long as the table, and were made for its old length.
         numbers = torch.arange(len(rows), device=weight.device)[None]
         for name, value in (("position_ids", numbers), ("token_type_ids", torch.zeros_like(numbers))):
             if isinstance(getattr(module, name, None), Tensor):

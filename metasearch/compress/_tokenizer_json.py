@@ -44,13 +44,16 @@ def needed(spec: Spec, used: Iterable[str]) -> set[str]:
     tokens = names & {*used, *added, *BYTES, *_template_tokens(spec["post_processor"]), model.get("unk_token")}
     if model["type"] == "BPE":
         if '"ByteLevel"' in json.dumps(spec["pre_tokenizer"]):
+            # Byte-level BPE begins with single bytes, and has no unknown token for one that is missing.
             tokens |= names & set(pre_tokenizers.ByteLevel.alphabet())
         return _with_parts(model, tokens)
     prefix = model.get("continuing_subword_prefix") or ""
+    # See above for Unigram; with WordPiece, so that words whose pieces are gone can still be spelt.
     characters = {character for name in tokens for character in name}
     tokens |= names & {*characters, *(prefix + character for character in characters)}
     if model["type"] == "Unigram":
         tokens.add(model["vocab"][model["unk_id"] or 0][0])
+        # The price of an unknown character is taken from the lowest score.
         tokens.add(min(model["vocab"], key=lambda item: item[1])[0])
     return tokens
 
@@ -63,13 +66,16 @@ def cut(spec: Spec, tokens: set[str]) -> tuple[dict[str, Any], dict[int, int]]:
     # Tokens that are added to the model are numbered behind its own.
     order = sorted(tokens, key=lambda name: (name not in pieces, old[name]))
     new = {name: number for number, name in enumerate(order)}
+    # Without the model, by far the largest part, which is made anew.
     smaller = copy.deepcopy({**spec, "model": None})
     smaller["model"] = {**model, "vocab": {name: new[name] for name in order if name in pieces}}
     if model["type"] == "Unigram":
+        # The number of a unigram piece is its place in the list, where the order of old numbers is kept.
         smaller["model"]["vocab"] = [[name, score] for name, score in model["vocab"] if name in tokens]
         if model["unk_id"] is not None:
             smaller["model"]["unk_id"] = new[model["vocab"][model["unk_id"]][0]]
     if model["type"] == "BPE":
+        # `needed` has the parts of every merge that stays, so none is left without them.
         smaller["model"]["merges"] = [[left, right] for left, right, made in _merges(model) if made in tokens]
     moved = {old[name]: number for name, number in new.items()}
     for added in smaller["added_tokens"]:
@@ -85,6 +91,7 @@ def greedy(model: Mapping[str, Any], word: str) -> list[str]:
     """Return the pieces that WordPiece finds in a word from its beginning on, until there is none."""
     pieces: list[str] = []
     start = 0
+    # A word above the limit is unknown as a whole, and none of its pieces is looked for.
     while start < len(word) <= model["max_input_chars_per_word"]:
         prefix = model["continuing_subword_prefix"] if start else ""
         ends = (end for end in range(len(word), start, -1) if prefix + word[start:end] in model["vocab"])
@@ -105,7 +112,9 @@ def _own_numbers(model: Mapping[str, Any]) -> dict[str, int]:
 def _merges(model: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Return left part, right part and result of every merge, the first to be done first."""
     skipped = len(model.get("continuing_subword_prefix") or "")
+    # Older versions of `tokenizers` write a merge as one string.
     pairs = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
+    # The mark of a continued piece goes when it is joined to the one before.
     return [(left, right, left + right[skipped:]) for left, right in pairs]
 
 
@@ -137,6 +146,7 @@ def _renumber(processor: Any, moved: Mapping[int, int]) -> None:
     for part in _processors(processor):
         for special in part.get("special_tokens", {}).values():
             special["ids"] = [moved[number] for number in special["ids"]]
+        # BertProcessing and RobertaProcessing have [name, number] by role, TemplateProcessing has `special_tokens`.
         for role in {"cls", "sep"} & part.keys():
             part[role][1] = moved[part[role][1]]
 

@@ -21,6 +21,7 @@ BYTES = {f"<0x{byte:02X}>": byte for byte in range(256)}
 COVERAGE = 0.9995
 """Share of all characters that get a piece of their own, as in SentencePiece; the rarest are left to their bytes."""
 
+# Decimals of a score; those behind differ from process to process.
 _DIGITS = 4
 # What the unigram trainer adds to the lowest score from one missing character to the next.
 _STEP = 1e-4
@@ -51,9 +52,11 @@ def unigram(blank: Tokenizer, texts: Sequence[str], count: int, needed: Iterable
     blank.train_from_iterator(texts, trainers.UnigramTrainer(vocab_size=wanted, show_progress=False))
     learned = [(piece, round(score, _DIGITS)) for piece, score in _model(blank)["vocab"]]
     lowest = min(score for _, score in learned)
+    # Characters that the trainer added are scored in an order that varies: all of them get the lowest score.
     ceiling = lowest + _STEP * sum(len(piece) == 1 for piece, _ in learned)
     flat = {piece: lowest if len(piece) == 1 and score <= ceiling else score for piece, score in learned}
     flat = {**dict.fromkeys(needed, lowest), **flat}
+    # Characters first, so that `count` cuts off longer pieces only.
     best = sorted(flat.items(), key=lambda item: (len(item[0]) > 1, -item[1], item[0]))[:count]
     return sorted(best, key=lambda item: (-item[1], item[0]))
 

@@ -60,6 +60,7 @@ def _missing_pooler(model: Any) -> nn.Module | None:
     """Return a pooler of zeros for a model that has none and whose kind has one."""
     if getattr(model, "pooler", None) is not None or "add_pooling_layer" not in signature(type(model)).parameters:
         return None
+    # Without memory for the whole model, of which one part is wanted.
     with torch.device("meta"):
         pooler: nn.Module = type(model)(model.config, add_pooling_layer=True).pooler
     pooler.to_empty(device=model.device)

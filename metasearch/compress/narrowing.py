@@ -92,6 +92,7 @@ def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor,
         Numbers of the channels `(M,)`, ascending, and W' `(H, M)`, which minimises tr((W − W'P)·C·(W − W'P)ᵀ) for the
         matrix P that picks them, C having the ridge on its diagonal.
     """
+    # Above 0 also where no neuron of the layer ever varies, so that nothing is divided by 0.
     ridge = (_RIDGE * covariance.diagonal().mean()).clamp(min=torch.finfo(covariance.dtype).tiny)
     whole = covariance + ridge * torch.eye(len(covariance)).to(covariance)
     # What the chosen channels do not explain, of C and of W·C. Choosing one is a step of a pivoted Cholesky
@@ -102,6 +103,7 @@ def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor,
         alone = left.diagonal().clamp(min=ridge)  # below it by rounding only
         # How much smaller the squared error of the outputs gets with this channel.
         gain = read.square().sum(0) / alone
+        # A gain is never negative, so none is chosen twice.
         gain[chosen] = -1
         best = int(gain.argmax())
         chosen.append(best)
@@ -155,6 +157,7 @@ def _moments(encoder: Encoder, texts: list[str]) -> list[_Moments]:
         hooks.callback(encoder.embedder.train, encoder.embedder.training)
         encoder.embedder.eval()
         for block, seen in zip(blocks, moments, strict=True):
+            # `mask` is looked up when the hook runs: it is that of the present batch.
             handle = block.register_forward_pre_hook(lambda _, values, seen=seen: seen.add(values[0][mask]))
             hooks.callback(handle.remove)
         # Texts of similar length share a batch, so that little of it is padding.
@@ -182,5 +185,6 @@ def _block(layer: nn.Module) -> tuple[nn.Linear, nn.Linear]:
 
 
 def _set(linear: nn.Linear, weight: Tensor, bias: Tensor) -> None:
+    # Solved weights come transposed, and safetensors refuses what is not contiguous.
     linear.weight, linear.bias = (nn.Parameter(new.to(linear.weight).contiguous()) for new in (weight, bias))
     linear.out_features, linear.in_features = weight.shape

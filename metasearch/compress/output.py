@@ -20,6 +20,7 @@ def claim(folder: Path) -> None:
     """Raise `RunFolderError` unless a folder is new or empty and can be written; makes nothing."""
     with _disk_errors(folder):
         _check_writable(folder)
+        # What another call left inside has a message of its own, below.
         if folder.exists() and any(path.name != _INSIDE for path in folder.iterdir()):
             raise RunFolderError(f"{folder} exists already; choose another folder with -o")
         partial = _partial(folder)
@@ -46,11 +47,13 @@ def whole(folder: Path) -> Iterator[Path]:
     claim(folder)
     partial = _partial(folder)
     with _disk_errors(folder):
+        # An error if another call made it since `claim`.
         partial.mkdir(parents=True)
     moved: list[Path] = []
     try:
         yield partial
         _put(partial, folder, moved)
+    # Ctrl-C too must leave nothing half written.
     except BaseException as error:
         for path in (partial, *moved):
             if path.is_dir():
@@ -73,6 +76,7 @@ def _put(partial: Path, folder: Path, moved: list[Path]) -> None:
     if not folder.exists():
         partial.rename(folder)
         return
+    # A list, as the folder changes while it is gone through.
     for path in list(partial.iterdir()):
         moved.append(folder / path.name)
         path.rename(moved[-1])

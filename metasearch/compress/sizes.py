@@ -103,6 +103,7 @@ def mebibytes(weights: int, bytes_each: int) -> float:
 def _sizes(transformer: nn.Module) -> Sizes:
     counts = dict.fromkeys(COMPONENTS, 0)
     for name, parameter in transformer.named_parameters():
+        # A compressed model has the stock one, whose names the prefixes are, inside it.
         plain = name.removeprefix(f"{CompressedModel.base_model_prefix}.")
         component = next((part for prefix, part in _PREFIXES.items() if plain.startswith(prefix)), "other")
         counts[component] += parameter.numel()

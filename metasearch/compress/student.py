@@ -52,12 +52,14 @@ def make_student(
     source = assistant.model[0].auto_model
     config = student_config(source.config, bottleneck, recurrent, repeats)
     config._attn_implementation = source.config._attn_implementation
+    # The caller's random numbers go on as if none had been drawn; weights are made on the CPU.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_of(seed, "student"))
         student = CompressedModel(config)
         # Weights of the same name in both: the student's layers are numbered as the assistant's first.
         own = student.backbone.state_dict().keys()
         shared = {name: weight for name, weight in source.state_dict().items() if name in own}
+        # Not strict, as a factorised table has other names than a whole one.
         student.backbone.load_state_dict(shared, strict=False)
         if initial == "random":
             # As PyTorch draws them: Embedding N(0, 1), Linear U(±1/√K), LayerNorm 1 and 0.

@@ -43,6 +43,7 @@ def trim(encoder: Encoder, texts: Iterable[str]) -> Encoder:
         raise DataError("there are no texts whose vocabulary could be kept")
     inputs = [prompt + text for prompt in prompts for text in distinct]
     padding = padding_of(encoder.model[0].auto_model)
+    # The model's padding token can be another than the tokenizer's, see `padding_of`.
     special = {*old.all_special_ids, padding} - {None}
     used = {*old.convert_ids_to_tokens(sorted(special)), *_used(old, spec, inputs)}
     smaller, moved = cut(spec, needed(spec, used))
@@ -54,6 +55,7 @@ def trim(encoder: Encoder, texts: Iterable[str]) -> Encoder:
     )
     _verify(encoder, new, moved, inputs)
     table = word_table(encoder.model[0].auto_model).weight.detach()
+    # Old numbers in the order of the new ones: row i is that of the new token i.
     order = torch.tensor(sorted(moved, key=moved.__getitem__), device=table.device)
     return replaced(encoder, new, table[order], None if padding is None else moved[padding])
 
@@ -65,6 +67,7 @@ def _used(old: PreTrainedTokenizerBase, spec: dict[str, Any], inputs: Sequence[s
     for batch in _batches(inputs):
         for text, ids in zip(batch, old(batch, verbose=False)["input_ids"], strict=True):
             used.update(ids)
+            # WordPiece alone loses a word whole for one piece that is missing.
             if spec["model"]["type"] == "WordPiece" and old.unk_token_id in ids:
                 words.update(_words(old, text))
     known = {piece for word in words for piece in greedy(spec["model"], word)}

@@ -53,6 +53,7 @@ def train_tokenizer(
         raise ConfigError(
             f"size {size}: {fixed} special tokens and bytes and {len(characters)} characters need {least} at least"
         )
+    # The trainer sees spaces instead of characters that are left to bytes, and learns no piece with them.
     rare = {ord(character): " " for character in set().union(*lines) - alphabet}
     tokenizer = _finished(blank, _model(kind, blank, [line.translate(rare) for line in lines], size - fixed))
     reached = tokenizer.get_vocab_size()
@@ -117,6 +118,7 @@ def _finished(tokenizer: Tokenizer, model: models.Model) -> Tokenizer:
     tokenizer.model = model
     tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()])
     tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in _FIRST])
+    # The space before a mask is part of it, as in XLM-R.
     tokenizer.add_special_tokens([AddedToken(_MASK, special=True, normalized=False, lstrip=True)])
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>",

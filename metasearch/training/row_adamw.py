@@ -57,7 +57,7 @@ class RowMoments:
         # Longer views of the same buffers, so the moments that they had are still there.
         self.rows, self.exp_avg, self.exp_avg_sq = (buffer[:end] for buffer in self._buffers)
         self.rows[start:] = rows
-        # Buffers are made without content.
+        # New rows begin at 0, and `new_empty` does not see to that.
         self.exp_avg[start:] = 0
         self.exp_avg_sq[start:] = 0
         self._slots[rows] = torch.arange(start, end, device=rows.device)
