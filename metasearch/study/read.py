@@ -38,6 +38,7 @@ def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool
     for path, name in _named(paths).items():
         finished, unfinished = _runs(path, name)
         for run in finished:
+            # By resolved path: a run that is named alone and within its study counts once.
             runs.setdefault(run.path.resolve(), run)
         missing += unfinished
     scores = [(run, row) for run in runs.values() for row in run.rows if row["task"] != STAGE]

@@ -144,6 +144,7 @@ class _Corpus:
         """Return what was collected, with groups that share a question or an answer made one group."""
         root: dict[str, str] = {}
 
+        # Union-find: follows a group to the one that stands for all that it was joined with.
         def find(group: str) -> str:
             while root.setdefault(group, group) != group:
                 group = root[group]
