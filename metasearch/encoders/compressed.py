@@ -40,7 +40,7 @@ class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers 
 
     model_type = MODEL_TYPE
     sub_configs: ClassVar[dict[str, Any]] = {"backbone": AutoConfig}
-    # transformers would make a configuration without arguments, which is an error without a backbone.
+    # Some releases of transformers compare with a configuration made without arguments, which is an error here.
     has_no_defaults_at_init = True
 
     def __init__(

@@ -113,7 +113,7 @@ class StoredConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers is u
     """Configuration of a stored encoder; `stored` is that of the transformer, a dictionary with its `model_type`."""
 
     model_type = MODEL_TYPE
-    # transformers would make a configuration without arguments to leave defaults out of `config.json`.
+    # Some releases of transformers compare with a configuration made without arguments, which is an error here.
     has_no_defaults_at_init = True
 
     def __init__(self, stored: dict[str, Any] | None = None, **kwargs: Any) -> None:
@@ -175,7 +175,7 @@ def _quantised(weight: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     steps = weight.abs().amax(axis, keepdim=True) / LEVELS
     # 0 / 0 would be NaN; a row of zeros is divided by 1.
     divisors = torch.where(steps > 0, steps, torch.ones_like(steps))
-    # Clamped because a step that is subnormal is rounded so coarsely that quotients exceed 127.
+    # A step so small that it is subnormal is rounded coarsely: quotients may exceed 127.
     return (weight / divisors).round().clamp(-LEVELS, LEVELS).to(torch.int8), steps
 
 

@@ -60,7 +60,7 @@ class _Reader:
         """Read a file, or the two files of a Moses pair, and return it with the number of its pairs."""
         report = Report()
         seen: set[int] = set()
-        # The loop counts in the report itself, which so is right wherever the loop ends.
+        # The loop counts in the report itself, so that it is right wherever the loop ends.
         for report.read, line in enumerate(_sides(part), 1):
             reason = self._add(line, seen)
             if reason:

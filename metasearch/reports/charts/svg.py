@@ -50,7 +50,7 @@ def minus(number: str) -> str:
 
 def width(text: str) -> float:
     """Return about how many pixels wide a text is; the reader's font is not known."""
-    # Wide East Asian characters fill a square; 0.58 is about the mean of Latin letters in the fonts of systems.
+    # Wide East Asian characters fill a square; 0.58 is about the mean of Latin letters.
     wide = {"W": 1.0, "F": 1.0}
     return FONT * sum(0.0 if combining(c) else wide.get(east_asian_width(c), 0.58) for c in text)
 
