@@ -69,6 +69,7 @@ def load_benchmark(ref: DataRef | str, mode: str | None = None, **keys: Any) -> 
     records: Data = reader.read(folder, declared)
     if records.kind != declared.kind:
         raise ConfigError(f"{path}: kind: '{declared.kind}', but reader '{declared.reader}' gives {records.kind} data")
+    # Before the split, so that fingerprints are those of the texts that are encoded.
     if isinstance(records, RetrievalData) and declared.candidates == "sentence":
         records = records.sentences()
     if not declared.partial:

@@ -85,6 +85,7 @@ class Entailments:
         premises = list(counts)
         held: set[str] = set()
         taken = 0
+        # Premises are drawn, not pairs: a premise on both sides would leak what is trained on into dev.
         for i in stream(seed, "entailment", "dev").permutation(len(premises)):
             if taken >= dev:
                 break

@@ -55,6 +55,7 @@ def hold_out(dev: Data, share: float) -> tuple[Data, Data]:
         raise DataError(
             f"budget.dev_holdout={share}: dev has {len(dev.groups)} articles or rows; two are needed to part it"
         )
+    # At least one group on either side.
     count = min(max(round(share * len(dev.groups)), 1), len(dev.groups) - 1)
     return dev.select(dev.groups[:-count]), dev.select(dev.groups[-count:])
 
@@ -73,7 +74,9 @@ def _kfold(groups: tuple[str, ...], folds: Folds, fold: int) -> Groups:
         )
     order = list(groups)
     if folds.shuffle:
+        # By the seed of the folds, not of the run: runs with other seeds are tested on the same groups.
         stream(folds.seed, "folds").shuffle(order)
+    # Where they do not divide evenly, `array_split` gives the first folds one group more.
     test = [order[i] for i in np.array_split(np.arange(len(order)), folds.k)[fold]]
     held = set(test)
     rest = [group for group in order if group not in held]

@@ -47,6 +47,7 @@ def _folders(root: Path) -> Iterator[Path]:
     level = [root]
     for _ in range(_DEPTH + 1):
         yield from level
+        # Sorted, since folders come in an order of the file system's own, and the first of equals is taken.
         level = sorted(below for folder in level if os.access(folder, os.R_OK | os.X_OK) for below in _below(folder))
 
 

@@ -61,6 +61,7 @@ def text_of(path: Path) -> str:
 
 def lines_of(path: Path) -> list[str]:
     """Return a file's lines without their ends, LF or CR LF; `DataError` where it has none."""
+    # Not `splitlines`, which also cuts at marks such as U+2028 within a sentence.
     lines = [line.removesuffix("\n").removesuffix("\r") for _, line in text_lines(path)]
     if not lines:
         raise DataError(f"{path}: the file is empty")
@@ -79,6 +80,7 @@ def json_of(text: str, path: Path, line: int = 1) -> Any:
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells of each row of a CSV, none of a blank line; `DataError` where it is not CSV."""
+    # `newline=""` leaves line ends within quoted cells to the csv module.
     reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
     try:
         yield from ((reader.line_num, row) for row in reader)
@@ -105,6 +107,7 @@ def score_of(text: str, path: Path, line: int) -> float:
         score = float(text)
     except ValueError:
         score = math.nan
+    # Written so that NaN is refused, too.
     if not 0.0 <= score <= SCORE_MAX:
         raise DataError(f"{path}:{line}: expected a score from 0 to {SCORE_MAX:g}, got '{text}'")
     return score / SCORE_MAX

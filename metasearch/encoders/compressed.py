@@ -40,6 +40,7 @@ class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers 
 
     model_type = MODEL_TYPE
     sub_configs: ClassVar[dict[str, Any]] = {"backbone": AutoConfig}
+    # Some releases of transformers compare with a configuration made without arguments, which is an error here.
     has_no_defaults_at_init = True
 
     def __init__(
@@ -63,6 +64,7 @@ class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers 
             self.backbone.num_hidden_layers = recurrent * self.repeats
         super().__init__(**kwargs)
 
+    # Other libraries read these from the outer configuration; as properties they cannot contradict the backbone's.
     hidden_size = _of_backbone("hidden_size")
     num_hidden_layers = _of_backbone("num_hidden_layers")
     max_position_embeddings = _of_backbone("max_position_embeddings")
@@ -94,6 +96,7 @@ class CompressedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is
         """Return the output of the backbone; token vectors `(B, T, H)` are its `last_hidden_state`."""
         for name in ("output_hidden_states", "output_attentions"):
             if getattr(self.config, name):
+                # The backbone looks at its own configuration, not at this one.
                 kwargs.setdefault(name, True)
         return self.backbone(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
 
@@ -144,6 +147,7 @@ def width_of(native: Any) -> int:
 def _built(config: CompressedConfig) -> Any:
     native = config.backbone
     depth, words = native.num_hidden_layers, native.vocab_size
+    # Only the layers that exist are built; `finally` puts back the number that run.
     native.num_hidden_layers = config.recurrent or depth
     if config.bottleneck is not None:
         # The whole table is thrown away, so it is made with the special tokens alone.

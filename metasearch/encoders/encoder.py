@@ -59,6 +59,7 @@ class Embedder(nn.Module):
 
     def _embedded(self, features: Features, output: Output) -> Tensor:
         backbone = self.model[0].auto_model
+        # A compressed encoder is a shell around its backbone.
         backbone = getattr(backbone, "backbone", backbone)
         # Packed texts bring the positions of their tokens, which not all backbones accept.
         where = {"position_ids": features["position_ids"]} if "position_ids" in features else {}
@@ -67,6 +68,7 @@ class Embedder(nn.Module):
             hidden = backbone.embeddings_project(hidden)
         packed = "seq_idx" in features
         if output == "tokens":
+            # Packed texts stand in one row, which has no padding.
             return hidden[0] if packed else hidden[features["attention_mask"].bool()]
         if packed:
             counts = features["cu_seq_lens_q"].diff().unsqueeze(-1).to(hidden.dtype)
@@ -185,6 +187,7 @@ class Encoder:
             return np.zeros((0, self.dimension(output)), np.float32)
         distinct = list(dict.fromkeys(texts))
         lengths = self.lengths(distinct, role)
+        # The longest first, so that memory that does not suffice fails at once; a stable sort, so that batches repeat.
         order = sorted(range(len(distinct)), key=lambda i: -lengths[i])
         vectors: dict[str, NDArray[np.float32]] = {}
         training = self.embedder.training
@@ -196,6 +199,7 @@ class Encoder:
                 vectors.update(zip(batch, rows, strict=True))
                 if self.on_progress:
                     self.on_progress(start + len(batch), len(order))
+        # A dev score may be taken in the middle of training, which goes on in its own mode.
         self.embedder.train(training)
         return np.stack([vectors[text] for text in texts])
 
@@ -221,5 +225,6 @@ def _positions(model: SentenceTransformer) -> int:
     positions = getattr(config, "max_position_embeddings", None)
     if positions is None:
         return int(model.tokenizer.model_max_length)
+    # Their first token has position padding index + 1, so that so many rows of the table are never reached.
     offset = (config.pad_token_id or 0) + 1 if config.model_type in FROM_PADDING else 0
     return int(positions - offset)

@@ -17,6 +17,7 @@ def fingerprint(model: SentenceTransformer) -> str:
     """Return 16 hexadecimal digits that change with weights, architecture, tokenizer, pooling or prompts."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
+        # Equal bytes in another shape or type are other weights.
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     digest.update(_text(model[0].auto_model.config.to_dict()))

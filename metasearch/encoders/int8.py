@@ -93,11 +93,14 @@ def unpacked(path: Path) -> dict[str, Tensor]:
 def write_stored(encoder: Encoder, folder: Path) -> None:
     """Write an encoder in int8 to an empty folder, with tokenizer, pooling, prompts and lengths; errors as `packed`."""
     transformer = encoder.model[0].auto_model
+    # Before anything is written: a weight that is not finite leaves no half-made folder.
     tensors = packed(transformer.state_dict())
     encoder.model.save_pretrained(str(folder), create_model_card=False)
+    # The float32 weights that `save_pretrained` wrote, which may be several files.
     for path in folder.glob("model*.safetensors*"):
         path.unlink()
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    # Where it was opened from is no property of the encoder; equal encoders have equal files.
     config = {**transformer.config.to_dict(), "dtype": "float32", "_name_or_path": ""}
     StoredConfig(stored=config).save_pretrained(str(folder))
     tokenizer = folder / "tokenizer.json"
@@ -110,6 +113,7 @@ class StoredConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers is u
     """Configuration of a stored encoder; `stored` is that of the transformer, a dictionary with its `model_type`."""
 
     model_type = MODEL_TYPE
+    # Some releases of transformers compare with a configuration made without arguments, which is an error here.
     has_no_defaults_at_init = True
 
     def __init__(self, stored: dict[str, Any] | None = None, **kwargs: Any) -> None:
@@ -169,7 +173,9 @@ def _fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
 def _quantised(weight: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """Return integers and steps that are shared along an axis."""
     steps = weight.abs().amax(axis, keepdim=True) / LEVELS
+    # 0 / 0 would be NaN; a row of zeros is divided by 1.
     divisors = torch.where(steps > 0, steps, torch.ones_like(steps))
+    # A step so small that it is subnormal is rounded coarsely: quotients may exceed 127.
     return (weight / divisors).round().clamp(-LEVELS, LEVELS).to(torch.int8), steps
 
 

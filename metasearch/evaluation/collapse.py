@@ -77,6 +77,7 @@ def diagnose(now: Health, before: Health | None, dimension: int) -> str | None:
     to_point = _to_point(now, before)
     if not to_point and not _to_few_directions(now, before, dimension):
         return None
+    # At one point the effective rank is that of tiny deviations, so the point is the symptom that is named.
     symptom = "all vectors are nearly the same" if to_point else "the vectors differ along a few directions only"
     start = "" if before is None else f"; at step 0 {before}"
     return f"collapse: {symptom} ({now}{start}). {_cause(to_point, before, dimension)}"
@@ -97,6 +98,7 @@ def _cause(to_point: bool, before: Health | None, dimension: int) -> str:
             "Nothing is trained yet: a student that starts from random weights may leave this state, a trained encoder "
             "has the wrong tokenizer, embeddings or pooling"
         )
+    # Judged by the absolute limits: nothing comes before step 0.
     if _to_point(before, None) or _to_few_directions(before, None, dimension):
         return (
             "It was so at step 0 and training has not changed it: look at the tokenizer, the embeddings and the "
@@ -140,5 +142,6 @@ def _effective_rank(centred: NDArray[np.float64]) -> float:
     values = values[values > noise]
     if len(values) == 0:
         return 0.0
+    # No share is 0 here: numpy's 0 · log 0 is NaN, not the limit 0.
     share = values / values.sum()
     return float(np.exp(-(share * np.log(share)).sum()))

@@ -34,6 +34,7 @@ def evaluate_retrieval(
         raise DataError("there are no questions to evaluate on")
     functions = {measure: function_of(measure, "retrieval") for measure in measures}
     by_language = dict(sorted(data.questions_by_language.items()))
+    # Checked before texts are encoded, which is what takes the time.
     _require_answers(data, by_language, pools)
     questions, languages, result = _search(encoder, data, by_language)
     scores: list[Score] = []
@@ -41,6 +42,7 @@ def evaluate_retrieval(
     columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
     start = 0
     for language, asked in by_language.items():
+        # The search has the questions language by language, so that one language is a slice.
         rows, start = slice(start, start + len(asked)), start + len(asked)
         for pool, inside in _pools(pools, language, languages):
             ranks = result.ranks(rows, None if inside == "all" else languages.index(inside))

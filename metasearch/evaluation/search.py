@@ -52,6 +52,7 @@ class Judgements:
     @classmethod
     def from_answers(cls, questions: Sequence[Question], data: RetrievalData) -> "Judgements":
         """Return the judgements by which the candidates that answer a question are relevant to it."""
+        # Translations of a question share its id, and with it the relevant candidates of all languages.
         answers: dict[str, list[int]] = {question.id: [] for question in questions}
         for column, candidate in enumerate(data.candidates):
             for answered in candidate.answers:
@@ -102,6 +103,7 @@ class SearchResult:
             inside = self.languages[part.columns] == language
             ranks, owners = above[inside, language] + 1, owners[inside]
         sizes = np.bincount(owners, minlength=len(part.offsets) - 1)
+        # Relevant candidates are stored by index; `Ranks` wants them by rank within each question.
         return Ranks(ranks[np.lexsort((ranks, owners))], np.concatenate([[0], np.cumsum(sizes)]))
 
 
@@ -125,6 +127,7 @@ def search(
         NonFiniteError: a score is NaN or infinite.
     """
     groups = members(languages, int(languages.max()) + 1)
+    # Before `first_equal`: vectors that are equal in float32 must tie.
     vectors, candidates = (np.asarray(side, np.float32) for side in (vectors, candidates))
     first = first_equal(candidates)
     copies = np.flatnonzero(first != np.arange(len(first)))
@@ -139,11 +142,15 @@ def search(
         for start, end in bounds:
             scores = buffer[: end - start]
             torch.matmul(torch.from_numpy(vectors[start:end]), pool.T, out=torch.from_numpy(scores))
+            # Equal candidates tie exactly, however the product rounded them, so that the lower index ranks first.
             scores[:, copies] = scores[:, first[copies]]
+            # A NaN is neither higher nor equal: unchecked, a relevant candidate with such a score would rank first.
             _require_finite(scores, questions[start:end])
+            # Threads suffice: numpy releases the interpreter's lock in comparisons, and no scores are copied.
             shares = [((end - start) * i // threads, (end - start) * (i + 1) // threads) for i in range(threads)]
             rows = [scores[a:b] for a, b in shares]
             relevant = [judgements.part(start + a, start + b) for a, b in shares]
+            # `map` keeps the order, and the list is complete before the next block overwrites the buffer.
             parts += workers.map(_rank, rows, relevant, repeat(groups))
     counts, top, best = (np.concatenate(part) for part in zip(*parts, strict=True))
     return SearchResult(judgements, languages, counts, top, best)

@@ -34,6 +34,7 @@ def correlate(
         NonFiniteError: a vector is not finite.
     """
     functions = {measure: function_of(measure, "similarity") for measure in measures}
+    # Of unit vectors. Summed in float64, so that rounding does not reorder pairs of nearly equal cosine.
     cosines = np.einsum("nd,nd->n", first, second, dtype=np.float64)
     gold = np.array([pair.score for pair in data.pairs])
     names = np.array([pair.pair for pair in data.pairs])
@@ -50,6 +51,7 @@ def correlate(
             try:
                 value = function(cosines[member], gold[member])
             except MetasearchError as error:
+                # Of the same class, which decides the exit code; only the place is added.
                 raise type(error)(f"pairs {name}: {error}") from None
             scores.append(Score(str(measure), "pairs", name, "", value, int(member.sum())))
     return Evaluation(tuple(scores), QuestionResults(units, columns))

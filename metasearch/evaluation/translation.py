@@ -33,6 +33,7 @@ def evaluate_translation(encoder: Encoder, data: TranslationData, measures: Sequ
         targets = encoder.encode([pair.target for pair in pairs], "text")
         for measure, function in functions.items():
             try:
+                # `xx-en` asks with the translations and searches the pivot texts; `en-xx` is the reverse.
                 into, out = function(targets, sources), function(sources, targets)
             except MetasearchError as error:
                 raise type(error)(f"language {language}: {error}") from None

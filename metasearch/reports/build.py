@@ -128,6 +128,7 @@ def write(report: Report, folder: Path) -> list[Path]:
     made = {folder / name: text.encode("utf-8", "backslashreplace") for name, text in files(report).items()}
     write_all(made)
     try:
+        # Tables of the former report go only once all new files are in place.
         for path in (*(former - set(made)), *(folder / TABLES).glob(f"*{NEW}")):
             path.unlink(missing_ok=True)
     except OSError as error:

@@ -160,6 +160,7 @@ def _number(value: float | None, how: str) -> Cell:
     """Return a figure that is not times 100; it is shown rounded, and kept as it is."""
     if value is None:
         return Cell(text="–")
+    # Four decimals would print a small probability as 0.
     small = how == ".4f" and value < 0.0001
     return Cell(value, text="<0.0001" if small else format(value, how))
 

@@ -111,6 +111,7 @@ def explore(study: Study, baseline: Arm, other: Arm, count: int = 20, measure: s
         return None
     values = {fold: [_values(side[fold], selection) for side in sides] for fold in folds}
     differences = {(fold, unit): diff for fold in folds for unit, diff in _differences(*values[fold]).items()}
+    # Ties are broken by fold and id: the set behind the dictionary has another order in each process.
     chosen = sorted(differences, key=lambda key: (-abs(differences[key]), key))[:count]
     shown = tuple(
         _question(unit, fold, study.languages, [side[fold][0] for side in sides], values[fold]) for fold, unit in chosen
@@ -162,6 +163,7 @@ def _question(
 def _side(run: Scored, asked: Asked, value: float) -> tuple[Text, Side]:
     """Return the text of a question, and the ranking of a run for it."""
     ranking = run.questions.ranking
+    # `explore` has returned before where a run has none.
     assert ranking is not None
     row = next(i for i, text in enumerate(ranking.questions) if (text.id, text.language) == asked)
     return ranking.questions[row], Side(round(value, DECIMALS), run.seed, *_hits(ranking, row))
@@ -174,9 +176,11 @@ def _hits(ranking: Ranking, row: int) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]
     top, scores = ranking.top[row].tolist(), [round(score, DECIMALS) for score in ranking.scores[row].tolist()]
     hits = tuple(
         Hit(rank, ranking.candidates[i], int(i in rank_of), score)
+        # Not strict: scores go deeper than what is shown.
         for rank, (i, score) in enumerate(zip(top[:DEPTH], scores, strict=False), 1)
     )
     below = tuple(
+        # Below what is shown, a score is known as deep as the run kept its ranking.
         Hit(rank, ranking.candidates[i], 1, scores[rank - 1] if rank <= len(scores) else None)
         for i, rank in rank_of.items()
         if rank > DEPTH

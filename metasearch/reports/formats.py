@@ -61,6 +61,7 @@ def latex(table: Table) -> str:
     """
     heads, columns = ([escape(name) for name in names] for names in (table.heads, table.columns))
     rows = [line for each in table.lines for line in _latex_line(table, each)]
+    # The header ends in a rule already.
     if rows[:1] == [r"\midrule"]:
         rows = rows[1:]
     wide = [r"\small\setlength{\tabcolsep}{3pt}"] if len(columns) > 8 else []

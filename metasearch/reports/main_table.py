@@ -25,6 +25,7 @@ def main_table(
     values = {arm: by_language(study, arm, selection) for arm in arms}
     place = {language: number for number, language in enumerate(study.languages)}
     pairs = dict.fromkeys(pair for arm in arms for pair in values[arm])
+    # A language that the main measure lacks comes last; the sort is stable, so that candidates keep their order.
     columns = sorted(pairs, key=lambda pair: place.get(pair[0], len(place)))
     rows = {}
     for arm in arms:
@@ -47,6 +48,7 @@ def ordered(study: Study) -> list[Arm]:
 
 def mode_rank(mode: str) -> tuple[int, str]:
     """Return by what modes are ordered: links, then name; those that are no chain, such as `mixt`, last."""
+    # 9: more links than any chain has. No mode at all has none and comes first.
     return (mode.count("-") if "-" in mode or not mode else 9, mode)
 
 
@@ -69,6 +71,7 @@ def placed(cells: Sequence[Cell], ranked: Sequence[bool]) -> list[Cell]:
         round(100 * cell.value, 2) if may and cell.value is not None else None
         for cell, may in zip(cells, ranked, strict=True)
     ]
+    # A set: of two that share the first place the next value is second, not third.
     highest = sorted({value for value in printed if value is not None}, reverse=True)
     places: dict[float | None, Place] = dict(zip(highest, ("best", "second"), strict=False)) if highest[1:] else {}
     return [replace(cell, place=places.get(value, "")) for cell, value in zip(cells, printed, strict=True)]

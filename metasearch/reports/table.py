@@ -75,6 +75,7 @@ class Table:
     def has_words(self, column: int) -> bool:
         """Return whether a column of values holds words, which are set left, and not numbers."""
         cells = [line.cells[column] for line in self.lines]
+        # A column of `–` alone has no word: it stays a column of numbers that are missing.
         return all(cell.value is None for cell in cells) and any(cell.text[:1].isalpha() for cell in cells)
 
     def in_words(self, lines: Iterable[Line] | None = None) -> str:

@@ -55,6 +55,7 @@ def _winner(means: Mapping[Arm, float], selection: ScoreSelection) -> str:
     if not means:
         return f"No learner has scores ({selection}) on every fold: nobody is ranked."
     highest = _shown(max(means.values()))
+    # By the digits that are shown: what reads as equal is called equal.
     best = [arm.label for arm, mean in means.items() if _shown(mean) == highest]
     falling = sorted(means.items(), key=lambda item: -item[1])
     others = [f"{arm.label} {_shown(mean)}" for arm, mean in falling if arm.label not in best]

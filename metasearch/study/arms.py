@@ -108,6 +108,7 @@ def _differences(hashes: Sequence[str], known: Mapping[str, Settings]) -> dict[s
     hashed = {value: f"settings {value}" for value in hashes}
     if not all(value in known for value in hashed):
         return hashed
+    # Over the keys of all: what only one of them sets is a difference, too.
     every = {key: {known[one].get(key, "none") for one in hashed} for value in hashed for key in known[value]}
     keys = sorted(key for key, values in every.items() if len(values) > 1)
     if not 0 < len(keys) <= _NAMED_SETTINGS:

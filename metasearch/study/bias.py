@@ -102,6 +102,7 @@ def bias_of_ranking(ranking: Ranking, k: int = DEPTH) -> Bias:
     pool, deepest = len(ranking.candidates), ranking.top.shape[1]
     if k < 1 or deepest < min(k, pool):
         raise ConfigError(f"language bias in the top {k}: k is from 1 to {deepest}, as deep as rankings are kept")
+    # Shares are of what the top holds; AP@k keeps its k where the pool is smaller.
     size, depth = len(ranking.languages), min(k, pool)
     of = {language: i for i, language in enumerate(ranking.languages)}
     asked = tuple(sorted({question.language for question in ranking.questions}))
@@ -156,6 +157,7 @@ def _placed(values: Values, part: Bias, asked: Sequence[str], languages: Sequenc
 
 def _mean(values: Values) -> Values:
     """Return the mean over the first axis of what is not NaN; NaN where all is."""
+    # `nanmean` warns by `warnings`, which `np.errstate` does not silence.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
         means: Values = np.nanmean(values, axis=0)

@@ -68,6 +68,7 @@ def combine(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
         runs.setdefault(id(run), (run, []))[1].append(row)
     chosen: dict[tuple[Arm, int, int], ArmRows] = {}
     for arm, cells in by_arm.items():
+        # The same arm, fold and seed in two studies: to keep one of them would be a silent choice.
         apart = not arm.zero_shot and any(len({run.source for run, _ in runs.values()}) > 1 for runs in cells.values())
         for (fold, seed), runs in cells.items():
             for run, own in runs.values():
@@ -90,6 +91,7 @@ def _require_same(one: ArmRows, other: ArmRows, arm: Arm) -> None:
         raise ConfigError(f"{both} are both {arm.learner}, fold {before[0]['fold']}, seed {before[0]['seed']}")
     means = _means(before)
     for key, value in _means(after).items():
+        # A measure that only one of them has is no contradiction.
         if abs(means.get(key, value) - value) > _TOLERANCE:
             raise ConfigError(
                 f"{both} cannot be compared: zero-shot {key[0]} on {key[1]} is {means[key]:.4f} and {value:.4f}, so "

@@ -147,6 +147,7 @@ def compare(
     groups = (group for pairing in pairings for both in pairing.runs.values() for group in both)
     resampled = figures(groups, languages, selection, resamples, seed)
     arms = [_compared(pairing, resampled, languages, selection, level) for pairing in pairings]
+    # After all tests: an adjusted p-value depends on those of all arms.
     adjusted = holm([each.test.p for each in arms])
     arms = [replace(each, adjusted=p) for each, p in zip(arms, adjusted, strict=True)]
     asked = selection.measure, selection.pool, level, resamples, seed
@@ -164,6 +165,7 @@ def _pairings(study: Study, baseline: Arm, selection: ScoreSelection) -> tuple[l
         try:
             pairings.append(pair(study, arm, baseline, selection))
         except ConfigError as error:
+            # One arm without a common fold does not stop the others; the comparison names it as missing.
             failed.append(str(error))
     if not pairings:
         raise ConfigError(f"{study.name}: nothing can be compared. {' '.join(failed)}")

@@ -62,8 +62,10 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
     """
     first, results = runs[0], [run.questions for run in runs]
     measure, pool, _ = selection
+    # Sorted, since cells of two arms are paired by their place.
     cells = tuple(sorted(cell for cell in results[0].units if cell[0] == pool))
     ids = tuple(results[0].units[cell] for cell in cells)
+    # A single pair has no correlation, so runs store both sides of it instead.
     correlated = any(name == "predicted" for name, *_ in results[0].columns)
     names = ("predicted", "gold") if correlated else (measure,)
     for run, own in zip(runs, results, strict=True):
@@ -71,6 +73,7 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
             raise DataError(f"{first.run.path} and {run.run.path}: fold {first.fold} has other test questions in each")
         if not cells or any((name, *cell) not in own.columns for name in names for cell in cells):
             raise DataError(f"{run.run.path}: no {measure} of each question was kept in pool {pool}")
+    # One numbering for all cells, so that a question is drawn together with its translations.
     units = {unit: i for i, unit in enumerate(sorted({unit for asked in ids for unit in asked}))}
     rows = [np.array([units[unit] for unit in asked]) for asked in ids]
     values = [[[own.columns[name, *cell] for name in names] for own in results] for cell in cells]
@@ -82,6 +85,7 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
 
 def _mean(rows: Rows, values: Values, units: int) -> Callable[[Array], Array]:
     columns = [np.mean([column for (column,) in seeds], axis=0) for seeds in values]
+    # A unit may stand in a cell more than once, such as a source with two translations: hence sums and sizes.
     sums: Array = np.stack(
         [np.bincount(r, column, units).astype(np.float64) for r, column in zip(rows, columns, strict=True)], axis=1
     )
@@ -107,6 +111,7 @@ def _require_reported(runs: Runs, made: Sample, selection: ScoreSelection) -> No
     reported = [run.values(*selection) for run in runs]
     for (_, language, inside), value in zip(made.cells, made.observed(), strict=True):
         score = np.mean([values.get((language, inside), np.nan) for values in reported])
+        # Not `>=`: a score that is missing is NaN, and must be refused, too.
         if not abs(value - score) < _TOLERANCE:
             raise DataError(
                 f"{made.source}: the kept questions give {selection.measure} {value:.6f} on {selection.pool} "

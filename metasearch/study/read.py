@@ -38,6 +38,7 @@ def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool
     for path, name in _named(paths).items():
         finished, unfinished = _runs(path, name)
         for run in finished:
+            # By resolved path: a run that is named alone and within its study counts once.
             runs.setdefault(run.path.resolve(), run)
         missing += unfinished
     scores = [(run, row) for run in runs.values() for row in run.rows if row["task"] != STAGE]
@@ -62,6 +63,7 @@ def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool
 def _named(paths: Sequence[Path]) -> dict[Path, str]:
     """Return each folder once, with as much of the end of its path as tells it from the others."""
     places = {path.resolve(): path for path in paths}
+    # As short as it can be: `results/a` and `results/b` are `a` and `b`, `x/a` and `y/a` keep their folders.
     for depth in range(1, max(len(place.parts) for place in places) + 1):
         names = ["/".join(place.parts[-depth:]) for place in places]
         if len(set(names)) == len(names):

@@ -54,6 +54,8 @@ def figures(
                     f"on fold {fold}"
                 )
         blocks: dict[Runs, list[Array]] = {group: [] for group in samples}
+        # The same counts for all arms make the bootstrap paired. A fold has a stream of its own, so that its draws
+        # do not depend on which other folds there are.
         for weights in bootstrap.draws(first.units, resamples, stream(seed, "bootstrap", fold)):
             for group, each in samples.items():
                 blocks[group].append(_by_language(each.statistic(weights), each, languages))
@@ -72,6 +74,8 @@ def difference(pairs: Sequence[tuple[Runs, Runs]], resampled: Mapping[Runs, Figu
     own, other = (np.stack([resampled[each[side]].observed for each in pairs]) for side in (0, 1))
     there = ~np.isnan(own)
     folds = np.where(there.any(axis=0), there.sum(axis=0), np.nan)
+    # Resample b of the study is resample b of every fold (strata). A fold that lacks a language adds 0 and is not
+    # counted, where its NaN would spoil the others.
     total = np.zeros_like(resampled[pairs[0][0]].resampled)
     for present, (one, two) in zip(there, pairs, strict=True):
         total += np.where(present, resampled[one].resampled - resampled[two].resampled, 0.0)

@@ -151,6 +151,7 @@ class Study:
 
     def by_fold(self, arm: Arm, selection: ScoreSelection) -> dict[int, tuple[Scored, ...]]:
         """Return fold → an arm that has the selected scores there, one for each seed."""
+        # `of` sorts by fold; `groupby` joins neighbours only.
         scored = (each for each in self.of(arm) if each.values(*selection))
         return {fold: tuple(seeds) for fold, seeds in groupby(scored, key=lambda each: each.fold)}
 

@@ -69,6 +69,7 @@ class Corpus(Sequence[Translation]):
         counts: Counter[str] = Counter()
         for part in self.parts:
             counts[part.language] += part.pairs
+        # The plus drops languages of which a subset has no pair left.
         return dict(+counts)
 
     @cached_property
@@ -97,11 +98,13 @@ class Corpus(Sequence[Translation]):
         if balance == "file":
             return self.part
         number = {language: i for i, language in enumerate(self.languages)}
+        # A language without pairs has no number; no pair is from its file, so that -1 is never read.
         return np.array([number.get(part.language, -1) for part in self.parts], np.int16)[self.part]
 
     def subset(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> "Corpus":
         """Return the pairs for which the mask `(P,)` holds, or those of the given numbers."""
         part = self.part[mask]
+        # Files without pairs stay, so that the numbers in `part` keep their meaning.
         pairs = np.bincount(part, minlength=len(self.parts)).tolist()
         parts = tuple(replace(p, pairs=count) for p, count in zip(self.parts, pairs, strict=True))
         return replace(self, source=self.source[mask], target=self.target[mask], part=part, parts=parts)
@@ -140,6 +143,7 @@ class Corpus(Sequence[Translation]):
         held = np.zeros(len(self), np.bool_)
         for number in range(len(self.languages)):
             pairs = np.flatnonzero(language == number)
+            # Stable: pairs of one source have the same rank, and are taken in file order.
             held[pairs[np.argsort(rank[pairs], kind="stable")[:dev]]] = True
         train = self.subset(~np.isin(self.source, self.source[held]))
         for code, count in self.counts.items():

@@ -67,6 +67,7 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], t
         where = ", ".join(map(str, paths)) or "no path"
         seen = f"; there is: {', '.join(Path(name).name for name in ignored[:5])}" if ignored else ""
         raise DataError(f"{where}: no parallel text{seen}; {EXPECTED}")
+    # Before the pivot is looked for, which a corpus that is not wanted may lack.
     files = _chosen(files, "corpus", settings.only)
     parts = _distinct([_part(file, settings.pivot) for file in files])
     return _chosen(parts, "language", settings.languages), tuple(ignored)
@@ -87,6 +88,7 @@ def _part(file: ParallelFile, pivot: str) -> Part:
         raise DataError(f"{file.path}: neither side is '{pivot}', the pivot language; by its name it holds {have}")
     pivot_first = file.languages[0] == pivot
     step = 1 if pivot_first else -1
+    # The pivot comes first from here on; the columns of a TSV file are swapped when it is read.
     return Part(file.paths()[::step], file.corpus, file.languages[::step][1], pivot, pivot_first)
 
 
@@ -94,6 +96,7 @@ def _distinct(parts: Sequence[Part]) -> list[Part]:
     """Return each part once; both sides of a Moses pair lead to the same one, and so do overlapping paths."""
     distinct: dict[str, Part] = {}
     for part in parts:
+        # A packed and an unpacked copy of a text share this key, and then differ in their paths.
         name = str(part.path.resolve()).removesuffix(".gz")
         other = distinct.setdefault(name, part)
         if [path.resolve() for path in other.paths] != [path.resolve() for path in part.paths]:
@@ -111,6 +114,7 @@ def _walk(path: Path) -> Iterator[Path]:
         hint = nearest(path.name, siblings) if siblings else ""
         raise DataError(f"{path}: no such file or folder.{hint}")
     for folder, below, names in os.walk(path, onerror=_refuse):
+        # In place: `os.walk` goes down into what is left here, in this order.
         below[:] = sorted(name for name in below if not name.startswith("."))
         yield from (Path(folder) / name for name in sorted(names) if not name.startswith("."))
 

@@ -66,6 +66,7 @@ def recognise(path: Path) -> ParallelFile | None:
     if match is None or pair is None:
         return None
     written = (pair["first"], pair["second"])
+    # Absolute, since a bare file name has a parent without a name.
     corpus = pair["corpus"] or path.absolute().parent.name
     languages = (language_of(written[0]), language_of(written[1]))
     if tsv:

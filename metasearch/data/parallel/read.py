@@ -60,6 +60,7 @@ class _Reader:
         """Read a file, or the two files of a Moses pair, and return it with the number of its pairs."""
         report = Report()
         seen: set[int] = set()
+        # The loop counts in the report itself, so that it is right wherever the loop ends.
         for report.read, line in enumerate(_sides(part), 1):
             reason = self._add(line, seen)
             if reason:
@@ -89,6 +90,7 @@ class _Reader:
             return "empty side"
         if 0 < self.settings.max_chars < max(len(first), len(second)):
             return f"over {self.settings.max_chars} characters"
+        # After all checks: a line that is dropped leaves no text in the corpus.
         source = self.row.setdefault(first, len(self.row))
         target = self.row.setdefault(second, len(self.row))
         # One number takes a third of the memory of a tuple of two.
@@ -106,6 +108,7 @@ def _sides(part: Part) -> Iterator[_Sides | None]:
     if len(part.paths) == 2:
         yield from _aligned(*part.paths)
         return
+    # Bytes are split: a line that is no UTF-8 is dropped and counted later, and does not end the reading.
     for line in byte_lines(part.path):
         columns = line.split(b"\t", 2)
         if len(columns) < 2:

@@ -117,6 +117,7 @@ class _Corpus:
             raise DataError(f"{where}: paragraph: the name '{paragraph}' stands twice")
         self.paragraphs.add((language, paragraph))
         group = row.article or paragraph
+        # Every sentence is a candidate, also one that answers nothing: those are the distractors.
         answered: list[list[str]] = [[] for _ in row.sentences]
         for i, asked in enumerate(row.questions):
             if asked.answer >= len(row.sentences):
@@ -135,6 +136,7 @@ class _Corpus:
         group = row.article or uid
         self.questions.append(Question(uid, language, row.question, group))
         text = f"{row.answer} {row.context}".strip()
+        # By article, too: the same answer in two articles must not join their groups.
         key = (language, row.article or "", text)
         new = Candidate(f"{language}_{uid}", language, text, group, (), row.answer)
         known = self.candidates.get(key, new)
@@ -144,6 +146,7 @@ class _Corpus:
         """Return what was collected, with groups that share a question or an answer made one group."""
         root: dict[str, str] = {}
 
+        # Union-find: follows a group to the one that stands for all that it was joined with.
         def find(group: str) -> str:
             while root.setdefault(group, group) != group:
                 group = root[group]

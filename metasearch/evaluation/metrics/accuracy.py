@@ -30,10 +30,12 @@ def nearest_neighbours(queries: NDArray[np.floating], candidates: NDArray[np.flo
         raise NonFiniteError("accuracy is undefined: the encoder's vectors are not finite")
     # The length of a query changes nothing in the order of its candidates.
     lengths = np.linalg.norm(candidates, axis=1, keepdims=True)
+    # A vector of length 0 stays 0, so that its cosine counts as 0 and is not NaN.
     pool = candidates / np.where(lengths > 0, lengths, 1)
     rows = max(1, _CELLS // len(pool))
     blocks = [np.argmax(queries[start : start + rows] @ pool.T, axis=1) for start in range(0, len(queries), rows)]
     nearest = np.concatenate(blocks) if blocks else np.zeros(0, np.int64)
+    # A product may round equal columns differently: each is replaced by the first of its equals.
     return first_equal(pool)[nearest]
 
 

@@ -88,4 +88,5 @@ class Ranks:
 
     def hits(self, k: int | None) -> NDArray[np.int64]:
         """Return how many relevant candidates each question has in its top k, `(N,)`; None is the whole ranking."""
+        # `reduceat` gives an empty segment its neighbour's value; `__post_init__` has refused such questions.
         return self.sizes if k is None else np.add.reduceat((self.ranks <= k).astype(np.int64), self.offsets[:-1])

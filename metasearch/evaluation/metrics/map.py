@@ -27,6 +27,7 @@ def average_precision(ranks: Ranks, k: int | None = None) -> Values:
     # question's value must not depend on the questions beside it.
     for count in np.unique(hits[hits > 0]).tolist():
         questions = np.flatnonzero(hits == count)
+        # Ranks ascend: the hits come first, and the i-th of them has i relevant candidates up to its rank.
         top = ranks.ranks[ranks.offsets[questions, None] + np.arange(count)]
         values[questions] = np.sum(np.arange(1, count + 1) / top, axis=1) / depths[questions]
     return values

@@ -28,6 +28,7 @@ def require_defined(predicted: NDArray[np.floating], gold: NDArray[np.floating])
     for name, values in (("predicted", predicted), ("gold", gold)):
         if not np.isfinite(values).all():
             raise NonFiniteError(f"correlation is undefined: a {name} score is not finite")
+        # scipy only warns of a constant side and returns NaN.
         if len(values) < 2 or np.ptp(values) == 0:
             raise DataError(f"correlation is undefined: the {len(values)} {name} scores are constant")
 

@@ -49,6 +49,7 @@ def above(scores: Scores, columns: Indices, offsets: Indices, groups: Words) -> 
         queries = np.flatnonzero(sizes == size)
         for start, end in blocks(len(queries), size * width, _CELLS):
             rows = _rows(scores, queries[start:end])
+            # A single query with many items may exceed a block, too; then its items are cut.
             for first, last in blocks(size, len(rows) * width, _CELLS):
                 items = offsets[queries[start:end], None] + np.arange(first, last)
                 words = _above(rows, columns[items])
@@ -63,6 +64,7 @@ def highest(scores: Scores, k: int) -> Indices:
     """Return the indices of the k ≥ 1 highest ranked candidates of each query, the highest first, `(Q, min(k, C))`."""
     k = min(k, scores.shape[1])
     parts = [_highest(scores[start:end], k) for start, end in blocks(len(scores), scores.shape[1], _CELLS)]
+    # The empty part gives the result its shape where there are no queries.
     return np.concatenate([np.zeros((0, k), np.int64), *parts])
 
 
@@ -71,12 +73,14 @@ def first_equal(vectors: NDArray[np.floating]) -> Indices:
 
     A matrix product may round two equal columns differently, so that ties between equal vectors must be made.
     """
+    # Keyed by bytes, one pass finds all equal rows; rows that differ in the sign of a zero count as different.
     first: dict[bytes, int] = {}
     return np.array([first.setdefault(vector.tobytes(), i) for i, vector in enumerate(vectors)], np.int64)
 
 
 def blocks(rows: int, columns: int, cells: int) -> list[tuple[int, int]]:
-    """Return starts and ends of blocks of rows, equal in size but for one row, of at most so many cells or one row."""
+    """Return starts and ends of blocks of rows, equal but for one row: so many cells at most on average, or one row."""
+    # Ceiling division: the fewest blocks, cut evenly so that no small one is left at the end.
     count = min(rows, -(-rows * columns // cells))
     bounds = [rows * i // count for i in range(count + 1)] if count else [0]
     return list(pairwise(bounds))
@@ -98,10 +102,12 @@ def _above(scores: Scores, columns: Indices) -> Words:
     """Return which candidates rank above each item, a bit for each: `(Q, C)` and `(Q, R)` → `(Q, R, W)`."""
     limits = np.take_along_axis(scores, columns, axis=1)[:, :, None]
     flags = _padded(*columns.shape, scores.shape[1])
+    # `higher` is a view of the flags: comparisons write straight into what is packed.
     higher, candidates = flags[:, :, : scores.shape[1]], scores[:, None]
     # Each item equals itself. Only where there are further ties, which is rare, is it worth looking which come before.
     np.equal(candidates, limits, out=higher)
     tied = np.count_nonzero(flags) > columns.size
+    # Of equal scores the lower index ranks first. Taken now, since `higher` is overwritten next.
     before = higher & (np.arange(scores.shape[1]) < columns[:, :, None]) if tied else None
     np.greater(candidates, limits, out=higher)
     if before is not None:
@@ -117,12 +123,15 @@ def _highest(scores: Scores, k: int) -> Indices:
     """
     rows, size = scores.shape
     groups = min(size, _GROUPS_PER_PLACE * k)
+    # Columns beyond the last whole group enter no maximum: the floor is only a bound, and they are compared with it.
     whole = size // groups * groups
+    # Dealt like cards: the maximum over the middle axis works on contiguous runs of `groups` columns.
     maxima = scores[:, :whole].reshape(rows, -1, groups).max(axis=1)
     floor = np.partition(maxima, groups - k, axis=1)[:, groups - k]
     query, column = np.divmod(np.flatnonzero(scores >= floor[:, None]), size)
     # Stable, by query and then by score: equal scores stay in the order of their indices.
     order = np.lexsort((-scores[query, column], query))
+    # The order moves scores within a query only, so these starts hold; at least k scores of each query reach the floor.
     starts = np.searchsorted(query, np.arange(rows))
     top: Indices = column[order[starts[:, None] + np.arange(k)]]
     return top
@@ -136,4 +145,5 @@ def _padded(*shape: int) -> NDArray[np.bool_]:
 
 
 def _packed(flags: NDArray[np.bool_]) -> Words:
+    # The order of the bits in a word is irrelevant: all flags are packed alike, and bits are only counted.
     return np.packbits(flags, axis=-1).view(np.uint64)

@@ -35,6 +35,7 @@ class Axis:
         """Return a tick as text, with the decimals that its step needs and a true minus sign."""
         exponent = _power(self.step)
         largest = max(abs(self.ticks[0]), abs(self.ticks[-1]))
+        # As a power of ten where all decimals would not fit beside the axis.
         if tick and (exponent < -4 or largest >= 1e7):
             digits, power = f"{tick:.{max(0, _power(largest) - exponent)}e}".split("e")
             return minus(f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits}e{int(power)}")
@@ -75,6 +76,7 @@ def axis(values: Iterable[float], start: float, end: float, count: int = 5, whol
         raise ValueError("an axis needs values, all of them finite")
     low, high = ordered[0], ordered[-1]
     if high - low <= _SAME * max(abs(low), abs(high)):
+        # One value: the axis needs some extent, yet none below 0 for values that are not negative.
         half = abs(low) / 10 or 1.0
         low, high = low - half, high + half
         if ordered[0] >= 0:
@@ -83,6 +85,7 @@ def axis(values: Iterable[float], start: float, end: float, count: int = 5, whol
     if whole and exponent < 0:
         factor, exponent = 1, 0
     step = _times(factor, exponent)
+    # A value that is beyond a tick by rounding adds no empty space.
     first, last = math.floor(low / step + _SAME), math.ceil(high / step - _SAME)
     return Axis(tuple(_times(i * factor, exponent) for i in range(first, last + 1)), step, start, end)
 
@@ -96,8 +99,10 @@ def _nice(size: float) -> tuple[int, int]:
 
 def _times(whole: int, exponent: int) -> float:
     """Return a whole number times a power of ten, as near as a float comes to it."""
+    # By way of text, which is rounded once: 3 · 10**-1 is 0.30000000000000004, and would be a label.
     return float(f"{whole}e{exponent}")
 
 
 def _power(value: float) -> int:
+    # The logarithm of a step may be rounded to just below its whole number.
     return math.floor(math.log10(value) + 1e-6)

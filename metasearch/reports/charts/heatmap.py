@@ -28,10 +28,12 @@ class Palette:
     def of(self, value: float) -> str:
         """Return the class of a value's colour; where all values are one, it is the middle one."""
         share = (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
+        # The highest value has share 1, one class beyond the last.
         return self.css(min(SHADES - 1, int(SHADES * share)))
 
     def text(self, value: float) -> str:
         """Return a value as it is written."""
+        # `z`: what rounds to 0 has no minus sign.
         return minus(f"{value:{self._sign}z.1f}")
 
 

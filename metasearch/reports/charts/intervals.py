@@ -69,6 +69,7 @@ def _draw(drawing: Drawing, row: Row, x: Axis, top: float) -> None:
     """Draw a row: label and values in words, below them intervals and markers."""
     drawing.text(_WIDE, top + FONT + 3, row.text, "value", "end")
     drawing.text(0, top + FONT + 3, shorten(row.label, _WIDE - width(row.text) - 10), "label")
+    # Numbered before those without a value are left out: a series keeps its colour and marker in all rows.
     known = [(number, estimate) for number, estimate in enumerate(row.estimates) if estimate]
     for place, (number, estimate) in enumerate(known):
         y = top + _LABEL + _VALUE * (place + 0.6)

@@ -56,6 +56,7 @@ def line_chart(
     y.draw_upright(drawing, left, wide - 10, name)
     bottom = x.draw_level(drawing, top + high, "outer step")
     _draw(drawing, drawn, x, y)
+    # A single line has no legend: its `drawn[1:]` is empty.
     return drawing.markup(drawing.legend(bottom, [s.label for s in drawn[1:] and drawn], lines=True))
 
 

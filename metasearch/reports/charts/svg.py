@@ -50,6 +50,7 @@ def minus(number: str) -> str:
 
 def width(text: str) -> float:
     """Return about how many pixels wide a text is; the reader's font is not known."""
+    # Wide East Asian characters fill a square; 0.58 is about the mean of Latin letters.
     wide = {"W": 1.0, "F": 1.0}
     return FONT * sum(0.0 if combining(c) else wide.get(east_asian_width(c), 0.58) for c in text)
 
@@ -129,6 +130,7 @@ class Drawing:
         return Markup(tostring(self._root, encoding="unicode"))
 
     def _add(self, tag: str, attributes: dict[str, str | float], text: str | None = None) -> None:
+        # An empty class is left out below; numbers are texts by then, so that a 0 stays.
         shown = {name: value if isinstance(value, str) else _number(value) for name, value in attributes.items()}
         SubElement(self._root, tag, {name: value for name, value in shown.items() if value}).text = text and clean(text)
 
@@ -143,4 +145,5 @@ def empty(title: str, wide: float = 480) -> Markup:
 
 def _number(value: float) -> str:
     """Return a coordinate with at most one decimal."""
+    # `z` writes -0.0 as 0.0. Finer than a tenth of a pixel nobody sees, and a page has thousands of numbers.
     return f"{value:z.1f}".removesuffix(".0")

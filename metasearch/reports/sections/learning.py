@@ -157,6 +157,7 @@ def loss_chart(number: int, history: History) -> Chart:
 def running_mean(values: np.ndarray, window: int) -> np.ndarray:
     """Return the mean of each value of `(n,)` and its neighbours, an odd number of values or fewer at the ends."""
     ones = np.ones(window)
+    # Divided by the neighbours that exist, so that the ends are not drawn towards 0.
     sums, counts = (np.convolve(each, ones) for each in (values, np.ones(len(values))))
     return (sums / counts)[window // 2 :][: len(values)]
 

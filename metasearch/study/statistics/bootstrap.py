@@ -19,7 +19,9 @@ FEWEST = 100
 """Resamples below which the ends of an interval are those of a handful of resamples."""
 
 _BLOCK = 2**17  # counts of a block: what a processor's cache holds
+# Resamples in a block however many units there are: smaller calls to numpy would dominate the time.
 _FEWEST_ROWS = 64
+# On fewer of the resamples, the rest are too much of a selection for an interval.
 _DEFINED = 0.95
 
 
@@ -57,6 +59,7 @@ def draws(units: int, resamples: int, random: np.random.Generator) -> Iterator[N
     size = max(_FEWEST_ROWS, _BLOCK // units)
     for start in range(0, resamples, size):
         rows = min(size, resamples - start)
+        # Each row draws from a range of its own, so that one `bincount` counts all rows.
         drawn = random.integers(0, units, (rows, units)) + units * np.arange(rows)[:, None]
         yield np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units).astype(np.float64)
 
@@ -69,6 +72,7 @@ def interval(replicates: NDArray[np.float64], level: float = LEVEL) -> Interval:
     """
     defined = replicates[~np.isnan(replicates)]
     undefined = len(replicates) - len(defined)
+    # At least 1, since nothing has no quantiles.
     if len(defined) < max(1.0, _DEFINED * len(replicates)):
         return Interval(None, None, undefined)
     low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])

@@ -69,6 +69,7 @@ def expected_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> V
     >>> expected_shares(np.array([1]), np.array([[1, 1]]), np.array([[3, 1]]), 3)   # (1 · 1/2 + 2 · 3/4) / 3
     array([[0.66666667, 0.33333333]])
     """
+    # Draws without replacement (hypergeometric): the mean share is that of the pool.
     shares: Values = (hits[:, None] * _parts(relevant) + (k - hits[:, None]) * _parts(others)) / k
     return shares
 
@@ -90,8 +91,10 @@ def average_precisions(ranks: Counts, offsets: Counts, k: int) -> Values:
         DataError: nothing is relevant to a question, so that no average precision is defined.
     """
     sizes = np.diff(offsets)
+    # `reduceat` below would give an empty question its neighbour's value, without an error.
     if not sizes.all():
         raise DataError(f"average precision is undefined: question {int(np.argmin(sizes))} has no relevant candidate")
+    # Broadcasts over the further axes of `ranks`, which in `lost` are the rankings without a language.
     wide = (-1, *[1] * (ranks.ndim - 1))
     place = (np.arange(len(ranks)) - np.repeat(offsets[:-1], sizes) + 1).reshape(wide)
     precisions = np.where(ranks <= k, place / ranks, 0.0)
@@ -109,6 +112,7 @@ def lost(ranks: Counts, above: Counts, offsets: Counts, k: int) -> Values:
     array([[0.33333333, 0.08333333]])
     """
     # In one call: sums in the same order, so that no rounding makes a loss negative.
+    # Column 0 is the ranking as it is, column 1 + l that without distractors in l.
     precisions = average_precisions(np.column_stack([ranks, ranks[:, None] - above]), offsets, k)
     return precisions[:, 1:] - precisions[:, :1]
 
@@ -135,6 +139,7 @@ def bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> V
     """
     excess, room = own_values(observed - expected, own), own_values(greatest - expected, own)
     shares = np.full(len(own), np.nan)
+    # A room of NaN compares as False, so that both undefined cases stay NaN.
     np.divide(excess, room, out=shares, where=room > _NO_ROOM)
     return shares
 
@@ -151,6 +156,7 @@ def uneven(observed: Values, expected: Values) -> Values:
 
 def own_values(values: Values, own: Counts) -> Values:
     """Return the value of each question language with itself, `(A, L)` → `(A,)`; NaN where it has no candidates."""
+    # An index of −1 reads the last column, whose value `where` replaces.
     return np.where(own < 0, np.nan, values[np.arange(len(own)), own])
 
 
@@ -168,5 +174,6 @@ def other_values(values: Values, own: Counts) -> Values:
 
 def _parts(values: Counts) -> Values:
     """Return a row's values divided by their sum, `(N, L)`; zeros where that is 0."""
+    # Of whole numbers a sum below 1 is 0, and then so are the parts.
     parts: Values = values / np.maximum(values.sum(1, keepdims=True), 1)
     return parts

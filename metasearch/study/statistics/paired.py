@@ -60,12 +60,14 @@ def paired_test(values: Sequence[float], baseline: Sequence[float], level: float
     mean = float(differences.mean())
     if n == 1:
         return PairedTest(n, mean)
+    # Unchecked, differences that are equal but for rounding would have a tiny sd and an enormous t.
     rounding = _EQUAL * max(np.abs(one).max(), np.abs(other).max())
     if np.ptp(differences) <= rounding:
         same = bool(abs(mean) <= rounding)
         return PairedTest(n, mean, 0.0, None, 1.0 if same else 0.0, mean, mean, 0.0 if same else None)
     sd = float(differences.std(ddof=1))
     t = mean / (sd / n**0.5)
+    # `stdtr` is the distribution function of Student's t, `stdtrit` its inverse.
     reach = float(special.stdtrit(n - 1, (1 + level) / 2)) * sd / n**0.5
     p = 2 * float(special.stdtr(n - 1, -abs(t)))
     return PairedTest(n, mean, sd, t, p, mean - reach, mean + reach, mean / sd)
@@ -87,6 +89,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     order = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
     reached = 0.0
     for place, (p, i) in enumerate(order):
+        # The running maximum: a larger p-value must not become smaller than one before it.
         reached = max(reached, min(1.0, (len(order) - place) * p))
         adjusted[i] = reached
     return adjusted

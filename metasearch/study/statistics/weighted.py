@@ -38,6 +38,7 @@ def pearson(weights: Array, x: Array, y: Array) -> Array:
     n, sum_x, sum_y, xx, yy, xy = sums.T
     with np.errstate(invalid="ignore", divide="ignore"):
         var_x, var_y = xx - sum_x**2 / n, yy - sum_y**2 / n
+        # A difference of sums leaves rounding where the variance is 0, so that `> 0` would let it pass.
         defined = (var_x > _CONSTANT * xx) & (var_y > _CONSTANT * yy)
         return _ratio(xy - sum_x * sum_y / n, np.where(defined, var_x * var_y, np.nan))
 
@@ -50,6 +51,7 @@ def spearman(weights: Array, x: Array, y: Array) -> Array:
     """
     n = weights.sum(axis=1)
     (ranks_x, ties_x), (ranks_y, ties_y) = midranks(weights, x), midranks(weights, y)
+    # Closed form of the squared deviations of midranks with ties of t rows; exactly 0 where a side is constant.
     var_x, var_y = ((n**3 - n - np.sum(t * t * t - t, axis=1)) / 12 for t in (ties_x, ties_y))
     middle = ((n + 1) / 2)[:, None]
     covariance = np.einsum("bn,bn,bn->b", weights, ranks_x - middle, ranks_y - middle)
@@ -82,15 +84,18 @@ def midranks(weights: Array, values: Array) -> tuple[Array, Array]:
     if len(distinct) == len(values):
         ties = weights[:, np.argsort(values)]
     else:
+        # Every distinct value has a row, so that no segment is empty, for which `reduceat` is wrong.
         ties = np.add.reduceat(
             weights[:, np.argsort(group, kind="stable")],
             np.r_[0, np.cumsum(np.bincount(group))[:-1]],
             axis=1,
         )
+    # The cumulative sum is c + t; c + (t + 1) / 2 is the middle.
     ranks = np.cumsum(ties, axis=1) - (ties - 1) / 2
     return ranks[:, group], ties
 
 
 def _ratio(covariance: Array, variances: Array) -> Array:
+    # Rounding may carry a perfect correlation beyond 1.
     correlation: Array = np.clip(covariance / np.sqrt(variances), -1.0, 1.0)
     return correlation
