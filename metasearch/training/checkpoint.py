@@ -77,9 +77,10 @@ class CheckpointStore:
         return None if folder is None else _read(folder)
 
     def _swap(self) -> None:
-        shutil.rmtree(self._previous, ignore_errors=True)
-        # A folder cannot be renamed to one that has files in it, so the last one makes way first.
+        # A folder cannot be renamed to one that has files in it, so the last one makes way first. Where there is none, a
+        # stop between the two renames has left `previous` as the only one, which stays until the new one is in place.
         if self.folder.exists():
+            shutil.rmtree(self._previous, ignore_errors=True)
             self.folder.rename(self._previous)
         self._new.rename(self.folder)
         shutil.rmtree(self._previous, ignore_errors=True)

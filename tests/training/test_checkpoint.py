@@ -2,6 +2,7 @@
 
 import resource
 import signal
+from pathlib import Path
 
 import pytest
 import torch
@@ -50,6 +51,20 @@ def test_a_stop_between_the_two_renames_leaves_the_one_before(tmp_path):
     assert_is(store.load(), 1)
     store.save(checkpoint(2))
     assert_is(store.load(), 2)
+
+
+def test_a_second_stop_between_the_two_renames_leaves_it_too(tmp_path, monkeypatch):
+    store = CheckpointStore(tmp_path)
+    store.save(checkpoint(1))
+    (tmp_path / "checkpoint").rename(tmp_path / "checkpoint.previous")
+
+    def stop(*paths):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as stopped, pytest.raises(KeyboardInterrupt):
+        stopped.setattr(Path, "rename", stop)
+        store.save(checkpoint(2))
+    assert_is(store.load(), 1)
 
 
 def test_a_half_written_new_one_is_ignored_and_replaced(tmp_path):
