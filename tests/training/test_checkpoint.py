@@ -61,8 +61,8 @@ def test_a_second_stop_between_the_two_renames_leaves_it_too(tmp_path, monkeypat
     def stop(*paths):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as stopped, pytest.raises(KeyboardInterrupt):
-        stopped.setattr(Path, "rename", stop)
+    monkeypatch.setattr(Path, "rename", stop)
+    with pytest.raises(KeyboardInterrupt):
         store.save(checkpoint(2))
     assert_is(store.load(), 1)
 
