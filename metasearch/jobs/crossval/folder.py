@@ -84,7 +84,7 @@ class StudyFolder:
             RunFolderError: another one is at work, the folder has something else in it, or it cannot be written.
         """
         there = self.path.exists()
-        # A runner that failed at its start leaves its lock alone, which is no reason to refuse the folder.
+        # A runner that failed at its start leaves nothing but its lock, which is no reason to refuse the folder.
         if not self.begun and there and (not self.path.is_dir() or set(os.listdir(self.path)) - {".lock"}):
             raise RunFolderError(f"{self.path} exists already and is no study; choose another folder with -o")
         with held(self.path, f"another crossval is at work in {self.path}; wait for it to end"):
