@@ -78,7 +78,7 @@ class TripletSampler:
             for question in questions
             for positive in self._positives(question, variant, rng)
         ]
-        # Negatives in the outer loop: what a cut at `count` drops is a last negative here and there, and no question.
+        # Negatives in the outer loop: the cut at `count` drops last negatives before it drops a question.
         triplets = [Triplet(q, p, negatives[j]) for j in range(self.settings.n_neg) for q, p, negatives in rows]
         return LabelledSet(variant, tuple(triplets[:count]))
 

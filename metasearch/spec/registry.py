@@ -90,7 +90,7 @@ def summary(kind: str, name: str) -> str:
 @cache
 def _shipped(kind: str) -> Mapping[str, Path]:
     """Return the files that define a plug-in, by name."""
-    # At the beginning of a line, where only the module itself defines a name; what a line of its classes says is indented.
+    # At the beginning of a line stands what the module itself defines; a line within a class is indented.
     start = f"\n{KINDS[kind].defines}"
     files = sorted((_PACKAGE / KINDS[kind].folder).glob("[a-z]*.py"))
     return {path.stem.replace("_", "-"): path for path in files if start in path.read_text(encoding="utf-8")}

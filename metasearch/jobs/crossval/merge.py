@@ -33,7 +33,7 @@ def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
     for before, now in zip(_settings(old), _settings(new), strict=True):
         for name in (each for each in before if each in now):
             one, other = _flat(before[name], name), _flat(now[name], name)
-            # A dict and no set, so that the first difference in the order of the file is the one that is named.
+            # A dict and no set: the difference that is named is the first in the order of the keys, every time.
             for key in {**one, **other}:
                 if one.get(key) != other.get(key):
                     raise ConfigError(
