@@ -77,7 +77,6 @@ def run_stage(
     warn_of_unused(stage.loss)
     batches = source.batches(encoder, stage.budget.batch, config.seed, name)
     limits = [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]
-    # 0 and None are no limits.
     total = min(limit for limit in limits if limit)
     folder = Path(config.targets) if config.targets else files.path.parent / "targets"
     # Targets are made of what these steps look at only: in a short stage a small part of the corpus.
