@@ -57,6 +57,7 @@ class Commands(click.Group):
         if name not in self.list_commands(ctx):
             return None
         command: click.Command = import_module(f"metasearch.cli.{name}").command
+        # A command is imported once and may be asked for often.
         if not any(parameter.name == "debug" for parameter in command.params):
             command.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks."))
         return command
@@ -72,9 +73,11 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; errors become one line and an exit code."""
         if threading.current_thread() is threading.main_thread():
+            # SIGTERM stops as Ctrl-C does, with a checkpoint. Only the main thread may set handlers.
             signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             return super().invoke(ctx)
+        # Click ends these by itself; a closed pipe is a reader such as `head` that has seen enough.
         except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
             raise
         except KeyboardInterrupt:
@@ -107,6 +110,7 @@ def main() -> None:
     # when it is first imported, which is later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     logger = logging.getLogger("metasearch")
+    # Assigned, not added: a process that runs several commands would say everything several times.
     logger.handlers = [_Echo()]
     logger.setLevel(logging.INFO)
     logger.propagate = False

@@ -114,6 +114,7 @@ def table(board: StatusBoard, rows: int) -> Group:
     cells = list(board.cells.values())
     if len(cells) > rows:
         urgent = sorted(cells, key=lambda status: _URGENT.index(status.state))[:rows]
+        # Those that are shown keep the order of the study.
         cells = [status for status in cells if status in urgent]
     shown = Table(box=None, pad_edge=False, header_style="dim")
     for name, justify in (("cell", "left"), ("state", "left"), ("step", "right"), ("dev", "right"), ("time", "right")):

@@ -88,6 +88,7 @@ def options_group(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Return one decorator for several options, listed in `--help` in this order."""
 
     def decorate(function: F) -> F:
+        # As with stacked decorators, the last one is applied first, and click lists them from the top.
         for option in reversed(options):
             function = option(function)
         return function

@@ -54,6 +54,7 @@ class ProgressBar(Listener):
         """Show a step; without a terminal one line in ten seconds."""
         now = time.monotonic()
         if self._first_step is None:
+            # The pace is that of the steps after this one: it warms up, and a resumed run does not begin with step 1.
             self._first_step, self._began = step - 1, now
         shown = " ".join(f"{name} {value:.4g}" for name, value in terms.items())
         if self._bar:
@@ -70,6 +71,7 @@ class ProgressBar(Listener):
     def on_dev(self, step: int, score: float, best: bool) -> None:
         """Show a dev score."""
         self._dev = f"dev {100 * score:.2f}"
+        # The score before the first step comes before there is a bar, and the first step shows it.
         if self._bar and self._task is not None:
             self._bar.update(self._task, dev=self._dev)
         elif not self._bar:

@@ -47,6 +47,7 @@ def refuse_others(what: str = "run", allowed: Collection[str] = ()) -> None:
     given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     others = sorted(set(given) - {"resume", "as_json", "trust_remote_code", *allowed})
     if others:
+        # The longest of its names: `--output`, not `-o`.
         flag = {parameter.name: max(parameter.opts, key=len) for parameter in context.command.params}
         flags = ", ".join(flag[name] for name in others)
         raise ConfigError(f"--resume goes on with a {what} as it was configured; leave out {flags}")
@@ -56,4 +57,5 @@ def fresh_folder(*words: str) -> Path:
     """Return a folder below `runs/` that does not exist yet."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     base = Path("runs") / "-".join([stamp, *words])
+    # Several runs may begin within one second.
     return next(p for i in range(1, 1000) if not (p := base if i == 1 else base.with_name(f"{base.name}-{i}")).exists())

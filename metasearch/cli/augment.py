@@ -51,6 +51,7 @@ def command(
     """
     from metasearch.compress.output import claim_file
 
+    # Before the imports that take seconds: where it cannot be written, that is said at once.
     claim_file(output)
 
     from metasearch.jobs.augment import augment

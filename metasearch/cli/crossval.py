@@ -125,6 +125,7 @@ def configure(
 
     declared = Library(include).task(task)
     stages = {key: rest.pop(key) for key in ("teacher", "assistant", "student", "corpus", "scored", "entailment")}
+    # Named recipes and distillations stand alone: the default learners are not trained beside them.
     trains = not (declared.evaluation_only or recipe or distill)
     learners = _names("learner", (LEARNERS if trains else "zero-shot") if learner is None else learner)
     recipes, distillations = _names("recipe", recipe), _names("distill", distill)

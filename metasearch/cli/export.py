@@ -40,6 +40,7 @@ def command(encoder: str, plain: bool, int8: bool, trust_remote_code: bool, outp
         raise ConfigError("say in which form to export: --plain or --int8")
     if output is None:
         raise ConfigError("say where to write with -o DIR")
+    # Before torch is imported: a folder that is not empty is told at once.
     claim(output)
 
     from metasearch.jobs import compose, compress

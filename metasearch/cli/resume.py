@@ -52,4 +52,5 @@ def _stop_at_eof() -> None:
     """Wait for the end of standard input, then ask this process to stop as a user would."""
     while os.read(0, 1024):
         continue
+    # A signal reaches the main thread wherever it is; an exception of this one would not.
     os.kill(os.getpid(), signal.SIGTERM)

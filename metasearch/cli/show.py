@@ -64,6 +64,7 @@ def _episode(ref: DataRef, mode: str, recipe: str | None, seed: int, index: int)
         yield f"  {phase}: {' | '.join(map(str, arrangements))}"
     episode = samplers(benchmark, chosen, seed)["meta-train"].episode(index)
     yield f"\nmeta-train episode {index} of seed {seed}, recipe {chosen.recipe}: {episode.arrangement}"
+    # An episode of two links has no Z.
     for name, examples in zip(("X", "Y", "Z"), episode.sets, strict=False):
         yield f"\n{name}  {examples.variant}"
         for example in examples.examples:

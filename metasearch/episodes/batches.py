@@ -65,6 +65,7 @@ class Batches:
         numbers = np.zeros(len(examples)) if parts is None else np.asarray(parts)
         self._members: list[Order] = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
         self._quota = -(-len(examples) // len(self._members))
+        # Of the latest epoch only: each can be made again from its stream.
         self._epoch: tuple[int, list[Order]] | None = None
 
     @property
@@ -88,6 +89,7 @@ class Batches:
 
     def visited(self, steps: int) -> Order:
         """Return the numbers of the examples that the first steps look at, sorted and each once."""
+        # Without parts, one epoch visits everything, and none needs to be made to know it.
         if steps >= self.steps_per_epoch and len(self._members) == 1:
             return np.arange(len(self.examples))
         return np.unique(np.concatenate([self.rows(step) for step in range(steps)]))
@@ -100,14 +102,17 @@ class Batches:
         for start in range(0, len(order), self.bucket * self.size):
             stretch = order[start : start + self.bucket * self.size]
             if self.bucket > 1:
+                # Stable, so that texts of one length keep their shuffled order everywhere.
                 stretch = stretch[np.argsort(self.lengths[stretch], kind="stable")]
             batches += [stretch[i : i + self.size] for i in range(0, len(stretch), self.size)]
+        # Unshuffled, every stretch would run from short texts to long ones.
         return [batches[i] for i in rng.permutation(len(batches))]
 
     def _share(self, part: int, epoch: int) -> Order:
         """Return the examples that a part gives to an epoch: the next ones of an endless row of its permutations."""
         members = self._members[part]
         start, end = epoch * self._quota, (epoch + 1) * self._quota
+        # The permutations that this epoch reaches into; each has its own stream, so none before it is drawn.
         rounds = range(start // len(members), -(-end // len(members)))
         row = [members[stream(self.seed, self.name, "part", part, i).permutation(len(members))] for i in rounds]
         first = start - rounds.start * len(members)

@@ -45,7 +45,9 @@ def choose(
     chosen = [int(i) for i in rng.permutation(members)[:count]]
     if len(chosen) < count:
         log.warning("%d of %d negatives are %s; the nearest to that are taken for the rest", len(chosen), count, kind)
+        # The distance to the interval: outside of it one of the two differences is not negative.
         outside = np.maximum(lower - to_negatives, to_negatives - upper)
+        # They are chosen already.
         outside[members] = np.inf
         chosen += [int(i) for i in np.argsort(outside, kind="stable")[: count - len(chosen)]]
     return chosen

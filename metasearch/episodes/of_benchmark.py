@@ -24,6 +24,7 @@ def samplers(
     """
     parts = {"meta-train": benchmark.split.train, "meta-valid": valid or benchmark.split.dev}
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
+    # A phase without episodes draws nothing: its part of the data may be as small as it likes.
     used, arrangements = [phase for phase in PHASES if counts[phase]], benchmark.arrangements
     sets = {phase: _sets(parts[phase], recipe, embed) for phase in used}
     return {phase: EpisodeSampler(sets[phase], arrangements[phase], recipe.episodes, phase, seed) for phase in used}

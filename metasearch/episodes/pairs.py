@@ -48,4 +48,5 @@ class PairSampler:
     @staticmethod
     def _shares(variant: Variant, count: int) -> dict[str, int]:
         each, rest = divmod(count, len(variant.candidates))
+        # With fewer pairs than languages the last ones give none, and need none.
         return {code: share for i, code in enumerate(variant.candidates) if (share := each + (i < rest))}

@@ -44,6 +44,7 @@ class EpisodeSampler:
         drawn: list[LabelledSet] = []
         for i, variant in enumerate(arrangement.variants):
             rng = stream(self.seed, self.phase, index, i)
+            # Like the first set, not the one before it: Z, too, resembles the support of X→Y.
             drawn.append(self.sets.draw(variant, self._size(i), rng, like=drawn[0] if drawn else None))
         return Episode(arrangement, tuple(drawn))
 

@@ -55,6 +55,7 @@ class TripletSampler:
         for language in variant.candidates:
             texts = {candidate.text for candidate in self._answers[language]}
             own = (self._own(question, variant) for question in self._askable(variant))
+            # The question with the most answers of its own has the fewest negatives.
             others = len(texts) - max(len(texts & answers) for answers in own)
             if others < self.settings.n_neg:
                 raise DataError(
@@ -77,6 +78,7 @@ class TripletSampler:
             for question in questions
             for positive in self._positives(question, variant, rng)
         ]
+        # Negatives in the outer loop: the cut at `count` drops last negatives before it drops a question.
         triplets = [Triplet(q, p, negatives[j]) for j in range(self.settings.n_neg) for q, p, negatives in rows]
         return LabelledSet(variant, tuple(triplets[:count]))
 
@@ -129,6 +131,7 @@ class TripletSampler:
         while len(drawn) < count and (codes := [code for code in variant.candidates if left[code]]):
             answers = left[codes[int(rng.integers(len(codes)))]]
             answer = answers.pop(int(rng.integers(len(answers))))
+            # Two candidates may have one text: it counts once.
             if all(answer.text != other.text for other in drawn):
                 drawn.append(answer)
         return drawn

@@ -46,6 +46,7 @@ def load_encoder(ref: EncoderRef | str, max_length: MaxLength | None = None, **k
     """
     ref = EncoderRef.to(ref, **keys)
     target = _device(ref.device)
+    # A built-in name wins over a folder that is called the same; `./NAME` is the folder.
     if ref.name in registry.names("encoders"):
         encoder: Encoder = registry.load("encoders", ref.name).build(max_length, ref.seed)
     else:

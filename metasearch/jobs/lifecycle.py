@@ -54,8 +54,10 @@ def complete(files: RunFolder, work: Callable[[], object], patience: float = 0) 
     """
     try:
         with files.held(patience):
+            # Asked under the lock only: the process that was waited for may have finished the run.
             if not files.finished:
                 work()
+    # SIGTERM comes as a KeyboardInterrupt, too: the command line sets that handler.
     except KeyboardInterrupt:
         raise interrupted(files.path, "stopped") from None
     return RunResult.of(files)
@@ -68,6 +70,7 @@ def interrupted(folder: Path, what: str) -> Interrupted:
 
 def require_trust(folder: Path, began_with: bool, said: bool, what: str = "run") -> None:
     """Raise `ConfigError` where a run or study began with code of its encoder's, and that is not trusted again."""
+    # A configuration is no consent: who wrote it need not be who resumes it.
     if began_with and not said:
         raise ConfigError(f"{folder}: the {what} began with --trust-remote-code; say it again to go on")
 

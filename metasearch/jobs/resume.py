@@ -38,6 +38,7 @@ def kind_of(folder: Path) -> Kind:
     config = yaml.tree(folder / "config.yaml").get("config")
     if not isinstance(config, dict):
         raise ConfigError(f"{folder / 'config.yaml'}: config: this key is missing; it is no run of metasearch")
+    # Configurations do not name their kind: a score has no recipe, and only that of a distillation has stages.
     if "recipe" not in config:
         return "score"
     return "distill" if "stages" in (config["recipe"] or ()) else "train"
@@ -64,11 +65,13 @@ def resume_run(
     if kind == "study":
         raise ConfigError(f"{folder} is a study; its cells are the runs. Go on with: metasearch resume {folder}")
     files, config, fingerprint = RunFolder.open(folder, _CONFIGS[kind])
+    # Before anything is loaded: a finished run needs neither data nor encoder.
     if files.finished:
         return RunResult.of(files)
     require_trust(folder, config.trust_remote_code, trust_remote_code)
     if isinstance(config, DistillConfig):
         benchmarks = benchmarks_of(config)
+        # The full check loads every encoder; a run that has begun has passed it.
         roles = Roles(config) if files.begun else roles_of(config)
         return complete(files, lambda: distill.run_to_end(files, config, benchmarks, roles, listener_of), patience)
     benchmark = load_benchmark(DataRef.of(config), config.mode if isinstance(config, RunConfig) else None)

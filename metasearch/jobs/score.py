@@ -87,6 +87,7 @@ def add_scores(
         if split == "test":
             # Before the rows: a row in the results says that the results by question are there.
             results.questions.save(questions, facts | {"split": split} | stamp)
+        # Rows may stand without results by question, of an earlier version say: only these are made then.
         if (label, split) not in known:
             files.add_results(
                 {**facts, "split": split, **row, **stamp, "processor": processor()} for row in results.rows()

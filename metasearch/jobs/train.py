@@ -52,6 +52,7 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     facts = {key: getattr(config, key) for key in shared} | {"recipe": recipe.recipe}
     _, dev = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     parts = {"dev": dev, "test": benchmark.split.test}
+    # Before training, which changes the encoder in place.
     add_scores(files, {**facts, "learner": ZERO_SHOT, "step": 0}, benchmark, encoder, parts, listener)
     outcome = compose.fit(
         compose.make_learner(recipe, encoder),
@@ -64,8 +65,10 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
         listener=Logged(files, listener),
         store=CheckpointStore(files.path),
         resume=True,
+        # Zero-shot's dev score is that of step 0: the trainer need not compute it again.
         baseline=_means(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"],
     )
+    # A run that was stopped has a model as well, to be used as it is.
     files.save_model(encoder)
     if outcome.reason == "interrupted":
         raise interrupted(files.path, f"stopped after outer step {outcome.steps}; model and checkpoint are saved")

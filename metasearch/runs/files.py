@@ -36,11 +36,13 @@ def write_all(contents: Mapping[Path, str | bytes]) -> None:
             with beside[path].open("wb") as file:
                 file.write(content.encode("utf-8") if isinstance(content, str) else content)
                 file.flush()
+                # On the disk before the rename, or a crash of the machine may leave an empty file in its place.
                 os.fsync(file.fileno())
         for path, new in beside.items():
             new.replace(path)
     except OSError as error:
         for new in beside.values():
+            # A file that is in its place has no copy beside it any more.
             with suppress(OSError):
                 new.unlink()
         raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None

@@ -138,6 +138,7 @@ class RunFolder:
 
     def add_results(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add scores to `results.jsonl`, all of them or none."""
+        # Written anew rather than appended to: a crash leaves the scores of an evaluation whole or not at all.
         before = self._results.read_text(encoding="utf-8") if self._results.is_file() else ""
         write_whole(self._results, before + "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
@@ -146,6 +147,7 @@ class RunFolder:
         rows: list[dict[str, Any]] = []
         if not self._results.is_file():
             return rows
+        # Not `splitlines`, which also parts at U+2028 and the like: they may stand in JSON as they are.
         for number, line in enumerate(self._results.read_text(encoding="utf-8").removesuffix("\n").split("\n"), 1):
             try:
                 rows.append(json.loads(line))
@@ -159,6 +161,7 @@ class RunFolder:
         """Write facts of the run and its report, by which it counts as finished, and drop the checkpoint."""
         if facts is not None:
             write_whole(self.path / "facts.json", json.dumps(facts, indent=2) + "\n")
+        # A crash here leaves a finished run with a checkpoint, and never an unfinished one without.
         write_whole(self.report, report)
         self.remove_checkpoint()
 

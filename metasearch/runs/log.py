@@ -21,6 +21,7 @@ def read_latest(path: Path) -> list[dict[str, Any]]:
         start = max(0, file.seek(0, os.SEEK_END) - _TAIL)
         file.seek(start)
         lines = file.read().splitlines()
+    # Read from the middle of a file, the first line is cut off.
     return list(_events(lines[1:] if start else lines))
 
 
@@ -28,6 +29,7 @@ def _events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     for line in lines:
         try:
             event = json.loads(line)
+        # Half a line that is just being written, or that a crash left; a character cut in two is a ValueError, too.
         except ValueError:
             continue
         if isinstance(event, dict) and isinstance(event.get("step"), int):

@@ -18,6 +18,7 @@ def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str
         split: `dev`, `test`, ...
         pool: which pool; the first of the rows by default.
     """
+    # Only means over groups of languages have `found`: how many of the group have data.
     chosen = [row for row in rows if row["split"] == split and "found" not in row]
     pool = pool or (chosen[0]["pool"] if chosen else None)
     chosen = [row for row in chosen if row["pool"] == pool]
@@ -86,6 +87,7 @@ def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int | 
         left: how many columns are aligned left, or for each column whether it is; the others are aligned right.
     """
     table = [list(header), *map(list, lines)]
+    # Some readers of Markdown want three dashes below a head.
     widths = [max(3, *(len(line[i]) for line in table)) for i in range(len(header))]
     set_left = [i < left for i in range(len(header))] if isinstance(left, int) else left
     rule = ["-" * width if set_left[i] else "-" * (width - 1) + ":" for i, width in enumerate(widths)]

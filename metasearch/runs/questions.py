@@ -108,6 +108,7 @@ class QuestionResults:
             arrays |= {name: _narrow(getattr(self.ranking, name)) for name in _ARRAYS}
         # A text of a data file may hold half a surrogate pair, which JSON can express and plain UTF-8 cannot.
         encoded = json.dumps(header, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        # Into memory first: `np.savez` on a path could leave half a file, and would add a suffix to `.new`.
         buffer = io.BytesIO()
         np.savez_compressed(buffer, about=np.frombuffer(encoded, dtype=np.uint8), **arrays)  # type: ignore[arg-type]
         write_whole(path, buffer.getvalue())
@@ -180,6 +181,7 @@ def _check(ranking: Ranking) -> None:
     for name, shape in expected.items():
         if (given := getattr(ranking, name).shape) != shape:
             raise ValueError(f"{name} has shape {given}, not {shape}")
+    # NumPy cuts a slice beyond the end and counts negative indices backwards, both without an error.
     offsets = ranking.offsets
     if offsets[0] != 0 or offsets[-1] != relevant or (np.diff(offsets) < 0).any():
         raise ValueError(f"offsets do not part {relevant} relevant candidates among the questions")

@@ -62,8 +62,10 @@ def _row(line: str, where: str) -> Row:
     if lacking:
         raise DataError(f"{where}: not a score of metasearch: it has no {', '.join(lacking)}")
     for key, kind in _REQUIRED.items():
+        # In Python True is an int.
         if not isinstance(row[key], kind) or isinstance(row[key], bool):
             raise DataError(f"{where}: {key}: {json.dumps(row[key])} is no {_NOUNS[kind]}")
+    # Python's JSON reads NaN and Infinity as numbers.
     if not math.isfinite(row["value"]):
         raise DataError(f"{where}: value: {row['value']} is not finite")
     return row

@@ -32,6 +32,7 @@ class _Parsed:
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(
             lambda value: value if isinstance(value, cls) else cls.parse(str(value)),
+            # Written as in the papers again, which `parse` reads back.
             serialization=core_schema.to_string_ser_schema(),
         )
 

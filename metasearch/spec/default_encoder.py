@@ -38,6 +38,7 @@ def default_encoder(task: str, declared: str) -> str:
 def _cached(name: str) -> bool:
     from huggingface_hub import try_to_load_from_cache
 
+    # Else it is None, or the library's mark that the hub has no such file.
     return any(isinstance(try_to_load_from_cache(name, file), str) for file in _WEIGHTS)
 
 

@@ -66,6 +66,7 @@ class Library:
 
     def distillation(self, name: str, overrides: Mapping[str, Any] | None = None) -> Distillation:
         """Return a recipe of several stages by name, with values put over it."""
+        # Without the overrides first: a stage whose name is wrong would be reported as one that lacks all keys.
         known = self._read("distillation", name, Distillation).stages
         for stage in (overrides or {}).get("stages") or {}:
             if stage not in known:

@@ -88,6 +88,7 @@ class Loss(BaseModel):
 
     @model_validator(mode="after")
     def _known(self) -> "Loss":
+        # Without a name the losses are built in, and their options are all fields here: another key is a slip.
         if self.name is None and (key := next(iter(self.model_extra or ()), "")):
             raise Contradiction(f"unknown key.{nearest(key, type(self).model_fields)}", key)
         return self

@@ -65,6 +65,7 @@ def load(kind: str, name: str) -> ModuleType:
         module: ModuleType = entry.load()
     except Exception as error:  # code from outside may raise anything
         raise ConfigError(f"{_origin(kind, entry)} cannot be imported: {type(error).__name__}: {error}") from error
+    # Only of modules from outside: those that ship are listed for what they define.
     for attribute in KINDS[kind].provides:
         try:
             attrgetter(attribute)(module)
@@ -89,6 +90,7 @@ def summary(kind: str, name: str) -> str:
 @cache
 def _shipped(kind: str) -> Mapping[str, Path]:
     """Return the files that define a plug-in, by name."""
+    # At the beginning of a line stands what the module itself defines; a line within a class is indented.
     start = f"\n{KINDS[kind].defines}"
     files = sorted((_PACKAGE / KINDS[kind].folder).glob("[a-z]*.py"))
     return {path.stem.replace("_", "-"): path for path in files if start in path.read_text(encoding="utf-8")}
@@ -100,6 +102,7 @@ def _offered(kind: str) -> Mapping[str, EntryPoint]:
     offered: dict[str, EntryPoint] = {}
     for entry in entry_points(group=f"metasearch.{kind}"):
         other = "metasearch itself has one" if entry.name in _shipped(kind) else None
+        # One module offered twice, say by two installed copies of a package, is no conflict.
         if entry.name in offered and offered[entry.name].value != entry.value:
             other = f"so has {_origin(kind, offered[entry.name])}"
         if other:

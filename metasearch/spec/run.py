@@ -137,5 +137,6 @@ def with_original_gradients(config: Config) -> Config:
     What was written before that could be chosen began on the reference, whatever the default is now, and goes on to the
     same bits only there.
     """
+    # `model_fields_set` tells a key that was written from one that has its default.
     unsaid = "engine" in type(config).model_fields and "engine" not in config.model_fields_set
     return config.model_copy(update={"engine": "reference"}) if unsaid else config

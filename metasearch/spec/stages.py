@@ -78,6 +78,7 @@ class Stage(Declared):
     loss: Loss = Loss()
     outer: Outer
     budget: StageBudget = StageBudget()
+    # Two special tokens, and at least one of the text.
     max_length: Annotated[int, Field(ge=3)] = 128
     monitor: Monitor = "accuracy"
     dropout: bool = True

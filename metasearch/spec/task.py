@@ -34,6 +34,7 @@ class Folds(Declared):
     """
 
     method: Literal["kfold", "given", "none"] = "kfold"
+    # Test and dev take a k-th each, and something must be left to train on.
     k: Annotated[int, Field(ge=3)] = 5
     shuffle: bool = False
     seed: int = 0
@@ -104,6 +105,7 @@ class Task(Declared):
             raise Contradiction("a translation task is all test; write folds: {method: none}", "folds")
         if self.evaluation_only and self.arrangements:
             raise Contradiction("with folds: {method: none} all is test and nothing is trained on", "arrangements")
+        # An empty mapping that is written is a choice, a key that is left out is a slip.
         if not self.evaluation_only and "arrangements" not in self.model_fields_set:
             raise Contradiction("this key is missing", "arrangements")
         for key in ("partial", "groups"):
@@ -125,6 +127,7 @@ class Task(Declared):
 
     def arrangements_of(self, pattern: Pattern) -> list[Arrangement]:
         """Return the arrangements that realise a pattern; empty when the task has none."""
+        # Keys are compared as they are parsed: `mono->bi` and `mono → bi` are one pattern.
         return next((value for key, value in self.arrangements.items() if Pattern.parse(key) == pattern), [])
 
 

@@ -47,6 +47,7 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
             raise ConfigError(f"{path}: include: {name}.yaml includes another file; one level is allowed")
         tree, places = merge(base, tree), {**base_places, **places}
     keys = list(_keys_of(overrides or {}))
+    # An overridden key is that of `--set`; a section around it keeps its line where the file has one.
     places = {at[:1]: "--set" for at in keys} | places | dict.fromkeys(keys, "--set")
     return check(merge(tree, overrides or {}), model, str(path), places)
 
@@ -113,6 +114,7 @@ def tree(path: Path) -> Tree:
 def _parse(path: Path) -> tuple[Tree, Places]:
     text = ""
     try:
+        # Some editors begin a file with a byte order mark.
         text = path.read_text(encoding="utf-8-sig")
         node = _composed(text)
         if not isinstance(node, yaml.MappingNode):
@@ -166,18 +168,22 @@ def _value(node: yaml.Node, at: At, places: Places, path: Path) -> Any:
 def _mapping(node: yaml.MappingNode, at: At, places: Places, path: Path) -> Tree:
     tree: Tree = {}
     for key_node, value_node in node.value:
+        # A key may be a list in YAML: as a text it is an unknown key like any other.
         key = str(key_node.value)
         place = f"{path}:{key_node.start_mark.line + 1}"
         if key in tree:
             raise ConfigError(f"{place}: {_dotted((*at, key))}: the key stands twice")
         tree[key] = _value(value_node, (*at, key), places, path)
+        # After the value, which noted its own line: a problem names the line of the key.
         places[(*at, key)] = place
     return tree
 
 
 def _problem(item: Any, model: type[BaseModel], where: str, places: Places) -> str:
     contradiction = item.get("ctx", {}).get("error")
+    # Pydantic knows which value was checked, and a `Contradiction` where below it the fault is.
     at = (*item["loc"], *getattr(contradiction, "at", ()))
+    # A missing key has no line: the nearest one around it is named.
     place = next((places[at[:n]] for n in range(len(at), 0, -1) if at[:n] in places), where)
     if item["type"] == "extra_forbidden":
         return f"{place}: {_dotted(at)}: unknown key.{nearest(str(at[-1]), _keys(model, at[:-1]))}"

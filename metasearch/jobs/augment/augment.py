@@ -154,6 +154,7 @@ def augment(
     """
     claim_file(output)
     pairs = candidates.pairs
+    # All that changes a score: the size of a batch, too, whose padding changes last bits.
     settings = (scorer.activation_fn, scorer.max_seq_length, scorer.device, batch_size, BLOCK)
     key = fingerprint_of(pairs, repr((fingerprint(scorer), *settings)))[:8]
     partial = output.with_name(f"{output.name}.{key}.partial")
@@ -162,6 +163,7 @@ def augment(
             log.info("%s holds scores of a stopped call with other settings; delete it if they are not wanted", path)
     try:
         for start in range(0, len(pairs), BLOCK):
+            # Padded with zeros, so that names sort as numbers do.
             path = partial / f"{start:012d}.csv"
             part = pairs[start : start + BLOCK]
             if not path.exists():
@@ -170,6 +172,7 @@ def augment(
             if progress:
                 progress(start + len(part), len(pairs))
         parts = sorted(partial.glob("*.csv"))
+        # Bytes: reading as text would change line ends, which a quoted field may hold.
         write_whole(output, "".join(path.read_bytes().decode() for path in parts))
     except RunFolderError as error:
         rest = f"; {partial} keeps what is done" if partial.is_dir() else ""
@@ -177,6 +180,7 @@ def augment(
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; {partial} keeps what is done, and the same command goes on") from None
     shutil.rmtree(partial, ignore_errors=True)
+    # Read back, since blocks of an earlier call are a part of the file.
     scores = [5 * score for _, _, score in scored_rows(output)]
     return Augmented(output, candidates, tuple(np.histogram(scores, bins=5, range=(0, 5))[0].tolist()))
 

@@ -44,8 +44,10 @@ class CellStatus:
         logs = [path for path in (folder / "log.jsonl", *folder.glob("*/log.jsonl")) if path.is_file()]
         if not logs:
             return
+        # A distillation logs in the folders of its stages: the newest log is that of the stage at work.
         log = max(logs, key=lambda path: path.stat().st_mtime)
         self.stage = "" if log.parent == folder else log.parent.name.partition("-")[2]
+        # Steps name the total and dev scores the score: what an event lacks stays as it was.
         for event in read_latest(log):
             self.step = event["step"]
             self.total = event.get("total", self.total)
@@ -88,6 +90,7 @@ class StatusBoard:
     def next(self) -> CellStatus | None:
         """Return the first cell that has all it needs; those that will never have it are marked as skipped."""
         for status in self.within("waiting"):
+            # Cells stand after those that they need, so a skip is handed on within the same pass.
             needed = [self.cells[name] for name in status.cell.needs]
             lost = next((other for other in needed if other.state in ("failed", "skipped")), None)
             if lost is not None:

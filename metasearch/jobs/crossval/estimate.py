@@ -65,12 +65,14 @@ class Forecast:
     def total(self) -> float:
         """Seconds of the study, with its processes side by side."""
         seconds = self.seconds.values()
+        # The lower bounds of every schedule: all processes busy throughout, and the longest cell alone.
         return max([sum(seconds) / self.jobs, *seconds], default=0.0)
 
     @property
     def memory(self) -> int:
         """Bytes that all processes at a time may hold."""
         held = [self.measured[cell.arm].memory for cell in self.left if cell.arm in self.measured]
+        # The worst moment: the largest cells side by side.
         return sum(sorted(held, reverse=True)[: self.jobs])
 
 
@@ -81,6 +83,7 @@ def forecast_of(config: StudyConfig | None, folder: Path, jobs: int) -> Forecast
         MetasearchError: what `crossval` would raise at its start, or an arm cannot take a step.
     """
     study = StudyFolder(folder)
+    # `stored` raises where there is nothing to go on with.
     old = study.stored().config if study.begun or config is None else None
     whole = merged(old, config, study.path) if old and config else config or old
     assert whole is not None
@@ -112,6 +115,7 @@ def measure_arms(cells: Sequence[Cell], threads: int) -> dict[str, Measured]:
     Raises:
         MetasearchError: a cell cannot be begun; its message is the process's.
     """
+    # Scores of a student have its arm, too, and there is no student to measure before its distillation has run.
     distilled = {cell.arm for cell in cells if cell.kind == "distill"}
     first: dict[str, Cell] = {}
     for cell in cells:
@@ -128,6 +132,7 @@ def _measured(cell: Cell, threads: int) -> Measured:
     )  # fmt: skip
     if ended.returncode:
         lines = ended.stderr.strip().splitlines()
+        # The exit code says which error the process met, and its last line the message: libraries may warn before.
         kinds = {kind.exit_code: kind for kind in MetasearchError.__subclasses__()}
         kind = kinds.get(ended.returncode, MetasearchError)
         raise kind(f"{cell.name}: {lines[-1] if lines else f'its process died ({how_ended(ended.returncode)})'}")

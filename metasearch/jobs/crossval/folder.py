@@ -58,6 +58,7 @@ class StudyFolder:
     @property
     def reached(self) -> bool:
         """Whether any cell has something to go on with."""
+        # `begun` looks below a folder, and so at all cells at once.
         return RunFolder(self.path / "cells").begun
 
     def stored(self) -> Stored:
@@ -66,6 +67,7 @@ class StudyFolder:
             what = f"is no study: it has no {STUDY_FILE}" if self.path.exists() else "does not exist"
             raise RunFolderError(f"{self.path} {what}")
         stored = yaml.read(self._file, Stored)
+        # Each distillation has an engine of its own, which an old file may lack as well.
         distilled = tuple(with_original_gradients(each) for each in stored.config.distilled)
         begun = with_original_gradients(stored.config).model_copy(update={"distilled": distilled})
         return stored.model_copy(update={"config": begun})
@@ -82,6 +84,7 @@ class StudyFolder:
             RunFolderError: another one is at work, the folder has something else in it, or it cannot be written.
         """
         there = self.path.exists()
+        # A runner that failed at its start leaves nothing but its lock, which is no reason to refuse the folder.
         if not self.begun and there and (not self.path.is_dir() or set(os.listdir(self.path)) - {".lock"}):
             raise RunFolderError(f"{self.path} exists already and is no study; choose another folder with -o")
         with held(self.path, f"another crossval is at work in {self.path}; wait for it to end"):
@@ -93,6 +96,7 @@ class StudyFolder:
 
     def log(self, name: str) -> Path:
         """Return the log of a cell, beside its folder."""
+        # Not in the folder: that may be deleted and made anew, and the log has all attempts.
         return self.path / "cells" / f"{name}.log"
 
     def done(self, name: str) -> bool:
@@ -101,6 +105,8 @@ class StudyFolder:
 
     def tidy(self, cell: Cell, keep_models: bool) -> None:
         """Delete what a finished cell has no more need of: its checkpoint, and unless it is wanted its model."""
+        # A process that was killed right after its report has left its checkpoint.
         RunFolder(self.at(cell.name)).remove_checkpoint()
+        # The model of a distillation stays: the cells that score it load it.
         if cell.kind == "train" and not keep_models:
             shutil.rmtree(self.at(cell.name) / "model", ignore_errors=True)

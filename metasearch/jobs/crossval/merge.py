@@ -9,6 +9,7 @@ from metasearch.jobs.distill.checks import resolved as resolved_distillation
 from metasearch.spec.study import StudyConfig
 from metasearch.spec.yaml import Tree
 
+# What a study may grow in; its cells share everything else, and none of that may change.
 _GROWING = ("trained", "distilled", "folds", "seeds")
 _LEFT = ("threads", "engine")
 
@@ -27,10 +28,12 @@ def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
         ConfigError: they differ in something that all cells share, or in an arm that both have; it is named.
     """
     new = new.model_copy(update={key: getattr(old, key) for key in _LEFT if getattr(new, key) is None})
+    # With defaults spelt out, an option that is written and one that is left at the same value are equal.
     old, new = resolved(old), resolved(new)
     for before, now in zip(_settings(old), _settings(new), strict=True):
         for name in (each for each in before if each in now):
             one, other = _flat(before[name], name), _flat(now[name], name)
+            # A dict and no set: the difference that is named is the first in the order of the keys, every time.
             for key in {**one, **other}:
                 if one.get(key) != other.get(key):
                     raise ConfigError(

@@ -53,6 +53,7 @@ def plan(config: StudyConfig, folder: Path) -> list[Cell]:
         folder: of the study, in which distilled models will lie.
     """
     shared = {key: getattr(config, key) for key in _SHARED}
+    # None leaves a stored study's engine as it is (see `merge`); a cell needs a name.
     config = config.model_copy(update={"engine": config.engine or DEFAULT_ENGINE})
     return [*_zero_shot(config, shared), *_distillations(config), *_arms(config, shared, folder)]
 
@@ -60,6 +61,7 @@ def plan(config: StudyConfig, folder: Path) -> list[Cell]:
 def _zero_shot(config: StudyConfig, shared: dict[str, Any]) -> Iterator[Cell]:
     for seed, fold in _runs(config):
         first = _named(ZERO_SHOT, fold, config.seeds[0])
+        # The other seeds wait for the first one: where the encoder is the same, they take over its scores.
         needs = () if seed == config.seeds[0] else (first,)
         asked = ScoreConfig(**shared, fold=fold, seed=seed)
         yield Cell(_named(ZERO_SHOT, fold, seed), "score", asked, ZERO_SHOT, needs, needs[0] if needs else None)
@@ -67,6 +69,7 @@ def _zero_shot(config: StudyConfig, shared: dict[str, Any]) -> Iterator[Cell]:
 
 def _distillations(config: StudyConfig) -> Iterator[Cell]:
     for seed in config.seeds:
+        # One for all folds: a distillation learns from corpora, which the folds of the task do not touch.
         own = {"seed": seed, "engine": config.engine}
         for each in config.distilled:
             arm = each.recipe.recipe

@@ -34,6 +34,7 @@ class Pool:
         """
         try:
             try:
+                # The inner block waits for the cells before the outer one reports, whatever ended the loop.
                 while self._begin():
                     self._look()
             finally:
@@ -44,6 +45,7 @@ class Pool:
 
     def _begin(self) -> bool:
         """Begin as many cells as may run; return whether any is at work."""
+        # `next` marks cells as skipped on its way; the watcher hears of those that were not before.
         before = self.board.within("skipped")
         while len(self._processes) < self.jobs and (status := self.board.next()):
             status.state, status.began, status.error = "running", time.monotonic(), ""
@@ -58,6 +60,7 @@ class Pool:
         name, config = status.cell.name, self.stored.config
         try:
             prepare(self.study, status.cell, self.stored)
+        # A cell that cannot be prepared fails alone, as if its process had; the others go on.
         except MetasearchError as error:
             begin_attempt(self.study, name, str(error))
             self._end(status, error.exit_code)
@@ -76,12 +79,14 @@ class Pool:
         for name in ended:
             del self._processes[name]
         self.watcher.ticked(self.board)
+        # Where one has ended, the next one begins at once.
         if not ended:
             time.sleep(_TICK_SECONDS)
 
     def _end(self, status: CellStatus, code: int, stopping: bool = False) -> None:
         name = status.cell.name
         status.seconds = time.monotonic() - status.began
+        # The exit code alone does not do: a run is finished when its report, written last, is there.
         if code == 0 and self.study.done(name):
             self.study.tidy(status.cell, self.stored.config.keep_models)
             status.state = "done"
@@ -99,6 +104,7 @@ class Pool:
         while self._processes:
             try:
                 for process in self._processes.values():
+                    # SIGTERM lets a cell save a checkpoint first; `Popen` signals no process that has ended.
                     (process.kill if self._killed else process.terminate)()
                 while self._processes:
                     self._look(stopping=True)

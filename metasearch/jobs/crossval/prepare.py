@@ -34,6 +34,7 @@ def prepare(study: StudyFolder, cell: Cell, stored: Stored) -> None:
         # The process that a killed runner left saves its checkpoint first.
         with RunFolder(path).held(WAIT_SECONDS):
             pass
+    # A distillation does not read the task's data: each of its stages keeps a fingerprint of its own.
     files = _files(path, _resolved(cell.config), stored.data_fingerprint if cell.listed else "")
     if cell.origin is None:
         return
@@ -85,6 +86,7 @@ def _files(path: Path, config: CellConfig, fingerprint: str) -> RunFolder:
     # Where the study was moved, and with it a distilled model, its scores are soon made again.
     if known is not None and files.begun and not isinstance(config, ScoreConfig):
         raise RunFolderError(f"{path}: the run that is here was made with other settings than the study has")
+    # `create` refuses a folder that holds anything.
     shutil.rmtree(path, ignore_errors=True)
     return RunFolder.create(path, config, fingerprint)
 
@@ -101,5 +103,6 @@ def _independent_of_seed(config: ScoreConfig, first: int) -> bool:
     if config.encoder not in registry.names("encoders"):
         return True
     length = Library(config.include).task(config.task).max_length
+    # A built-in encoder is drawn from the seed or ships with trained weights: only the weights themselves tell.
     refs = (EncoderRef.of(config, device="cpu", seed=seed) for seed in (first, config.seed))
     return len({compose.load_encoder(ref, length).fingerprint for ref in refs}) == 1

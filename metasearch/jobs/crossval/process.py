@@ -9,6 +9,7 @@ import time
 from metasearch.errors import RunFolderError
 from metasearch.jobs.crossval.folder import StudyFolder
 
+# OpenMP, MKL and OpenBLAS serve torch and numpy; Rayon runs the tokenizers, which are written in Rust.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 _ATTEMPT = "--- attempt "
 _ERROR = "metasearch: error: "
@@ -16,12 +17,14 @@ _ERROR = "metasearch: error: "
 
 def threads_of(jobs: int) -> int:
     """Return the threads of each process, so that all of them together take the cores that there are."""
+    # The cores that this process may use, which `taskset` or a container may limit; macOS does not tell.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores // jobs)
 
 
 def environment(threads: int) -> dict[str, str]:
     """Return the environment of a process with a number of threads."""
+    # What the user set wins over the passive wait; unbuffered, the log has the last words of a killed process, too.
     shared = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, "PYTHONUNBUFFERED": "1"}
     return {**shared, **dict.fromkeys(_THREADS, str(threads))}
 
@@ -38,6 +41,7 @@ def start_cell(study: StudyFolder, name: str, threads: int, trust_remote_code: b
     try:
         with study.log(name).open("ab") as log:
             # A session of its own: Ctrl-C on the terminal reaches the runner only, which tells its cells itself.
+            # Nothing is ever written to the pipe: it is closed when this process ends, however that happens.
             return subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment(threads), cwd=study.path,
                 start_new_session=True,
@@ -65,7 +69,9 @@ def attempts(study: StudyFolder, name: str) -> int:
 
 def last_error(study: StudyFolder, name: str) -> str:
     """Return the error that the latest attempt at a cell ended with, or its last line; empty when it wrote none."""
+    # The rest of the line behind the mark is the attempt's number and time.
     attempt = _log(study, name).rpartition(_ATTEMPT)[2].partition("\n")[2].strip()
+    # An error may have several lines: all that follows its mark is taken.
     return attempt.rpartition(_ERROR)[2] if _ERROR in attempt else attempt.rpartition("\n")[2]
 
 
@@ -79,4 +85,5 @@ def how_ended(code: int) -> str:
 
 def _log(study: StudyFolder, name: str) -> str:
     log = study.log(name)
+    # A killed process may have cut a character in two.
     return log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""

@@ -54,9 +54,11 @@ def begin(
         require_trust(study.path, stored.config.trust_remote_code, trust_remote_code, "study")
         cells = plan(stored.config, study.path)
         done = [cell for cell in cells if study.done(cell.name)]
+        # A runner that was killed may have left checkpoints and models of finished cells.
         for cell in done:
             study.tidy(cell, stored.config.keep_models)
         board = StatusBoard.of(cells, (cell.name for cell in done))
+        # A finished study is only read, which another version may do.
         if len(done) < len(cells):
             _require_versions(study, stored)
             Pool(study, stored, board, jobs, watcher).run()
@@ -68,9 +70,11 @@ def _stored(study: StudyFolder, asked: StudyConfig | None, jobs: int) -> Stored:
     # A study that has come to nothing, for a wrong name of its encoder, say, may be configured anew.
     old = study.stored() if study.begun and (asked is None or study.reached) else None
     config = merged(old.config, asked, study.path) if old and asked else asked or old.config  # type: ignore[union-attr]
+    # The fingerprint is of all data, so any fold will do.
     data = load_benchmark(DataRef.of(config, fold=config.folds[0])).data.fingerprint
     if old is not None:
         require_same_data(study.path, old.data_fingerprint, data, "study")
+    # Written down for good: the number of threads can change the last bits of a result.
     begun = {"threads": config.threads or threads_of(jobs), "engine": config.engine or DEFAULT_ENGINE}
     config = config.model_copy(update=begun)
     cells = plan(config, study.path)

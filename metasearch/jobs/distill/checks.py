@@ -62,6 +62,7 @@ def roles_of(config: DistillConfig) -> Roles:
     """
     for _, _, stage in config.stages:
         if stage.data == "parallel":
+            # Before any weights are loaded: a missing file shows at once.
             find([Path(path) for path in config.corpus], stage.corpus)
     roles = Roles(config)
     roles.check()

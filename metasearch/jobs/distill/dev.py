@@ -56,6 +56,7 @@ class Dev:
         encoder = self.learner.encoder
         score, vectors = self._score(encoder)
         measured: dict[str, object] = {self.monitor: score}
+        # Spread over all pairs, and the same ones at every evaluation.
         looked_at = np.linspace(0, len(self.pairs) - 1, min(len(self.pairs), _LOOKED_AT)).astype(int)
         if vectors is None:
             texts = [self.pairs[i].texts[1] for i in looked_at]
@@ -68,6 +69,7 @@ class Dev:
             log.warning(warning)
         self.before = self.before or now
         shape = asdict(now)
+        # A monitor is called `cosine`, too, so the mean cosine among the vectors is noted as `alike`.
         self.note({"alike": shape.pop("cosine"), **shape, **measured})
         return score
 
@@ -93,6 +95,7 @@ class Dev:
         if self.monitor == "cosine":
             return self._cosine(pairs, source, target), target
         languages = np.array([pair.languages[1] for pair in pairs])
+        # Every language counts the same, however many pairs it has.
         each = [_both_ways(source[languages == code], target[languages == code]) for code in sorted(set(languages))]
         return float(np.mean(each)), target
 
@@ -104,6 +107,7 @@ class Dev:
         with torch.no_grad():
             for step in range(self.batches.steps_per_epoch):
                 episodes = self.batches.batch(step, self.batches.size)
+                # The mean is by pairs: the last batch may be smaller.
                 size = len(episodes[0].sets[0].examples)
                 total += size * self.learner.outer_loss(episodes).total.item()
                 count += size
@@ -117,6 +121,7 @@ class Dev:
         assert wanted is not None
         of_source = targets.vectors([pair.source for pair in pairs])
         of_target = targets.vectors([pair.target for pair in pairs]) if wanted.translations else of_source
+        # The mean of all products times the dimension is the mean over rows of their sums: the cosines.
         return float(np.mean([_unit(source) * _unit(of_source), _unit(target) * _unit(of_target)]) * source.shape[1])
 
 
@@ -128,5 +133,6 @@ def _both_ways(source: Vectors, target: Vectors) -> float:
 
 def _unit(vectors: Vectors) -> Vectors:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    # A vector of zeros stays one, and does not become NaN.
     unit: Vectors = vectors / np.maximum(norms, np.finfo(np.float32).tiny)
     return unit

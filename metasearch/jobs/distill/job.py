@@ -70,10 +70,12 @@ def run_to_end(
             if below.finished:
                 roles.take(stage.trains, below.model)
             else:
+                # Later stages begin with trained weights, and so does the run once the first stage is finished.
                 if number == first:
                     untrained = roles.at(stage.trains, stage.max_length)
                     _score(files, config, benchmarks, untrained, f"{stage.trains}, before", 0, listener)
                 _run_stage(files, config, name, f"{number} {name}", roles, below, listener)
+            # After a finished stage, too: a crash may have come between its report and these scores.
             encoder = roles.at(stage.trains, stage.max_length)
             _score(files, config, benchmarks, encoder, f"{number} {name}", number, listener)
     files.save_model(encoder)
@@ -92,12 +94,14 @@ def _run_stage(
     if outcome.reason == "interrupted":
         reached = f"stopped after step {outcome.steps} of {below.path.name}; the checkpoint is saved"
         raise interrupted(files.path, reached)
+    # They stand there where a crash came before the stage's report.
     if (STAGE, label) not in {(row["task"], row["learner"]) for row in files.results()}:
         what = {"task": STAGE, "learner": label, "recipe": config.recipe.recipe, "split": "dev"}
         score = {"measure": stage.monitor, "pool": "pairs", "language": MEAN, "before": outcome.baseline}
         best = {"value": outcome.best_score, "step": outcome.best_step, "steps": outcome.steps}
         files.add_results([{**what, **score, **best, "seed": config.seed, "versions": versions()}])
     below.save_model(roles.at(stage.trains, stage.max_length))
+    # The report last: by it the stage is finished, and its model is then taken instead of its checkpoint.
     below.finish(stage_report(config, name, outcome, described))
 
 
@@ -122,5 +126,6 @@ def _score(
     for benchmark in benchmarks:
         of_encoder = {"task": benchmark.task.task, "encoder": encoder.name, "learner": label, "mode": None}
         of_run = {"recipe": config.recipe.recipe, "stage": number, "fold": benchmark.fold, "seed": config.seed}
+        # With the task's lengths, not with those of training.
         view = Encoder(encoder.model, encoder.name, benchmark.task.max_length)
         add_scores(files, of_encoder | of_run, benchmark, view, {"test": benchmark.split.test}, listener)

@@ -43,6 +43,7 @@ class Roles:
         if "student" in self.config.used and self.config.student is None and settings is not None:
             if settings.initial == "random" and settings.bottleneck is None:
                 raise ConfigError("student.initial: random is for a bottleneck, and student.bottleneck is null")
+            # Planning its sizes shows what does not fit, without making the weights of a student.
             config = self.at("assistant").model[0].auto_model.config
             planned_sizes(config, settings.bottleneck, settings.recurrent, settings.repeats)
 
@@ -53,6 +54,7 @@ class Roles:
     def take(self, role: RoleName, folder: Path) -> None:
         """Go on with what a finished stage made of a role."""
         self._loaded[role] = trained = self._load(str(folder))
+        # Results name the encoder that was given, not the folder of a stage.
         trained.name = self._label(role)
 
     def at(self, role: RoleName, max_length: int = 128) -> Encoder:

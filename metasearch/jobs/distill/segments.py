@@ -46,6 +46,7 @@ class SegmentFolder:
         raw = digests_of(texts).tobytes()
         for i, text in enumerate(texts):
             self.missing.setdefault(raw[16 * i : 16 * i + 16], text)
+        # Without the lock nothing may be deleted: another process may be at work.
         self.find(repair=False)
 
     @contextmanager
@@ -85,8 +86,10 @@ class SegmentFolder:
             for name, values in zip(_FILES, (digests, vectors), strict=True):
                 with (new / f"{name}.npy").open("wb") as file:
                     np.save(file, values)
+                    # On the disk before the rename: a crash would else leave a whole name with half a content.
                     os.fsync(file.fileno())
             (new / "about.json").write_text(json.dumps(self.about, indent=2, ensure_ascii=False), encoding="utf-8")
+            # The same for all segments of the folder: it moves up, and is replaced whole.
             (new / "about.json").replace(self.path / "about.json")
             path = self.path / f"segment-{_hash(new)}"
             new.rename(path)
@@ -95,12 +98,14 @@ class SegmentFolder:
         try:
             self._open(path)
         except ValueError as error:
+            # What was just written reads back differently: `locked` says so as of any other error of the disk.
             raise OSError(f"{path}: {error}") from error
 
     def _open(self, path: Path) -> None:
         """Open a segment, whose texts are missing no more; `OSError` or `ValueError` when it is damaged."""
         if f"segment-{_hash(path)}" != path.name:
             raise ValueError("its content is not what was written")
+        # The digests are searched and come into memory; the vectors stay on the disk.
         digests, vectors = (np.load(path / f"{name}.npy", mmap_mode="r") for name in _FILES)
         # Plain views: indexing a numpy.memmap takes ten times as long as reading the row.
         self.segments[path.name] = Segment(np.array(digests), np.asarray(vectors))
@@ -111,6 +116,7 @@ class SegmentFolder:
 
 def digests_of(texts: Sequence[str]) -> NDArray[np.uint64]:
     """Return 128 bits of the hash of each text, `(N, 2)`."""
+    # A corpus may hold half a surrogate pair, which strict UTF-8 refuses; `<u8` is the same on every machine.
     raw = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts)
     return np.frombuffer(b"".join(raw), "<u8").reshape(-1, 2)
 

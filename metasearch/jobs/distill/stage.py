@@ -33,6 +33,7 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
         ConfigError: the learner or an option is wrong, or `against` is missing or in vain.
     """
     learner: type[Learner] = registry.load("learners", stage.learner).LEARNER
+    # The batches of a stage are episodes of a single set: chains of one link.
     if 1 not in learner.links:
         raise ConfigError(f"{where}: learner '{stage.learner}' learns from episodes; it is run by `metasearch train`")
     if stage.data not in learner.data:
@@ -40,6 +41,7 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
             f"{where}: learner '{stage.learner}' learns from {' or '.join(learner.data)} data, not {stage.data}"
         )
     options = yaml.check(stage.options, learner.Options, f"{where}: options")
+    # For its errors alone.
     resolved_loss(stage.loss, f"{where}: loss")
     wanted = learner.wanted(options)
     if wanted and stage.against is None:
@@ -77,6 +79,7 @@ def run_stage(
     limits = [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]
     total = min(limit for limit in limits if limit)
     folder = Path(config.targets) if config.targets else files.path.parent / "targets"
+    # Targets are made of what these steps look at only: in a short stage a small part of the corpus.
     learner = _learner(name, stage, roles, encoder, source.seen(batches, total), folder, listener)
     output: Output = getattr(learner.options, "output", "sentence")
     trainer = Trainer(
@@ -91,6 +94,7 @@ def run_stage(
             source.dev_batches(encoder, stage.budget.batch, name),
             stage.monitor,
             "embedding" if output == "tokens" else output,  # tokens are seen as the mean of a text
+            # The trainer is only made by this call: the name is looked up when the first score is noted.
             note=lambda measured: files.log({"step": trainer.step, **measured}),
             before=Dev.noted(files.events()),
         ),

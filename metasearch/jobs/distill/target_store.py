@@ -39,6 +39,7 @@ class Targets:
     def __init__(self, segments: Sequence[Segment], dimension: int) -> None:
         self.dimension = dimension
         self._vectors = [segment.vectors for segment in segments]
+        # The empty parts are for no segments at all, which `concatenate` refuses.
         digests = _as_bytes(np.concatenate([np.zeros((0, 2), np.uint64), *(segment.digests for segment in segments)]))
         sizes = [len(segment.digests) for segment in segments]
         order = np.argsort(digests)
@@ -51,6 +52,7 @@ class Targets:
         wanted = _as_bytes(digests_of(texts))
         places = np.searchsorted(self._digests, wanted)
         known = places < len(self._digests)
+        # A place behind the last digest has nothing to compare with.
         known[known] = self._digests[places[known]] == wanted[known]
         if not known.all():
             raise KeyError(f"no stored vector of the text {texts[int(np.argmin(known))]!r}")
@@ -87,15 +89,18 @@ def stored_targets(
         "output": output,
         "dimension": encoder.dimension(output),
     }
+    # The key has the fingerprint of the weights and not the encoder's name, which may come to stand for others.
     key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
     stored = SegmentFolder(folder / key, {"encoder": encoder.name, **about}, texts)
     items = list(stored.missing.items())
     lengths = encoder.lengths([text for _, text in items], role)
+    # The order of `Encoder.encode`: segments have the batches that one call with all texts would have.
     stored.missing = dict(items[i] for i in np.argsort(-lengths, kind="stable"))
     while stored.missing:
         with stored.locked():
             stored.find(repair=True)
             chunk = dict(itertools.islice(stored.missing.items(), SEGMENT))
+            # Another process may have added the last ones meanwhile.
             if chunk:
                 stored.add(chunk, _encoded(encoder, list(chunk.values()), role, output))
         if on_progress:
@@ -105,6 +110,7 @@ def stored_targets(
 
 def _as_bytes(digests: NDArray[np.uint64]) -> NDArray[np.bytes_]:
     """Return digests `(N, 2)` as texts of 16 bytes `(N,)`, which numpy can sort and search."""
+    # NumPy ignores zeros at the end of bytes, which makes no two values of one width equal.
     return np.ascontiguousarray(digests).view("S16").ravel()
 
 

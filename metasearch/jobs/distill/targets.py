@@ -71,6 +71,7 @@ def comparable(frozen: Encoder, trained: Encoder, wanted: Wanted) -> None:
         )
     if wanted.output != "tokens":
         return
+    # Token outputs are compared place by place: both encoders must cut a text into the same tokens.
     if frozen.model.tokenizer.get_vocab() != trained.model.tokenizer.get_vocab():
         raise ConfigError(f"output tokens: '{frozen.name}' and '{trained.name}' have different vocabularies")
     if frozen.limit("text") != trained.limit("text"):
