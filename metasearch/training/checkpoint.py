@@ -78,7 +78,7 @@ class CheckpointStore:
 
     def _swap(self) -> None:
         # A folder cannot be renamed to one that has files in it, so the last one makes way first. Where there is none, a
-        # stop between the two renames has left `previous` as the only one, which stays until the new one is in place.
+        # stop between the two renames left `previous` as the only one: it stays until the new one is in place.
         if self.folder.exists():
             shutil.rmtree(self._previous, ignore_errors=True)
             self.folder.rename(self._previous)
