@@ -77,8 +77,8 @@ class CheckpointStore:
         return None if folder is None else _read(folder)
 
     def _swap(self) -> None:
-        # A folder cannot be renamed to one that has files in it, so the last one makes way first. Where there is none, a
-        # stop between the two renames left `previous` as the only one: it stays until the new one is in place.
+        # A folder cannot be renamed to one that has files in it, so the last one makes way first. Where there is none,
+        # a stop between the two renames left `previous` as the only one: it stays until the new one is in place.
         if self.folder.exists():
             shutil.rmtree(self._previous, ignore_errors=True)
             self.folder.rename(self._previous)
