@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from metasearch.errors import RunFolderError
+from metasearch.runs.rows import append_rows
 
 Row = dict[str, Any]
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -19,16 +19,6 @@ def read_rows(path: Path) -> list[Row]:
 def latest_rows(rows: Iterable[Row], identity: Callable[[Row], object]) -> list[Row]:
     """Return the last row of each identity, in the order in which the identities first came."""
     return list({identity(row): row for row in rows}.values())
-
-
-def append_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Append rows to a results file, making its folder; `RunFolderError` when it cannot be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def append_new_rows(path: Path, rows: Iterable[Row], identity: Callable[[Row], object]) -> None:

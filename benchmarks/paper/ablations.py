@@ -19,7 +19,7 @@ import click
 import metasearch as ms
 from benchmarks.common.command import Command, metasearch
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row, append_rows
+from benchmarks.common.rows import RESULTS, Row
 from benchmarks.paper.ablation_arms import ARMS, INCLUDE, Places, Steps, flags_of, with_needed
 from benchmarks.paper.ablation_rows import arm_rows, ordering_rows
 from benchmarks.paper.ablation_scores import figures, score
@@ -27,6 +27,7 @@ from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.speed.encoding_rate import rates, sentences_of
 from metasearch.errors import ConfigError
 from metasearch.runs.files import write_whole
+from metasearch.runs.rows import append_rows
 from metasearch.runs.versions import versions
 
 SAME_SHAPE = {"three-stages": "full", "without-mcl": "full", "single-stage": "full", "ema": "full"}

@@ -14,8 +14,9 @@ import click
 
 from benchmarks.common.command import Command, metasearch
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, append_rows, read_rows
+from benchmarks.common.rows import RESULTS, read_rows
 from benchmarks.paper.distillation_tables import stages_table
+from metasearch.runs.rows import append_rows
 
 OWN_TASKS = Path(__file__).resolve().parents[1] / "tasks"
 TASKS = ("tatoeba-11", "sts17")

@@ -36,7 +36,7 @@ import torch
 from benchmarks.common.clock import Seconds, clock
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, append_rows
+from benchmarks.common.rows import RESULTS
 from benchmarks.speed.outer_step import OuterStep
 from benchmarks.speed.sentence_transformers_loop import WAYS as OF_PEER
 from benchmarks.speed.sentence_transformers_loop import peers_of
@@ -50,6 +50,7 @@ from metasearch.jobs.distill.sources import Source
 from metasearch.jobs.distill.stage import learner_of
 from metasearch.jobs.distill.target_store import stored_targets
 from metasearch.runs.markdown import markdown
+from metasearch.runs.rows import append_rows
 from metasearch.spec.library import load_distillation
 from metasearch.spec.recipe import Engine, MaxLength
 from metasearch.spec.seeding import stream

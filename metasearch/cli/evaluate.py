@@ -62,7 +62,8 @@ def command(
     """
     from metasearch.cli._progress import ProgressBar
     from metasearch.data.benchmark import load_benchmark
-    from metasearch.jobs.evaluate import append_rows, evaluate_encoder
+    from metasearch.jobs.evaluate import evaluate_encoder
+    from metasearch.runs.rows import append_rows
 
     benchmark = load_benchmark(task, **data)
     if benchmark.task.kind != "retrieval" and tuple(pools) != POOLS[:1]:

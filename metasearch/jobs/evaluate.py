@@ -1,11 +1,8 @@
 """`metasearch evaluate`: the scores of an encoder as it is, without a run folder."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from metasearch.data.benchmark import Benchmark
-from metasearch.errors import RunFolderError
 from metasearch.jobs import compose
 from metasearch.jobs.lifecycle import Row
 from metasearch.jobs.score import evaluate_aloud
@@ -25,13 +22,3 @@ def evaluate_encoder(
     facts = {"task": benchmark.task.task, "encoder": ref.name, "learner": ref.name, "fold": benchmark.fold}
     stamp = {"data": benchmark.data.fingerprint, "versions": versions(), "processor": processor()}
     return [{**facts, "split": split, **row, **stamp} for row in results.rows()]
-
-
-def append_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Append scores to a JSON-lines file, making its folder; `RunFolderError` when it cannot be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None

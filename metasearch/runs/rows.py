@@ -1,12 +1,12 @@
-"""Reads the scores of a run folder back, and checks that every line is a score and that none is missing."""
+"""Appends the scores of a results file and reads them back, every line checked and none missing."""
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from metasearch.errors import DataError
+from metasearch.errors import DataError, RunFolderError
 
 Row = Mapping[str, Any]
 """A score, as in `results.jsonl`."""
@@ -88,3 +88,13 @@ def _require_complete(rows: Sequence[Row], config: Mapping[str, Any], path: Path
     tested = {row["learner"] for row in rows if row["split"] == "test"}
     if expected is not None and expected not in tested:
         raise DataError(f"{path}:{last}: no scores of {expected} on test. {cut}")
+
+
+def append_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Append scores to a JSON-lines file, making its folder; `RunFolderError` when it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
