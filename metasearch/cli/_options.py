@@ -7,6 +7,10 @@ from typing import Any, TypeVar
 
 import click
 
+from metasearch.errors import nearest
+
+ROLES = ("question", "candidate", "text")
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 include = click.option(
@@ -25,6 +29,40 @@ device = click.option(
     default="auto",
     show_default=True,
     help="Where it runs.",
+)
+
+
+class Prompt(click.ParamType):  # type: ignore[type-arg]  # not generic in older versions of click
+    """A prompt as ROLE=TEXT."""
+
+    name = "prompt"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return role and text."""
+        role, equals, text = value.partition("=")
+        if not equals:
+            self.fail(f"'{value}': expected ROLE=TEXT, such as \"candidate=passage: \"", param, ctx)
+        if role not in ROLES:
+            self.fail(f"'{value}': no role '{role}'.{nearest(role, ROLES)}", param, ctx)
+        return role, text
+
+
+prompts = click.option(
+    "--prompt",
+    "prompts",
+    type=Prompt(),
+    multiple=True,
+    metavar="ROLE=TEXT",
+    callback=lambda _ctx, _param, pairs: dict(pairs),
+    help="What is put before the texts of a role (question, candidate or text), in place of the encoder's own prompt; "
+    "repeatable.",
+)
+trim = click.option(
+    "--trim",
+    metavar="task|LANGUAGES",
+    callback=lambda _ctx, _param, value: tuple(value.split(",")) if value else (),
+    help="Cut the encoder's vocabulary to the words of the task, or of some of its languages such as ar,de; vectors of "
+    "their texts stay the same.",
 )
 trust = click.option("--trust-remote-code", is_flag=True, help="Run Python code that comes with the encoder.")
 SEEDS = click.IntRange(0, 2**63 - 1)
@@ -95,6 +133,11 @@ def options_group(*options: Callable[[F], F]) -> Callable[[F], F]:
 
     return decorate
 
+
+encoder = options_group(
+    click.option("--encoder", help="Built-in name, local folder or hub name; by default the task's."), prompts, trim
+)
+"""Which encoder is trained, and how it is loaded."""
 
 distilled = options_group(
     click.option("--teacher", metavar="ENCODER", help="Frozen encoder that knows the pivot language."),

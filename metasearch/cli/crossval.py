@@ -34,7 +34,7 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
     help="Override a value of all recipes, or of one learner or recipe; repeatable.",
 )  # fmt: skip
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each run at most; both phases shrink.")
-@click.option("--encoder", help="Built-in name, local folder or hub name; by default the task's.")
+@_options.encoder
 @_options.precision
 @_options.gradients(None, "fast, or the study's")
 @click.option(

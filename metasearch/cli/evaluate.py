@@ -35,7 +35,13 @@ POOLS = ("multilingual", "bilingual", "monolingual")
     help="What to rank, for retrieval; repeatable. bilingual and monolingual make the language matrix.",
 )
 @_options.options_group(
-    _options.fold, _options.fold_seed, _options.device, _options.data, _options.include, _options.trust
+    _options.prompts,
+    _options.fold,
+    _options.fold_seed,
+    _options.device,
+    _options.data,
+    _options.include,
+    _options.trust,
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="JSON-lines file to append the scores to.")
 @_options.as_json
@@ -44,6 +50,7 @@ def command(
     encoder: str | None,
     split: str,
     pools: Sequence[Any],
+    prompts: dict[Any, str],
     device: Any,
     trust_remote_code: bool,
     output: Path | None,
@@ -71,7 +78,7 @@ def command(
         raise ConfigError(f"--pool is for retrieval; task '{task}' {does[benchmark.task.kind]}")
     benchmark.part(split)  # asked for before an encoder is loaded, since a task that is all test has no other part
     chosen = encoder or default_encoder(task, benchmark.task.encoder)
-    ref = EncoderRef(name=chosen, device=device, trust_remote_code=trust_remote_code)
+    ref = EncoderRef(name=chosen, prompts=prompts, device=device, trust_remote_code=trust_remote_code)
     with ProgressBar("evaluate") as bar:
         rows = evaluate_encoder(ref, benchmark, split, pools, bar)
     if as_json:

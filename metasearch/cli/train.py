@@ -15,7 +15,7 @@ from metasearch.spec.default_encoder import default_encoder
 @click.command("train", short_help="Meta-train an encoder; report against zero-shot.")
 @click.option("--mode", help="Transfer mode, such as mono-bi-multi; see `metasearch ls modes`.")
 @click.option("--task", default="demo", show_default=True, help="What to train on; see `metasearch ls tasks`.")
-@click.option("--encoder", help="Built-in name, local folder or hub name; by default the task's.")
+@_options.encoder
 @click.option("--learner", help="By default maml-align for a mode of three links, maml for one of two.")
 @click.option("--recipe", help="Hyper-parameters by name; by default the learner's.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")

@@ -5,7 +5,8 @@ A text whose old tokens were all kept is cut into the same tokens by the new tok
 - Unigram takes the path of pieces with the highest sum of scores, and of equal ones that whose last piece is longest. A
   subset of the pieces has a subset of the paths, and the best of all is still there with the same sum. But a character
   without a piece of its own may be unknown at a price that depends on the lowest score of all. So the pieces of all
-  characters in kept pieces stay, and so does a piece with the lowest score.
+  characters in kept pieces stay, and so does a piece with the lowest score. Pieces of one character of the same scripts
+  stay, too.
 - BPE joins, again and again, the neighbours whose merge comes first. All merges that make a kept token stay, those
   that make their parts, and so on. So every merge that was done can be done, in the same order, and no other is there.
 - WordPiece takes the longest piece that a word begins with, and goes on behind it. It was kept, and longer ones were
@@ -15,6 +16,7 @@ A text whose old tokens were all kept is cut into the same tokens by the new tok
 
 import copy
 import json
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -53,6 +55,9 @@ def needed(spec: Spec, used: Iterable[str]) -> set[str]:
     tokens |= names & {*characters, *(prefix + character for character in characters)}
     if model["type"] == "Unigram":
         tokens.add(model["vocab"][model["unk_id"] or 0][0])
+        # Without bytes to fall back on, a new text must not meet a character of its own script that is unknown.
+        scripts = {_script(character) for character in characters}
+        tokens |= {name for name in names if len(name) == 1 and _script(name) in scripts}
         # The price of an unknown character is taken from the lowest score.
         tokens.add(min(model["vocab"], key=lambda item: item[1])[0])
     return tokens
@@ -116,6 +121,13 @@ def _merges(model: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     pairs = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
     # The mark of a continued piece goes when it is joined to the one before.
     return [(left, right, left + right[skipped:]) for left, right in pairs]
+
+
+def _script(character: str) -> str:
+    """Return the script of a letter or a mark, such as `GREEK`; none for other characters, which any text may have."""
+    if unicodedata.category(character)[0] not in "LM":
+        return ""
+    return unicodedata.name(character, "").partition(" ")[0]
 
 
 def _with_parts(model: Mapping[str, Any], tokens: set[str]) -> set[str]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from tokenizers import Tokenizer
@@ -11,7 +11,9 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from metasearch.compress._replace import padding_of, replaced, word_table
 from metasearch.compress._tokenizer_json import KINDS, cut, greedy, needed
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.prompts import prompt_of
 from metasearch.errors import DataError, EncoderError
+from metasearch.spec.recipe import Role
 
 _BATCH = 1000
 _KEPT_OPTIONS = ("model_max_length", "model_input_names", "padding_side", "truncation_side")
@@ -37,15 +39,17 @@ def trim(encoder: Encoder, texts: Iterable[str]) -> Encoder:
     kind = spec["model"].get("type")
     if kind not in KINDS:
         raise EncoderError(f"a tokenizer of kind {kind} cannot be trimmed; these can: {', '.join(KINDS)}")
-    prompts = dict.fromkeys(["", *filter(None, encoder.model.prompts.values())])
+    prompts = dict.fromkeys(prompt_of(encoder.model, role) for role in get_args(Role))
     distinct = dict.fromkeys(texts)
     if not distinct:
         raise DataError("there are no texts whose vocabulary could be kept")
-    inputs = [prompt + text for prompt in prompts for text in distinct]
+    # Prompts of other names stand alone: they may be put before any text later.
+    inputs = [prompt + text for prompt in prompts for text in distinct] + list(encoder.model.prompts.values())
     padding = padding_of(encoder.model[0].auto_model)
     # The model's padding token can be another than the tokenizer's, see `padding_of`.
     special = {*old.all_special_ids, padding} - {None}
-    used = {*old.convert_ids_to_tokens(sorted(special)), *_used(old, spec, inputs)}
+    before = [ids for batch in _batches(inputs) for ids in old(batch, verbose=False)["input_ids"]]
+    used = {*old.convert_ids_to_tokens(sorted(special)), *_used(old, spec, inputs, before)}
     smaller, moved = cut(spec, needed(spec, used))
     # The plain class takes the JSON as it is; others build their own from the words.
     new = PreTrainedTokenizerFast(
@@ -53,23 +57,24 @@ def trim(encoder: Encoder, texts: Iterable[str]) -> Encoder:
         **{name: getattr(old, name) for name in _KEPT_OPTIONS},
         **old.special_tokens_map,
     )
-    _verify(encoder, new, moved, inputs)
+    _verify(encoder, new, moved, inputs, before)
     table = word_table(encoder.model[0].auto_model).weight.detach()
     # Old numbers in the order of the new ones: row i is that of the new token i.
     order = torch.tensor(sorted(moved, key=moved.__getitem__), device=table.device)
     return replaced(encoder, new, table[order], None if padding is None else moved[padding])
 
 
-def _used(old: PreTrainedTokenizerBase, spec: dict[str, Any], inputs: Sequence[str]) -> set[str]:
+def _used(
+    old: PreTrainedTokenizerBase, spec: dict[str, Any], inputs: Sequence[str], tokens: Sequence[Sequence[int]]
+) -> set[str]:
     """Return the tokens that inputs are cut into, and those that the beginnings of unknown words are cut into."""
     used: set[int] = set()
     words: set[str] = set()
-    for batch in _batches(inputs):
-        for text, ids in zip(batch, old(batch, verbose=False)["input_ids"], strict=True):
-            used.update(ids)
-            # WordPiece alone loses a word whole for one piece that is missing.
-            if spec["model"]["type"] == "WordPiece" and old.unk_token_id in ids:
-                words.update(_words(old, text))
+    for text, ids in zip(inputs, tokens, strict=True):
+        used.update(ids)
+        # WordPiece alone loses a word whole for one piece that is missing.
+        if spec["model"]["type"] == "WordPiece" and old.unk_token_id in ids:
+            words.update(_words(old, text))
     known = {piece for word in words for piece in greedy(spec["model"], word)}
     return {*known, *old.convert_ids_to_tokens(sorted(used))}
 
@@ -85,18 +90,22 @@ def _batches(inputs: Sequence[str]) -> Iterator[Sequence[str]]:
     return (inputs[start : start + _BATCH] for start in range(0, len(inputs), _BATCH))
 
 
-def _verify(encoder: Encoder, new: PreTrainedTokenizerBase, moved: dict[int, int], inputs: Sequence[str]) -> None:
+def _verify(
+    encoder: Encoder,
+    new: PreTrainedTokenizerBase,
+    moved: dict[int, int],
+    inputs: Sequence[str],
+    tokens: Sequence[Sequence[int]],
+) -> None:
     """Raise `EncoderError` unless the new tokenizer has the moved tokens and cuts all inputs into them."""
     old = encoder.model.tokenizer
     names = old.get_vocab()
     wrong = [name for name, number in new.get_vocab().items() if moved.get(names[name]) != number]
     if len(new) != len(moved) or wrong:
         raise EncoderError(f"{encoder.name}: its tokenizer numbers tokens in a way that cannot be trimmed: {wrong[:3]}")
-    for batch in _batches(inputs):
-        before = old(batch, verbose=False)["input_ids"]
-        after = new(batch, verbose=False)["input_ids"]
-        for text, was, now in zip(batch, before, after, strict=True):
-            if [moved[number] for number in was] != now:
-                raise EncoderError(
-                    f"{encoder.name}: its tokenizer cannot be trimmed: it would cut this otherwise: {text!r}"
-                )
+    after = (ids for batch in _batches(inputs) for ids in new(batch, verbose=False)["input_ids"])
+    for text, was, now in zip(inputs, tokens, after, strict=True):
+        if [moved[number] for number in was] != now:
+            raise EncoderError(
+                f"{encoder.name}: its tokenizer cannot be trimmed: it would cut this otherwise: {text!r}"
+            )

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.fingerprint import fingerprint
+from metasearch.encoders.prompts import prompt_of
 from metasearch.errors import EncoderError
 from metasearch.spec.recipe import MaxLength, Role
 
@@ -35,7 +36,6 @@ FROM_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet"
 """Backbones that count positions from the padding index on."""
 
 _TOKENISED_AT_ONCE = 4096
-_PROMPTS: dict[Role, str] = {"question": "query", "candidate": "document"}
 
 
 class Embedder(nn.Module):
@@ -82,8 +82,8 @@ class Embedder(nn.Module):
 class Encoder:
     """A sentence-transformers model with task lengths, prepared for training.
 
-    Vectors are L2-normalised (a `Normalize` module is added where the model has none), and the model's own prompts for
-    queries and documents are put before questions and candidates.
+    Vectors are L2-normalised (a `Normalize` module is added where the model has none), and the model's own prompts
+    are put before texts (`metasearch.encoders.prompts`).
 
     Args:
         model: the model; its first module must be a transformer with a tokenizer.
@@ -161,7 +161,7 @@ class Encoder:
         Arrays are `(columns, length)`; each distinct text is tokenised once in the life of the encoder.
         """
         new = [text for text in dict.fromkeys(texts) if (role, text) not in self._tokens]
-        prompt = self.model.prompts.get(_PROMPTS.get(role, ""), "") or ""
+        prompt = prompt_of(self.model, role)
         limit = self.limit(role) if new else 0
         # A tokenizer holds far more of each text than its ids until all of its texts are done.
         for start in range(0, len(new), _TOKENISED_AT_ONCE):

@@ -27,6 +27,8 @@ def fingerprint(model: SentenceTransformer) -> str:
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
     digest.update(_text(json.loads(backend.to_str()) if backend else model.tokenizer.get_vocab()))
     digest.update(_text(model.prompts))
+    if model.default_prompt_name is not None:
+        digest.update(model.default_prompt_name.encode())
     return digest.hexdigest()[:16]
 
 

@@ -8,14 +8,17 @@ from typing import Any, get_args
 
 import torch
 
+from metasearch.compress.trimming import trim
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
 from metasearch.data.records import RetrievalData, ScoredPair
+from metasearch.data.texts import texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
+from metasearch.encoders.prompts import replace_prompts
 from metasearch.episodes.episode import Triplet
 from metasearch.episodes.of_benchmark import needs_vectors, samplers
-from metasearch.errors import ConfigError, nearest
+from metasearch.errors import ConfigError, nearest, require_known
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.fast import FastGradients
 from metasearch.learners.base import Learner
@@ -24,7 +27,7 @@ from metasearch.learners.losses.base import fitting, losses_of, warn_of_unused
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe
-from metasearch.spec.run import EncoderRef
+from metasearch.spec.run import WHOLE_TASK, EncoderRef, RunConfig, ScoreConfig
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Outcome, Trainer
@@ -51,7 +54,29 @@ def load_encoder(ref: EncoderRef | str, max_length: MaxLength | None = None, **k
         encoder: Encoder = registry.load("encoders", ref.name).build(max_length, ref.seed)
     else:
         encoder = open_checkpoint(ref.name, max_length, ref.trust_remote_code)
+    replace_prompts(encoder.model, ref.prompts)
     return encoder.to(target)
+
+
+def encoder_of(config: RunConfig | ScoreConfig, benchmark: Benchmark) -> Encoder:
+    """Return the encoder of a configuration with the lengths of its task, trimmed to the task's words where it says so.
+
+    Raises:
+        EncoderError: it cannot be found, loaded or trimmed.
+        ConfigError: there is no such device, or the task has no such language.
+    """
+    encoder = load_encoder(EncoderRef.of(config), benchmark.task.max_length)
+    if not config.trim:
+        return encoder
+    languages = benchmark.data.languages if config.trim == (WHOLE_TASK,) else frozenset(config.trim)
+    for language in sorted(languages):
+        require_known("language to trim to", language, sorted(benchmark.data.languages))
+    before = encoder.parameter_count
+    # With the texts of all parts: words alone are taken from them, and vectors stay as they are.
+    encoder = trim(encoder, (text for _, text, language in texts_of(benchmark.data) if language in languages))
+    of = f"{encoder.parameter_count:,} parameters of {before:,}"
+    log.info("trimmed to the words of %s in %s: %s", benchmark.task.task, ", ".join(sorted(languages)), of)
+    return encoder
 
 
 def make_learner(recipe: Recipe, encoder: Encoder) -> Learner:

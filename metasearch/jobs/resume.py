@@ -13,7 +13,7 @@ from metasearch.jobs.lifecycle import ListenerOf, RunResult, complete, require_s
 from metasearch.runs.folder import RunFolder
 from metasearch.spec import yaml
 from metasearch.spec.distill_run import DistillConfig
-from metasearch.spec.run import DataRef, EncoderRef, RunConfig, ScoreConfig
+from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
 from metasearch.study.read import STUDY_FILE
 
 Kind = Literal["study", "train", "distill", "score"]
@@ -76,7 +76,7 @@ def resume_run(
         return complete(files, lambda: distill.run_to_end(files, config, benchmarks, roles, listener_of), patience)
     benchmark = load_benchmark(DataRef.of(config), config.mode if isinstance(config, RunConfig) else None)
     require_same_data(folder, fingerprint, benchmark.data.fingerprint)
-    encoder = compose.load_encoder(EncoderRef.of(config), benchmark.task.max_length)
+    encoder = compose.encoder_of(config, benchmark)
     with listener_of(folder.name) as listener:
         if isinstance(config, RunConfig):
             return complete(files, lambda: train.run_to_end(files, config, benchmark, encoder, listener), patience)

@@ -22,7 +22,7 @@ from metasearch.runs.markdown import by_language
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import processor, versions
 from metasearch.spec.measure import Pool
-from metasearch.spec.run import DataRef, EncoderRef, ScoreConfig
+from metasearch.spec.run import DataRef, ScoreConfig
 from metasearch.training.machine import used
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ def begin(config: ScoreConfig, folder: Path, listener: Listener = SILENT) -> Run
         MetasearchError: of every kind that `metasearch.errors` lists.
     """
     benchmark = load_benchmark(DataRef.of(config))
-    encoder = compose.load_encoder(EncoderRef.of(config), benchmark.task.max_length)
+    encoder = compose.encoder_of(config, benchmark)
     files = RunFolder.create(folder, config, benchmark.data.fingerprint)
     return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener))
 

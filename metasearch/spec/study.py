@@ -1,11 +1,12 @@
 """What a study is asked to do, as resolved from the command line; `study.yaml`."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from metasearch.spec.distill_run import DistillConfig
-from metasearch.spec.recipe import ZERO_SHOT, Contradiction, Count, Declared, Engine, Positive, Recipe
+from metasearch.spec.recipe import ZERO_SHOT, Contradiction, Count, Declared, Engine, Positive, Recipe, Role
 from metasearch.spec.run import Device, Precision
 
 
@@ -49,6 +50,8 @@ class StudyConfig(Declared):
     max_steps: Positive | None = None
     device: Device = "auto"
     precision: Precision = "fp32"
+    prompts: Mapping[Role, str] = {}
+    trim: tuple[str, ...] = ()
     engine: Engine | None = None
     data: str | None = None
     include: tuple[str, ...] = ()

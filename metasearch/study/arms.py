@@ -58,7 +58,9 @@ def arm_of(row: Mapping[str, Any], config: Mapping[str, Any], source: str) -> Ar
 
 def settings_of(config: Mapping[str, Any]) -> Settings:
     """Return what a way to train depends on, of the configuration of a run: not the data, nor names and notes."""
-    settings = {key: value for key, value in config.items() if key not in _NOT_SETTINGS}
+    # What is not set tells nothing, and runs of earlier versions do not have every key.
+    unset: tuple[Any, ...] = (None, "", [], {})
+    settings = {key: value for key, value in config.items() if key not in _NOT_SETTINGS and value not in unset}
     recipe = config.get("recipe")
     if isinstance(recipe, Mapping):
         settings["recipe"] = {key: value for key, value in recipe.items() if key not in _NOT_RECIPE}

