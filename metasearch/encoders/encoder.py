@@ -35,6 +35,8 @@ FROM_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet"
 """Backbones that count positions from the padding index on."""
 
 _TOKENISED_AT_ONCE = 4096
+_BATCH_TOKENS = 1024
+"""Tokens of a batch on a CPU, padding included: what passes between layers then stays in its caches."""
 _PROMPTS: dict[Role, str] = {"question": "query", "candidate": "document"}
 
 
@@ -181,7 +183,8 @@ class Encoder:
     ) -> NDArray[np.float32]:
         """Return vectors `(len(texts), D)` of the present weights, without gradients and without dropout.
 
-        Each distinct text is encoded once, in batches of texts of similar length. `tokens` are no vectors of texts.
+        Each distinct text is encoded once, in batches of at most `batch_size` texts of similar length, which on a CPU
+        have about a thousand tokens. `tokens` are no vectors of texts.
         """
         if not texts:
             return np.zeros((0, self.dimension(output)), np.float32)
@@ -193,15 +196,21 @@ class Encoder:
         training = self.embedder.training
         self.embedder.eval()
         with torch.no_grad():
-            for start in range(0, len(order), batch_size):
-                batch = [distinct[i] for i in order[start : start + batch_size]]
+            start = 0
+            while start < len(order):
+                batch = [distinct[i] for i in order[start : start + self._batch(lengths[order[start]], batch_size)]]
                 rows = self.embedder(self.features(batch, role), output).float().cpu().numpy()
                 vectors.update(zip(batch, rows, strict=True))
+                start += len(batch)
                 if self.on_progress:
-                    self.on_progress(start + len(batch), len(order))
+                    self.on_progress(start, len(order))
         # A dev score may be taken in the middle of training, which goes on in its own mode.
         self.embedder.train(training)
         return np.stack([vectors[text] for text in texts])
+
+    def _batch(self, longest: int, most: int) -> int:
+        """Return how many texts are encoded at once, of which the first is the longest."""
+        return min(most, max(1, _BATCH_TOKENS // longest)) if self.device.type == "cpu" else most
 
     def save(self, folder: Path) -> None:
         """Write the model so that plain `SentenceTransformer(folder)` loads it and encodes as this encoder does.
