@@ -35,7 +35,13 @@ POOLS = ("multilingual", "bilingual", "monolingual")
     help="What to rank, for retrieval; repeatable. bilingual and monolingual make the language matrix.",
 )
 @_options.options_group(
-    _options.fold, _options.fold_seed, _options.device, _options.data, _options.include, _options.trust
+    _options.fold,
+    _options.fold_seed,
+    _options.precision,
+    _options.device,
+    _options.data,
+    _options.include,
+    _options.trust,
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="JSON-lines file to append the scores to.")
 @_options.as_json
@@ -44,6 +50,7 @@ def command(
     encoder: str | None,
     split: str,
     pools: Sequence[Any],
+    precision: Any,
     device: Any,
     trust_remote_code: bool,
     output: Path | None,
@@ -64,7 +71,9 @@ def command(
     from metasearch.data.benchmark import load_benchmark
     from metasearch.jobs.evaluate import evaluate_encoder
     from metasearch.runs.rows import append_rows
+    from metasearch.training.machine import keep_memory
 
+    keep_memory()
     benchmark = load_benchmark(task, **data)
     if benchmark.task.kind != "retrieval" and tuple(pools) != POOLS[:1]:
         does = {"similarity": "scores pairs", "translation": "searches each language among its own"}
@@ -73,7 +82,7 @@ def command(
     chosen = encoder or default_encoder(task, benchmark.task.encoder)
     ref = EncoderRef(name=chosen, device=device, trust_remote_code=trust_remote_code)
     with ProgressBar("evaluate") as bar:
-        rows = evaluate_encoder(ref, benchmark, split, pools, bar)
+        rows = evaluate_encoder(ref, benchmark, split, pools, bar, precision)
     if as_json:
         click.echo(json.dumps({"results": rows}, ensure_ascii=False))
     else:

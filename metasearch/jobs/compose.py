@@ -24,7 +24,7 @@ from metasearch.learners.losses.base import fitting, losses_of, warn_of_unused
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe
-from metasearch.spec.run import EncoderRef
+from metasearch.spec.run import EncoderRef, Precision
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Outcome, Trainer
@@ -126,7 +126,7 @@ def fit(
         recipe: says how episodes are drawn, how long is trained and with which optimiser.
         seed: of episodes and dropout.
         max_steps: outer steps at most.
-        precision: `fp32` or `bf16`.
+        precision: of training steps and of the dev scores between them, `fp32` or `bf16`.
         gradients: `fast` or `reference`, how outer gradients are taken.
         listener: hears of steps and scores.
         store: where checkpoints go.
@@ -149,17 +149,20 @@ def fit(
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
     if recipe.budget.meta_valid and scored is valid:
         log.info("meta-valid trains on the dev questions that give the dev score; budget.dev_holdout keeps some apart")
+    half: Precision = "bf16" if precision == "bf16" else "fp32"
+    if half == "bf16":
+        log.info("bf16: dev scores while training are of vectors in bfloat16; those before and after are in float32")
     trainer = Trainer(
         learner,
         take_gradients,
         schedule(recipe.budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
         recipe.outer,
         recipe.budget,
-        dev=lambda: evaluate(encoder, scored, benchmark.measures).mean(benchmark.task.monitor),
+        dev=lambda: evaluate(encoder, scored, benchmark.measures, precision=half).mean(benchmark.task.monitor),
         listener=listener,
         store=store,
         seed=seed,
-        precision="bf16" if precision == "bf16" else "fp32",
+        precision=half,
         dropout=recipe.dropout,
         baseline=baseline,
     )

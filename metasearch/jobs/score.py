@@ -22,7 +22,7 @@ from metasearch.runs.markdown import by_language
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import processor, versions
 from metasearch.spec.measure import Pool
-from metasearch.spec.run import DataRef, EncoderRef, ScoreConfig
+from metasearch.spec.run import DataRef, EncoderRef, Precision, ScoreConfig
 from metasearch.training.machine import used
 
 log = logging.getLogger(__name__)
@@ -95,13 +95,19 @@ def add_scores(
 
 
 def evaluate_aloud(
-    encoder: Encoder, data: Data, benchmark: Benchmark, pools: Sequence[Pool], what: str, listener: Listener
+    encoder: Encoder,
+    data: Data,
+    benchmark: Benchmark,
+    pools: Sequence[Pool],
+    what: str,
+    listener: Listener,
+    precision: Precision = "fp32",
 ) -> Evaluation:
     """Return the scores of an encoder; say what is scored, and let a listener hear of every batch of its texts."""
     log.info("scoring %s: %s", what, data.describe())
     encoder.on_progress = lambda done, total: listener.on_encode(what, done, total)
     try:
-        return evaluate(encoder, data, benchmark.measures, pools)
+        return evaluate(encoder, data, benchmark.measures, pools, precision)
     finally:
         encoder.on_progress = None
 
