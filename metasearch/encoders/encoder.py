@@ -3,7 +3,8 @@
 Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of an embedding.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import ceil
 from pathlib import Path
 from typing import Literal
 
@@ -196,21 +197,24 @@ class Encoder:
         training = self.embedder.training
         self.embedder.eval()
         with torch.no_grad():
-            start = 0
-            while start < len(order):
-                batch = [distinct[i] for i in order[start : start + self._batch(lengths[order[start]], batch_size)]]
+            for start, end in self._batches(lengths[order], batch_size):
+                batch = [distinct[i] for i in order[start:end]]
                 rows = self.embedder(self.features(batch, role), output).float().cpu().numpy()
                 vectors.update(zip(batch, rows, strict=True))
-                start += len(batch)
                 if self.on_progress:
-                    self.on_progress(start, len(order))
+                    self.on_progress(end, len(order))
         # A dev score may be taken in the middle of training, which goes on in its own mode.
         self.embedder.train(training)
         return np.stack([vectors[text] for text in texts])
 
-    def _batch(self, longest: int, most: int) -> int:
-        """Return how many texts are encoded at once, of which the first is the longest."""
-        return min(most, max(1, _BATCH_TOKENS // longest)) if self.device.type == "cpu" else most
+    def _batches(self, lengths: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+        """Yield where the batches of texts of descending lengths begin and end."""
+        # A batch begins at every multiple of `most`, so that to encode so many texts at a time changes no batch.
+        for start in range(0, len(lengths), most):
+            count = min(most, len(lengths) - start)
+            parts = ceil(count * lengths[start] / _BATCH_TOKENS) if self.device.type == "cpu" else 1
+            size = ceil(count / parts)
+            yield from ((start + i, start + min(i + size, count)) for i in range(0, count, size))
 
     def save(self, folder: Path) -> None:
         """Write the model so that plain `SentenceTransformer(folder)` loads it and encodes as this encoder does.

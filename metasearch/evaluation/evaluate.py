@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import torch
 
 from metasearch.data.records import Data, RetrievalData, SimilarityData
-from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.vectors import EncodesTexts
 from metasearch.evaluation.retrieval import evaluate_retrieval
 from metasearch.evaluation.scores import Evaluation
 from metasearch.evaluation.similarity import evaluate_similarity
@@ -16,7 +16,7 @@ from metasearch.spec.run import Precision
 
 
 def evaluate(
-    encoder: Encoder,
+    encoder: EncodesTexts,
     data: Data,
     measures: Sequence[Measure],
     pools: Sequence[Pool] = ("multilingual",),

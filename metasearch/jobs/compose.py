@@ -142,27 +142,24 @@ def fit(
     if learner.second_order:
         log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
-    encoder = learner.encoder
+    encoder, chosen = learner.encoder, _said(precision)
     take_gradients = make_gradients(encoder, gradients)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     sources = samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
     if recipe.budget.meta_valid and scored is valid:
         log.info("meta-valid trains on the dev questions that give the dev score; budget.dev_holdout keeps some apart")
-    half: Precision = "bf16" if precision == "bf16" else "fp32"
-    if half == "bf16":
-        log.info("bf16: dev scores while training are of vectors in bfloat16; those before and after are in float32")
     trainer = Trainer(
         learner,
         take_gradients,
         schedule(recipe.budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
         recipe.outer,
         recipe.budget,
-        dev=lambda: evaluate(encoder, scored, benchmark.measures, precision=half).mean(benchmark.task.monitor),
+        dev=lambda: evaluate(encoder, scored, benchmark.measures, precision=chosen).mean(benchmark.task.monitor),
         listener=listener,
         store=store,
         seed=seed,
-        precision=half,
+        precision=chosen,
         dropout=recipe.dropout,
         baseline=baseline,
     )
@@ -186,6 +183,14 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
         raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
     if precision == "bf16" and not getattr(options, "first_order", True):
         raise ConfigError("--precision bf16 works in first order only; use fp32, or --set options.first_order=true")
+
+
+def _said(precision: str) -> Precision:
+    """Return the precision of a training, and log what else is in bfloat16."""
+    if precision != "bf16":
+        return "fp32"
+    log.info("bf16: dev scores while training are of vectors in bfloat16; those before and after are in float32")
+    return "bf16"
 
 
 def _device(name: str) -> torch.device:

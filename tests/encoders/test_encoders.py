@@ -140,7 +140,7 @@ def test_a_batch_on_a_cpu_has_at_most_1024_tokens_and_one_text_at_least(encoder)
     )
     encoder.encode(texts, "question")
     handle.remove()
-    assert shapes == [(1024 // 96, 96)] * 4
+    assert shapes == [(40 // 4, 96)] * 4  # 40 · 96 = 3840 tokens
 
 
 def test_encoding_is_without_dropout_and_gradients_and_leaves_the_mode_as_it_was(encoder):
