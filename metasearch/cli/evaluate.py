@@ -38,6 +38,7 @@ POOLS = ("multilingual", "bilingual", "monolingual")
     _options.prompts,
     _options.fold,
     _options.fold_seed,
+    _options.precision,
     _options.device,
     _options.data,
     _options.include,
@@ -51,6 +52,7 @@ def command(
     split: str,
     pools: Sequence[Any],
     prompts: dict[Any, str],
+    precision: Any,
     device: Any,
     trust_remote_code: bool,
     output: Path | None,
@@ -71,7 +73,9 @@ def command(
     from metasearch.data.benchmark import load_benchmark
     from metasearch.jobs.evaluate import evaluate_encoder
     from metasearch.runs.rows import append_rows
+    from metasearch.training.machine import keep_memory
 
+    keep_memory()
     benchmark = load_benchmark(task, **data)
     if benchmark.task.kind != "retrieval" and tuple(pools) != POOLS[:1]:
         does = {"similarity": "scores pairs", "translation": "searches each language among its own"}
@@ -80,7 +84,7 @@ def command(
     chosen = encoder or default_encoder(task, benchmark.task.encoder)
     ref = EncoderRef(name=chosen, prompts=prompts, device=device, trust_remote_code=trust_remote_code)
     with ProgressBar("evaluate") as bar:
-        rows = evaluate_encoder(ref, benchmark, split, pools, bar)
+        rows = evaluate_encoder(ref, benchmark, split, pools, bar, precision)
     if as_json:
         click.echo(json.dumps({"results": rows}, ensure_ascii=False))
     else:

@@ -3,7 +3,8 @@
 Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of an embedding.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import ceil
 from pathlib import Path
 from typing import Literal
 
@@ -36,6 +37,8 @@ FROM_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet"
 """Backbones that count positions from the padding index on."""
 
 _TOKENISED_AT_ONCE = 4096
+_BATCH_TOKENS = 1024
+"""Tokens of a batch on a CPU, padding included: what passes between layers then stays in its caches."""
 
 
 class Embedder(nn.Module):
@@ -181,7 +184,8 @@ class Encoder:
     ) -> NDArray[np.float32]:
         """Return vectors `(len(texts), D)` of the present weights, without gradients and without dropout.
 
-        Each distinct text is encoded once, in batches of texts of similar length. `tokens` are no vectors of texts.
+        Each distinct text is encoded once, in batches of at most `batch_size` texts of similar length, which on a CPU
+        have about a thousand tokens. `tokens` are no vectors of texts.
         """
         if not texts:
             return np.zeros((0, self.dimension(output)), np.float32)
@@ -193,15 +197,24 @@ class Encoder:
         training = self.embedder.training
         self.embedder.eval()
         with torch.no_grad():
-            for start in range(0, len(order), batch_size):
-                batch = [distinct[i] for i in order[start : start + batch_size]]
+            for start, end in self._batches(lengths[order], batch_size):
+                batch = [distinct[i] for i in order[start:end]]
                 rows = self.embedder(self.features(batch, role), output).float().cpu().numpy()
                 vectors.update(zip(batch, rows, strict=True))
                 if self.on_progress:
-                    self.on_progress(start + len(batch), len(order))
+                    self.on_progress(end, len(order))
         # A dev score may be taken in the middle of training, which goes on in its own mode.
         self.embedder.train(training)
         return np.stack([vectors[text] for text in texts])
+
+    def _batches(self, lengths: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+        """Yield where the batches of texts of descending lengths begin and end."""
+        # A batch begins at every multiple of `most`, so that to encode so many texts at a time changes no batch.
+        for start in range(0, len(lengths), most):
+            count = min(most, len(lengths) - start)
+            parts = ceil(count * lengths[start] / _BATCH_TOKENS) if self.device.type == "cpu" else 1
+            size = ceil(count / parts)
+            yield from ((start + i, start + min(i + size, count)) for i in range(0, count, size))
 
     def save(self, folder: Path) -> None:
         """Write the model so that plain `SentenceTransformer(folder)` loads it and encodes as this encoder does.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.records import Question, RetrievalData
-from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.vectors import EncodesTexts
 from metasearch.errors import DataError, require_known
 from metasearch.evaluation.metrics.base import function_of
 from metasearch.evaluation.scores import Evaluation, Score
@@ -25,7 +25,7 @@ POOLS: tuple[Pool, ...] = ("multilingual", "bilingual", "monolingual")
 
 
 def evaluate_retrieval(
-    encoder: Encoder, data: RetrievalData, measures: Sequence[Measure], pools: Sequence[Pool] = ("multilingual",)
+    encoder: EncodesTexts, data: RetrievalData, measures: Sequence[Measure], pools: Sequence[Pool] = ("multilingual",)
 ) -> Evaluation:
     """Return the scores of every question language in every pool; candidates rank by their dot product."""
     for pool in pools:
@@ -56,7 +56,7 @@ def evaluate_retrieval(
 
 
 def _search(
-    encoder: Encoder, data: RetrievalData, by_language: Mapping[str, Sequence[Question]]
+    encoder: EncodesTexts, data: RetrievalData, by_language: Mapping[str, Sequence[Question]]
 ) -> tuple[list[Question], list[str], SearchResult]:
     """Return the questions in the order of the search, the languages of the candidates, and the result."""
     questions = [question for asked in by_language.values() for question in asked]

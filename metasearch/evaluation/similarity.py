@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.records import SimilarityData
-from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.vectors import EncodesTexts
 from metasearch.errors import DataError, MetasearchError
 from metasearch.evaluation.metrics.base import function_of
 from metasearch.evaluation.scores import Evaluation, Score
@@ -14,7 +14,7 @@ from metasearch.runs.questions import Cell, QuestionResults
 from metasearch.spec.measure import Measure
 
 
-def evaluate_similarity(encoder: Encoder, data: SimilarityData, measures: Sequence[Measure]) -> Evaluation:
+def evaluate_similarity(encoder: EncodesTexts, data: SimilarityData, measures: Sequence[Measure]) -> Evaluation:
     """Return the scores of every language pair."""
     if not data.pairs:
         raise DataError("there are no pairs to evaluate on")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.translation import TranslationData
-from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.vectors import EncodesTexts
 from metasearch.errors import DataError, MetasearchError
 from metasearch.evaluation.metrics.base import function_of
 from metasearch.evaluation.scores import Evaluation, Score
@@ -17,7 +17,7 @@ from metasearch.runs.questions import Cell, QuestionResults
 from metasearch.spec.measure import Measure, Pool
 
 
-def evaluate_translation(encoder: Encoder, data: TranslationData, measures: Sequence[Measure]) -> Evaluation:
+def evaluate_translation(encoder: EncodesTexts, data: TranslationData, measures: Sequence[Measure]) -> Evaluation:
     """Return the scores of every language in both directions and their mean, the default pool `both`."""
     if not data.pairs:
         raise DataError("there are no translations to evaluate on")

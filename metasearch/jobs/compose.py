@@ -27,7 +27,7 @@ from metasearch.learners.losses.base import fitting, losses_of, warn_of_unused
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe
-from metasearch.spec.run import WHOLE_TASK, EncoderRef, RunConfig, ScoreConfig
+from metasearch.spec.run import WHOLE_TASK, EncoderRef, Precision, RunConfig, ScoreConfig
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Outcome, Trainer
@@ -151,7 +151,7 @@ def fit(
         recipe: says how episodes are drawn, how long is trained and with which optimiser.
         seed: of episodes and dropout.
         max_steps: outer steps at most.
-        precision: `fp32` or `bf16`.
+        precision: of training steps and of the dev scores between them, `fp32` or `bf16`.
         gradients: `fast` or `reference`, how outer gradients are taken.
         listener: hears of steps and scores.
         store: where checkpoints go.
@@ -167,7 +167,7 @@ def fit(
     if learner.second_order:
         log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
-    encoder = learner.encoder
+    encoder, chosen = learner.encoder, _said(precision)
     take_gradients = make_gradients(encoder, gradients)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     sources = samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
@@ -180,11 +180,11 @@ def fit(
         schedule(recipe.budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
         recipe.outer,
         recipe.budget,
-        dev=lambda: evaluate(encoder, scored, benchmark.measures).mean(benchmark.task.monitor),
+        dev=lambda: evaluate(encoder, scored, benchmark.measures, precision=chosen).mean(benchmark.task.monitor),
         listener=listener,
         store=store,
         seed=seed,
-        precision="bf16" if precision == "bf16" else "fp32",
+        precision=chosen,
         dropout=recipe.dropout,
         baseline=baseline,
     )
@@ -208,6 +208,14 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
         raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
     if precision == "bf16" and not getattr(options, "first_order", True):
         raise ConfigError("--precision bf16 works in first order only; use fp32, or --set options.first_order=true")
+
+
+def _said(precision: str) -> Precision:
+    """Return the precision of a training, and log what else is in bfloat16."""
+    if precision != "bf16":
+        return "fp32"
+    log.info("bf16: dev scores while training are of vectors in bfloat16; those before and after are in float32")
+    return "bf16"
 
 
 def _device(name: str) -> torch.device:

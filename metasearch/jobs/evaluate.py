@@ -9,16 +9,23 @@ from metasearch.jobs.score import evaluate_aloud
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.versions import processor, versions
 from metasearch.spec.measure import Pool
-from metasearch.spec.run import EncoderRef
+from metasearch.spec.run import EncoderRef, Precision
 
 
 def evaluate_encoder(
-    ref: EncoderRef, benchmark: Benchmark, split: str, pools: Sequence[Pool], listener: Listener = SILENT
+    ref: EncoderRef,
+    benchmark: Benchmark,
+    split: str,
+    pools: Sequence[Pool],
+    listener: Listener = SILENT,
+    precision: Precision = "fp32",
 ) -> list[Row]:
-    """Return the scores of an encoder, as it is, on a part of a benchmark."""
+    """Return the scores of an encoder, as it is, on a part of a benchmark; rows say so where it is in bfloat16."""
     encoder, data = compose.load_encoder(ref, benchmark.task.max_length), benchmark.part(split)
     what = f"{ref.name} on {split} of {benchmark.task.task}"
-    results = evaluate_aloud(encoder, data, benchmark, pools, what, listener)
+    results = evaluate_aloud(encoder, data, benchmark, pools, what, listener, precision)
     facts = {"task": benchmark.task.task, "encoder": ref.name, "learner": ref.name, "fold": benchmark.fold}
     stamp = {"data": benchmark.data.fingerprint, "versions": versions(), "processor": processor()}
+    if precision != "fp32":
+        facts["precision"] = precision
     return [{**facts, "split": split, **row, **stamp} for row in results.rows()]

@@ -16,13 +16,14 @@ from metasearch.evaluation.retrieval import POOLS
 from metasearch.evaluation.scores import Evaluation
 from metasearch.jobs import compose
 from metasearch.jobs.lifecycle import Row, RunResult, complete
+from metasearch.jobs.shared_vectors import SharedVectors, shared_folder
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.markdown import by_language
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import processor, versions
 from metasearch.spec.measure import Pool
-from metasearch.spec.run import DataRef, ScoreConfig
+from metasearch.spec.run import DataRef, Precision, ScoreConfig
 from metasearch.training.machine import used
 
 log = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ def run_to_end(
     parts = {"dev": benchmark.split.dev, "test": benchmark.split.test}
     if benchmark.task.evaluation_only:
         del parts["dev"]
-    add_scores(files, facts | {"step": 0}, benchmark, encoder, parts, listener)
+    add_scores(files, facts | {"step": 0}, benchmark, encoder, parts, listener, shared_folder(files.path))
     report = f"# {config.label} on {config.task}\n\n{by_language(files.results(), 'test')}\n"
     files.finish(report, used(time.monotonic() - began, encoder.device))
 
@@ -62,6 +63,7 @@ def add_scores(
     encoder: Encoder,
     parts: dict[str, Data],
     listener: Listener = SILENT,
+    shared: Path | None = None,
 ) -> None:
     """Append the scores of an encoder on parts of the data to the results, unless they stand there.
 
@@ -74,6 +76,7 @@ def add_scores(
         encoder: what is scored.
         parts: name → data, such as `dev` and `test`.
         listener: hears how many texts are encoded.
+        shared: folder in which vectors of all of the task's texts are kept for further runs.
     """
     label, task = str(facts["learner"]), benchmark.task.task
     known = scored(files, task, {str(measure) for measure in benchmark.measures})
@@ -83,7 +86,9 @@ def add_scores(
         if (label, split) in known and (split != "test" or questions.is_file()):
             continue
         pools = POOLS if split == "test" else POOLS[:1]
-        results = evaluate_aloud(encoder, data, benchmark, pools, f"{label} on {split} of {task}", listener)
+        results = evaluate_aloud(
+            encoder, data, benchmark, pools, f"{label} on {split} of {task}", listener, shared=shared
+        )
         if split == "test":
             # Before the rows: a row in the results says that the results by question are there.
             results.questions.save(questions, facts | {"split": split} | stamp)
@@ -95,13 +100,21 @@ def add_scores(
 
 
 def evaluate_aloud(
-    encoder: Encoder, data: Data, benchmark: Benchmark, pools: Sequence[Pool], what: str, listener: Listener
+    encoder: Encoder,
+    data: Data,
+    benchmark: Benchmark,
+    pools: Sequence[Pool],
+    what: str,
+    listener: Listener,
+    precision: Precision = "fp32",
+    shared: Path | None = None,
 ) -> Evaluation:
     """Return the scores of an encoder; say what is scored, and let a listener hear of every batch of its texts."""
     log.info("scoring %s: %s", what, data.describe())
     encoder.on_progress = lambda done, total: listener.on_encode(what, done, total)
     try:
-        return evaluate(encoder, data, benchmark.measures, pools)
+        vectors = SharedVectors(encoder, shared, benchmark.data, benchmark.fold) if shared else encoder
+        return evaluate(vectors, data, benchmark.measures, pools, precision)
     finally:
         encoder.on_progress = None
 

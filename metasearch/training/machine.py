@@ -27,8 +27,8 @@ def keep_memory() -> bool:
     weights that is a third of its time, and keeping the blocks takes a third more memory. Fast gradients gain a few per
     cent with wide layers. Blocks that one thread freed can be taken by another only where all have one arena.
 
-    Only processes that train and then end should call it. Nothing is changed without glibc, or where the environment
-    chooses an allocator.
+    Only processes that train or score and then end should call it. Nothing is changed without glibc, or where the
+    environment chooses an allocator.
     """
     if platform.libc_ver()[0] != "glibc" or any(os.environ.get(name) for name in _ALLOCATORS):
         return False

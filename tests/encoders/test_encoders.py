@@ -131,6 +131,18 @@ def test_each_distinct_text_is_encoded_once(encoder, batch_size):
     assert max(rows) <= batch_size
 
 
+def test_a_batch_on_a_cpu_has_at_most_1024_tokens_and_one_text_at_least(encoder):
+    texts = [f"{i} " + "word " * 200 for i in range(40)]
+    assert set(encoder.lengths(texts, "question")) == {96}
+    shapes = []
+    handle = encoder.embedder.register_forward_pre_hook(
+        lambda module, inputs: shapes.append(inputs[0]["input_ids"].shape)
+    )
+    encoder.encode(texts, "question")
+    handle.remove()
+    assert shapes == [(40 // 4, 96)] * 4  # 40 · 96 = 3840 tokens
+
+
 def test_encoding_is_without_dropout_and_gradients_and_leaves_the_mode_as_it_was(encoder):
     calm = encoder.encode(TEXTS, "text")
     encoder.embedder.train()

@@ -7,6 +7,8 @@ import torch
 
 from helpers.training import small
 from metasearch.episodes.of_benchmark import samplers
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.jobs import compose
 from metasearch.jobs.compose import fit, load_encoder, make_gradients, make_learner
 from metasearch.spec.library import choose_recipe
 from metasearch.training.gradients import bf16_error
@@ -50,3 +52,21 @@ def test_a_run_in_bf16_says_it_once_and_one_in_fp32_does_not(made, caplog):
     fit(learner, benchmark, recipe, max_steps=2, precision="bf16", gradients=name)
 
     assert caplog.text.count("bf16: the first outer gradient is off by") == 1
+    assert caplog.text.count("bf16: dev scores while training are of vectors in bfloat16") == 1
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_dev_scores_while_training_have_the_precision_of_the_run(precision, monkeypatch):
+    settings = ["episodes.k=2", "episodes.q=2", "options.inner_steps=1", "budget.meta_valid=0", "budget.eval_every=0"]
+    benchmark, recipe = (
+        small("mono-bi"),
+        choose_recipe("mono-bi", "tiny", "fine-tune", None, settings[:2] + settings[3:]),
+    )
+    learner, asked = make_learner(recipe, load_encoder("tiny", device="cpu")), []
+    monkeypatch.setattr(
+        compose, "evaluate", lambda *args, **keys: asked.append(keys["precision"]) or evaluate(*args, **keys)
+    )
+
+    fit(learner, benchmark, recipe, max_steps=1, precision=precision)
+
+    assert asked == [precision] * 2  # before and after the step

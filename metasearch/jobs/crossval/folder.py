@@ -3,6 +3,7 @@
 study.yaml       the resolved configuration and the names of all cells; written whole
 cells/NAME/      run folder of a cell
 cells/NAME.log   what its process wrote, attempt after attempt
+vectors/         of the task's texts, by encoders that are scored as they are; may be deleted at any time
 results.jsonl    the scores of all finished cells
 report.md        the main table
 """

@@ -1,0 +1,40 @@
+"""Scores in bfloat16: the encoder alone is less precise, and float32 stays the default."""
+
+import numpy as np
+import pytest
+import torch
+
+from metasearch.data.benchmark import load_benchmark
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.jobs.compose import load_encoder
+from metasearch.spec.measure import Measure
+
+
+@pytest.fixture(scope="module")
+def both():
+    """Return the results of the questions of `demo` in both precisions."""
+    encoder, benchmark = load_encoder("mini", device="cpu"), load_benchmark("demo")
+    data, measures = benchmark.split.test, [Measure("map", 20)]
+    return encoder, data, [evaluate(encoder, data, measures, precision=name) for name in ("fp32", "bf16")]
+
+
+def test_bf16_changes_scores_by_less_than_a_point_of_map(both):
+    _, _, (exact, rounded) = both
+    scores = [result.mean("map@20") for result in (exact, rounded)]
+    assert scores[0] == pytest.approx(scores[1], abs=0.01)
+    assert not np.array_equal(exact.questions.ranking.scores, rounded.questions.ranking.scores)
+
+
+def test_vectors_in_bf16_are_compared_in_float32(both):
+    encoder, data, (_, rounded) = both
+    with torch.autocast("cpu", torch.bfloat16):
+        languages = sorted(data.questions_by_language)
+        vectors = [encoder.encode([q.text for q in data.questions_by_language[name]], "question") for name in languages]
+        candidates = encoder.encode([candidate.text for candidate in data.candidates], "candidate")
+    scores = np.concatenate(vectors) @ candidates.T
+    # In bfloat16 a product of unit vectors would be off by 2⁻⁹.
+    np.testing.assert_allclose(rounded.questions.ranking.scores[:, 0], scores.max(1), atol=1e-5)
+
+
+def test_autocast_ends_with_the_evaluation(both):
+    assert not torch.is_autocast_enabled("cpu")
