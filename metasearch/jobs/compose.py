@@ -18,6 +18,7 @@ from metasearch.episodes.of_benchmark import needs_vectors, samplers
 from metasearch.errors import ConfigError, nearest
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.fast import FastGradients
+from metasearch.jobs.neutral import as_delivered, require_map, train_texts
 from metasearch.learners.base import Learner
 from metasearch.learners.gradients import Gradients, ReferenceGradients
 from metasearch.learners.losses.base import fitting, losses_of, warn_of_unused
@@ -143,19 +144,25 @@ def fit(
         log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
     encoder = learner.encoder
+    require_map(encoder, recipe)
     take_gradients = make_gradients(encoder, gradients)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     sources = samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
     if recipe.budget.meta_valid and scored is valid:
         log.info("meta-valid trains on the dev questions that give the dev score; budget.dev_holdout keeps some apart")
+
+    def dev_score() -> float:
+        with as_delivered(encoder, benchmark, recipe) as delivered:
+            return evaluate(delivered, scored, benchmark.measures).mean(benchmark.task.monitor)
+
     trainer = Trainer(
         learner,
         take_gradients,
         schedule(recipe.budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
         recipe.outer,
         recipe.budget,
-        dev=lambda: evaluate(encoder, scored, benchmark.measures).mean(benchmark.task.monitor),
+        dev=dev_score,
         listener=listener,
         store=store,
         seed=seed,
@@ -179,6 +186,8 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
         raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links; '{mode.mode}' has {mode.links}")
     if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
         raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
+    if recipe.neutralise:
+        train_texts(benchmark, recipe.neutralise)
     if precision not in ("fp32", "bf16"):
         raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
     if precision == "bf16" and not getattr(options, "first_order", True):
