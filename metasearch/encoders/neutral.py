@@ -142,16 +142,21 @@ def append(encoder: Encoder, neutral: NeutralMap) -> None:
     Raises:
         EncoderError: it has a map already.
     """
-    if is_neutral(encoder):
-        raise EncoderError(
-            f"encoder '{encoder.name}' ends in a map that takes the language out already; name the encoder it was made "
-            "from. A second map could not be folded into it, as vectors are normalised between the two"
-        )
+    require_none(encoder)
     like = next(encoder.embedder.parameters())
     weight, bias = (torch.from_numpy(part).to(like) for part in (neutral.weight, neutral.bias))
     dense = Dense(len(bias), len(bias), True, nn.Identity(), weight, bias)
     for module in (dense, Normalize()):
         encoder.model.append(module.train(encoder.embedder.training))
+
+
+def require_none(encoder: Encoder) -> None:
+    """Raise `EncoderError` where an encoder has a map already."""
+    if is_neutral(encoder):
+        raise EncoderError(
+            f"encoder '{encoder.name}' ends in a map that takes the language out already; name the encoder it was made "
+            "from. A second map could not be folded into it, as vectors are normalised between the two"
+        )
 
 
 def remove(encoder: Encoder) -> None:
