@@ -30,7 +30,12 @@ def corpus(tmp_path):
 def test_the_name_of_a_file_tells_the_language_and_several_files_are_read_in_turn(corpus, caplog):
     with caplog.at_level(logging.INFO, "metasearch"):
         found = texts(read_tagged([corpus], 10))
-    assert found == {"de": ["zwei", "eins", "drei", "vier"], "el": ["ένα"], "en": ["two", "one", "three"], "tr": ["bir"]}
+    assert found == {
+        "de": ["zwei", "eins", "drei", "vier"],
+        "el": ["ένα"],
+        "en": ["two", "one", "three"],
+        "tr": ["bir"],
+    }
     assert "1 files tell no language and are passed over: notes.md" in caplog.text
 
 
