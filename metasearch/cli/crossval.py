@@ -125,7 +125,7 @@ def configure(
     from metasearch.spec.study import StudyConfig
 
     declared = Library(include).task(task)
-    stages = {key: rest.pop(key) for key in ("teacher", "assistant", "student", "corpus", "scored", "entailment")}
+    stages = _stages(rest, distill)
     # Named recipes and distillations stand alone: the default learners are not trained beside them.
     trains = not (declared.evaluation_only or recipe or distill)
     learners = _names("learner", (LEARNERS if trains else "zero-shot") if learner is None else learner)
@@ -143,10 +143,16 @@ def configure(
     )
     trained = arms_of(learners, recipes, _names("mode", mode), changes, config)
     distilled = tuple(_distillation(name, changes.get(name, ()), stages, include, config) for name in distillations)
-    if not distillations and any(stages.values()):
-        raise ConfigError(f"--{next(key for key, value in stages.items() if value)} goes with --distill RECIPE")
     own = {"trained": trained, "distilled": distilled, "neutral": neutral_of(learners, changes, config)}
     return StudyConfig.model_validate({**config.model_dump(), **own})
+
+
+def _stages(flags: dict[str, Any], distill: str | None) -> dict[str, Any]:
+    """Take the flags of distillations out of all flags, and return them."""
+    stages = {key: flags.pop(key) for key in ("teacher", "assistant", "student", "corpus", "scored", "entailment")}
+    if distill is None and any(stages.values()):
+        raise ConfigError(f"--{next(key for key, value in stages.items() if value)} goes with --distill RECIPE")
+    return stages
 
 
 def _distillation(

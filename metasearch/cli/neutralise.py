@@ -44,19 +44,7 @@ from metasearch.spec.recipe import NeutralMethod
 @click.option("-o", "--output", type=_options.NewPath(), help="Folder of the encoder; new or empty.")
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as one JSON object on stdout.")
 def command(
-    encoder: str,
-    texts: Sequence[Path],
-    task: str | None,
-    languages: str | None,
-    method: NeutralMethod,
-    rank: int | None,
-    sentences: int,
-    tasks: Sequence[str],
-    device: Any,
-    trust_remote_code: bool,
-    output: Path | None,
-    as_json: bool,
-    **data: Any,
+    encoder: str, device: Any, trust_remote_code: bool, output: Path | None, as_json: bool, **asked: Any
 ) -> None:
     """Take the language out of the vectors of ENCODER, so that a search prefers no answer for its language.
 
@@ -71,33 +59,50 @@ def command(
       metasearch neutralise mini --texts de.txt --texts tr.txt --method lir --rank 2 -o neutral
     """
     from metasearch.compress.output import claim
+
+    if output is None:
+        raise ConfigError("say where the encoder goes with -o DIR")
+    claim(output)
+    settings, texts, scored = configure(**asked)
+
+    from metasearch.cli._progress import ProgressBar
+    from metasearch.jobs import compose
+    from metasearch.jobs.neutralise import neutralise_encoder
+
+    length = scored[0][0].task.max_length if scored else None
+    loaded = compose.load_encoder(encoder, length, device=device, trust_remote_code=trust_remote_code)
+    with ProgressBar("neutralise") as bar:
+        done = neutralise_encoder(loaded, texts, settings, output, scored, bar)
+    if as_json:
+        click.echo(json.dumps({"model": str(output), **done.tree()}, ensure_ascii=False))
+    else:
+        click.echo(f"{done.report()}\nmodel: {output}")
+
+
+def configure(
+    texts: Sequence[Path],
+    task: str | None,
+    languages: str | None,
+    method: NeutralMethod,
+    rank: int | None,
+    sentences: int,
+    tasks: Sequence[str],
+    **data: Any,
+) -> tuple[Any, Any, list[tuple[Any, str]]]:
+    """Return the settings of the estimate, its texts, and the benchmarks and parts to score on, all checked."""
     from metasearch.data.benchmark import load_benchmark
     from metasearch.data.tagged import read_tagged
     from metasearch.spec import yaml
     from metasearch.spec.recipe import NeutralSettings
 
-    if output is None:
-        raise ConfigError("say where the encoder goes with -o DIR")
     if bool(texts) == bool(task):
         raise ConfigError("say what to estimate from: --texts PATH, or --task TASK; one of them")
-    claim(output)
     named = [code.strip() for code in languages.split(",")] if languages is not None else []
     asked = {"method": method, "rank": rank, "texts": sentences, "languages": named}
     settings = yaml.check(asked, NeutralSettings, "--languages")
     benchmarks = {name: load_benchmark(name, **data) for name in dict.fromkeys([*filter(None, [task]), *tasks])}
 
-    from metasearch.cli._progress import ProgressBar
-    from metasearch.jobs import compose
     from metasearch.jobs.neutral import train_texts
-    from metasearch.jobs.neutralise import neutralise_encoder
 
-    tagged = train_texts(benchmarks[task], settings) if task else read_tagged(texts, sentences, settings.languages)
-    scored = [(benchmarks[name], "test") for name in tasks or filter(None, [task])]
-    length = scored[0][0].task.max_length if scored else None
-    loaded = compose.load_encoder(encoder, length, device=device, trust_remote_code=trust_remote_code)
-    with ProgressBar("neutralise") as bar:
-        done = neutralise_encoder(loaded, tagged, settings, output, scored, bar)
-    if as_json:
-        click.echo(json.dumps({"model": str(output), **done.tree()}, ensure_ascii=False))
-    else:
-        click.echo(f"{done.report()}\nmodel: {output}")
+    found = train_texts(benchmarks[task], settings) if task else read_tagged(texts, sentences, settings.languages)
+    return settings, found, [(benchmarks[name], "test") for name in tasks or filter(None, [task])]

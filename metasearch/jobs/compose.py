@@ -4,13 +4,14 @@ With `metasearch.data.benchmark` this is the Python interface; the other jobs ma
 """
 
 import logging
+from functools import partial
 from typing import Any, get_args
 
 import torch
 
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
-from metasearch.data.records import RetrievalData, ScoredPair
+from metasearch.data.records import Data, RetrievalData, ScoredPair
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
 from metasearch.episodes.episode import Triplet
@@ -143,26 +144,20 @@ def fit(
     if learner.second_order:
         log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
-    encoder = learner.encoder
-    require_map(encoder, recipe)
+    encoder = require_map(learner.encoder, recipe)
     take_gradients = make_gradients(encoder, gradients)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     sources = samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
     if recipe.budget.meta_valid and scored is valid:
         log.info("meta-valid trains on the dev questions that give the dev score; budget.dev_holdout keeps some apart")
-
-    def dev_score() -> float:
-        with as_delivered(encoder, benchmark, recipe) as delivered:
-            return evaluate(delivered, scored, benchmark.measures).mean(benchmark.task.monitor)
-
     trainer = Trainer(
         learner,
         take_gradients,
         schedule(recipe.budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
         recipe.outer,
         recipe.budget,
-        dev=dev_score,
+        dev=partial(_dev_score, encoder, scored, benchmark, recipe),
         listener=listener,
         store=store,
         seed=seed,
@@ -171,6 +166,11 @@ def fit(
         baseline=baseline,
     )
     return trainer.fit(resume)
+
+
+def _dev_score(encoder: Encoder, data: Data, benchmark: Benchmark, recipe: Recipe) -> float:
+    with as_delivered(encoder, benchmark, recipe) as delivered:
+        return evaluate(delivered, data, benchmark.measures).mean(benchmark.task.monitor)
 
 
 def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:

@@ -75,7 +75,8 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     # A run that was stopped has a model as well, to be used as it is.
     files.save_model(encoder)
     if outcome.reason == "interrupted":
-        raise interrupted(files.path, f"stopped after outer step {outcome.steps}; model and checkpoint are saved")
+        what = "model (before its map is fitted)" if stage and stage.when == "after" else "model"
+        raise interrupted(files.path, f"stopped after outer step {outcome.steps}; {what} and checkpoint are saved")
     facts |= {"learner": recipe.learner, "step": outcome.best_step}
     add_scores(files, facts, benchmark, encoder, parts, listener)
     if stage and stage.when == "after":

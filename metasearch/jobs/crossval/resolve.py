@@ -16,6 +16,7 @@ from metasearch.spec.study import StudyConfig, Trained
 from metasearch.spec.task import Task
 
 log = logging.getLogger(__name__)
+_UNTRAINED = (ZERO_SHOT, NEUTRAL)
 
 
 def folds_of(written: str | None, task: Task) -> tuple[int, ...]:
@@ -65,8 +66,7 @@ def arms_of(
         ConfigError: a name or value is wrong, no mode is named, or a learner fits none of them.
         DataError: the data is missing, or too small for a recipe.
     """
-    trained = [name for name in learners if name not in (ZERO_SHOT, NEUTRAL)]
-    written = [("learner", name) for name in trained] + [("recipe", name) for name in recipes]
+    written = [("learner", name) for name in learners if name not in _UNTRAINED] + [("recipe", n) for n in recipes]
     library = Library(config.include)
     for mode in modes:
         library.mode(mode)  # also those that no learner takes are names of modes
@@ -123,7 +123,7 @@ def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyC
     name, colon, mode = (part.strip() for part in written.partition(":"))
     if colon and not (name and mode):
         raise ConfigError(f"--{flag} {written}: expected a name and its mode, such as maml:trans")
-    if name in (ZERO_SHOT, NEUTRAL):
+    if name in _UNTRAINED:
         always = "; it is always a part" if name == ZERO_SHOT else ""
         raise ConfigError(f"--{flag} {written}: {name} trains nothing and has no mode{always}")
     if not mode and not modes:
