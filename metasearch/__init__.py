@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from metasearch.jobs.compose import fit, load_encoder, make_learner
     from metasearch.jobs.crossval.runner import begin as crossval
     from metasearch.jobs.distill.job import begin as distill
+    from metasearch.jobs.neutral import neutralise
     from metasearch.spec.distill_run import DistillConfig
     from metasearch.spec.library import load_distillation, load_recipe
     from metasearch.spec.recipe import Recipe
@@ -52,6 +53,7 @@ _HOME = {  # module, and the name there where it is another one
     "load_recipe": "spec.library",
     "make_learner": "jobs.compose",
     "make_student": "compress.student",
+    "neutralise": "jobs.neutral",
     "read_study": "study.read",
 }
 
@@ -74,6 +76,7 @@ __all__ = [
     "load_recipe",
     "make_learner",
     "make_student",
+    "neutralise",
     "read_study",
 ]
 

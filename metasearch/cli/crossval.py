@@ -17,7 +17,7 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 
 @click.command("crossval", short_help="Cross-validate learners: every fold and seed, compared in one table.")
 @click.option("--task", default="demo", show_default=True, help="What to train on; see `metasearch ls tasks`.")
-@click.option("--learner", metavar="NAMES", help=f"Each alone or as NAME:MODE; by default {LEARNERS}.")
+@click.option("--learner", metavar="NAMES", help=f"Each alone or as NAME:MODE; by default {LEARNERS}; also neutral.")
 @click.option("--recipe", metavar="NAMES", help="Further arms by recipe, each alone or as NAME:MODE.")
 @click.option(
     "--mode",
@@ -66,6 +66,7 @@ def command(
       metasearch crossval --mode mono-bi-multi -o studies/demo
       metasearch crossval --task lareqa --learner fine-tune:mono-mono,maml:trans,maml-align:mono-bi-multi
         --encoder minilm --data ~/data --seeds 1,2,3 --jobs 4 -o studies/lareqa
+      metasearch crossval --task lareqa --learner neutral,maml:trans --set maml:neutralise=after -o studies/neutral
       metasearch resume studies/lareqa --jobs 2
     """
     if resume is not None:
@@ -119,12 +120,12 @@ def configure(
     **rest: Any,
 ) -> Any:
     """Return the configuration of a study, every name in it checked."""
-    from metasearch.jobs.crossval.resolve import arms_of, folds_of
+    from metasearch.jobs.crossval.resolve import arms_of, folds_of, neutral_of
     from metasearch.spec.library import Library
     from metasearch.spec.study import StudyConfig
 
     declared = Library(include).task(task)
-    stages = {key: rest.pop(key) for key in ("teacher", "assistant", "student", "corpus", "scored", "entailment")}
+    stages = _stages(rest, distill)
     # Named recipes and distillations stand alone: the default learners are not trained beside them.
     trains = not (declared.evaluation_only or recipe or distill)
     learners = _names("learner", (LEARNERS if trains else "zero-shot") if learner is None else learner)
@@ -142,9 +143,16 @@ def configure(
     )
     trained = arms_of(learners, recipes, _names("mode", mode), changes, config)
     distilled = tuple(_distillation(name, changes.get(name, ()), stages, include, config) for name in distillations)
-    if not distillations and any(stages.values()):
+    own = {"trained": trained, "distilled": distilled, "neutral": neutral_of(learners, changes, config)}
+    return StudyConfig.model_validate({**config.model_dump(), **own})
+
+
+def _stages(flags: dict[str, Any], distill: str | None) -> dict[str, Any]:
+    """Take the flags of distillations out of all flags, and return them."""
+    stages = {key: flags.pop(key) for key in ("teacher", "assistant", "student", "corpus", "scored", "entailment")}
+    if distill is None and any(stages.values()):
         raise ConfigError(f"--{next(key for key, value in stages.items() if value)} goes with --distill RECIPE")
-    return StudyConfig.model_validate({**config.model_dump(), "trained": trained, "distilled": distilled})
+    return stages
 
 
 def _distillation(

@@ -54,9 +54,12 @@ class Embedder(nn.Module):
             return self._embedded(features, output)
         # The modules of sentence-transformers write into the mapping they are given.
         state = dict(features)
-        for module in self.model:
-            if output == "sentence" or not isinstance(module, Normalize):
-                state = module(state)
+        modules = list(self.model)
+        # One may stand before a linear map, too; the pooled vector is what the last one is given.
+        while output == "pooled" and isinstance(modules[-1], Normalize):
+            modules.pop()
+        for module in modules:
+            state = module(state)
         embeddings: Tensor = state["sentence_embedding"]
         return embeddings
 
@@ -85,8 +88,8 @@ class Embedder(nn.Module):
 class Encoder:
     """A sentence-transformers model with task lengths, prepared for training.
 
-    Vectors are L2-normalised (a `Normalize` module is added where the model has none), and the model's own prompts
-    are put before texts (`metasearch.encoders.prompts`).
+    Vectors are L2-normalised (a `Normalize` module is added where the model does not end in one), and the model's own
+    prompts are put before texts (`metasearch.encoders.prompts`).
 
     Args:
         model: the model; its first module must be a transformer with a tokenizer.
@@ -100,7 +103,7 @@ class Encoder:
     def __init__(self, model: SentenceTransformer, name: str, max_length: MaxLength | None = None) -> None:
         if not hasattr(model[0], "auto_model"):
             raise EncoderError(f"{name}: its first module is {type(model[0]).__name__}, not a transformer to train")
-        if not any(isinstance(module, Normalize) for module in model):
+        if not isinstance(model[-1], Normalize):
             model.append(Normalize())
         self.name = name
         self.model = model

@@ -4,6 +4,7 @@ With `metasearch.data.benchmark` this is the Python interface; the other jobs ma
 """
 
 import logging
+from functools import partial
 from typing import Any, get_args
 
 import torch
@@ -11,7 +12,7 @@ import torch
 from metasearch.compress.trimming import trim
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
-from metasearch.data.records import RetrievalData, ScoredPair
+from metasearch.data.records import Data, RetrievalData, ScoredPair
 from metasearch.data.texts import texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
@@ -21,6 +22,7 @@ from metasearch.episodes.of_benchmark import needs_vectors, samplers
 from metasearch.errors import ConfigError, nearest, require_known
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.fast import FastGradients
+from metasearch.jobs.neutral import as_delivered, require_map, train_texts
 from metasearch.learners.base import Learner
 from metasearch.learners.gradients import Gradients, ReferenceGradients
 from metasearch.learners.losses.base import fitting, losses_of, warn_of_unused
@@ -167,7 +169,7 @@ def fit(
     if learner.second_order:
         log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
-    encoder, chosen = learner.encoder, _said(precision)
+    encoder, chosen = require_map(learner.encoder, recipe), _said(precision)
     take_gradients = make_gradients(encoder, gradients)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     sources = samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
@@ -180,7 +182,7 @@ def fit(
         schedule(recipe.budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
         recipe.outer,
         recipe.budget,
-        dev=lambda: evaluate(encoder, scored, benchmark.measures, precision=chosen).mean(benchmark.task.monitor),
+        dev=partial(_dev_score, encoder, scored, benchmark, recipe, chosen),
         listener=listener,
         store=store,
         seed=seed,
@@ -189,6 +191,11 @@ def fit(
         baseline=baseline,
     )
     return trainer.fit(resume)
+
+
+def _dev_score(encoder: Encoder, data: Data, benchmark: Benchmark, recipe: Recipe, precision: Precision) -> float:
+    with as_delivered(encoder, benchmark, recipe) as delivered:
+        return evaluate(delivered, data, benchmark.measures, precision=precision).mean(benchmark.task.monitor)
 
 
 def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
@@ -204,6 +211,8 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
         raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links; '{mode.mode}' has {mode.links}")
     if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
         raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
+    if recipe.neutralise:
+        train_texts(benchmark, recipe.neutralise)
     if precision not in ("fp32", "bf16"):
         raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
     if precision == "bf16" and not getattr(options, "first_order", True):

@@ -16,6 +16,7 @@ from metasearch.evaluation.retrieval import POOLS
 from metasearch.evaluation.scores import Evaluation
 from metasearch.jobs import compose
 from metasearch.jobs.lifecycle import Row, RunResult, complete
+from metasearch.jobs.neutral import neutralise
 from metasearch.jobs.shared_vectors import SharedVectors, shared_folder
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import SILENT, Listener
@@ -51,6 +52,8 @@ def run_to_end(
     parts = {"dev": benchmark.split.dev, "test": benchmark.split.test}
     if benchmark.task.evaluation_only:
         del parts["dev"]
+    if config.neutralise:
+        neutralise(encoder, benchmark, config.neutralise, listener)
     add_scores(files, facts | {"step": 0}, benchmark, encoder, parts, listener, shared_folder(files.path))
     report = f"# {config.label} on {config.task}\n\n{by_language(files.results(), 'test')}\n"
     files.finish(report, used(time.monotonic() - began, encoder.device))

@@ -10,13 +10,14 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.of_benchmark import check_sizes
 from metasearch.jobs import compose
 from metasearch.jobs.lifecycle import Row, RunResult, complete, interrupted
+from metasearch.jobs.neutral import neutralise
 from metasearch.jobs.score import add_scores
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import SILENT, Listener, Logged
 from metasearch.runs.markdown import by_language, markdown
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import versions
-from metasearch.spec.recipe import ZERO_SHOT
+from metasearch.spec.recipe import ZERO_SHOT, with_map
 from metasearch.spec.run import DataRef, RunConfig
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import used
@@ -54,6 +55,9 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     parts = {"dev": dev, "test": benchmark.split.test}
     # Before training, which changes the encoder in place.
     add_scores(files, {**facts, "learner": ZERO_SHOT, "step": 0}, benchmark, encoder, parts, listener)
+    stage = recipe.neutralise
+    if stage and stage.when == "before":
+        neutralise(encoder, benchmark, stage, listener)
     outcome = compose.fit(
         compose.make_learner(recipe, encoder),
         benchmark,
@@ -65,15 +69,20 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
         listener=Logged(files, listener),
         store=CheckpointStore(files.path),
         resume=True,
-        # Zero-shot's dev score is that of step 0: the trainer need not compute it again.
-        baseline=_means(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"],
+        # Without a map zero-shot's dev score is that of step 0: the trainer need not compute it again.
+        baseline=None if stage else _means(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"],
     )
     # A run that was stopped has a model as well, to be used as it is.
     files.save_model(encoder)
     if outcome.reason == "interrupted":
-        raise interrupted(files.path, f"stopped after outer step {outcome.steps}; model and checkpoint are saved")
+        what = "model (before its map is fitted)" if stage and stage.when == "after" else "model"
+        raise interrupted(files.path, f"stopped after outer step {outcome.steps}; {what} and checkpoint are saved")
     facts |= {"learner": recipe.learner, "step": outcome.best_step}
     add_scores(files, facts, benchmark, encoder, parts, listener)
+    if stage and stage.when == "after":
+        neutralise(encoder, benchmark, stage, listener)
+        files.save_model(encoder)
+        add_scores(files, facts | {"learner": with_map(recipe.learner)}, benchmark, encoder, parts, listener)
     seconds = time.monotonic() - began
     cost = used(seconds, encoder.device) | {"engine": config.engine, "steps": outcome.steps}
     files.finish(report(files, config, benchmark, outcome, seconds), cost)
@@ -83,15 +92,18 @@ def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: O
     """Return the scores before and after training, by language, and the facts of the run, in Markdown."""
     recipe, rows = config.recipe, files.results()
     monitor, scores = benchmark.task.monitor, _means(rows, benchmark.task.monitor)
+    stage = recipe.neutralise
+    last = with_map(recipe.learner) if stage and stage.when == "after" else recipe.learner
     verdicts = []
     for split in ("dev", "test"):
-        before, after = 100 * scores[ZERO_SHOT, split], 100 * scores[recipe.learner, split]
+        before, after = 100 * scores[ZERO_SHOT, split], 100 * scores[last, split]
         verdicts.append(f"- {split}: {monitor} {before:.2f} → {after:.2f} ({after - before:+.2f})")
     ended = {"patience": "no better dev score for the recipe's patience", "finished": "all steps done"}[outcome.reason]
     shuffled = "" if config.fold_seed is None else f" (articles or rows shuffled with seed {config.fold_seed})"
     facts = [
         ["encoder", config.encoder],
         ["learner", f"{recipe.learner} (recipe {recipe.recipe})"],
+        *([["neutralise", f"{stage.when} training, {stage.method}"]] if stage else []),
         ["mode", config.mode],
         ["fold, seed", f"{config.fold}{shuffled}, {config.seed}"],
         ["outer steps", f"{outcome.steps}, weights of step {outcome.best_step} kept ({ended})"],

@@ -3,9 +3,18 @@
 from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from metasearch.errors import nearest
+from metasearch.spec.arrangement import language_of
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
@@ -22,6 +31,13 @@ DEFAULT_ENGINE: Engine = "fast"
 
 ZERO_SHOT = "zero-shot"
 """Stands for the learner of an encoder that is scored as it is."""
+NEUTRAL = "neutral"
+"""Stands for the learner of an untrained encoder without the language in its vectors."""
+
+
+def with_map(learner: str) -> str:
+    """Return what a learner is called in results where the language was taken out after training."""
+    return f"{learner}+{NEUTRAL}"
 
 
 class Contradiction(ValueError):
@@ -163,6 +179,48 @@ class Budget(Pace):
     dev_holdout: Share = 0.0
 
 
+NeutralMethod = Literal["means", "centre", "lir"]
+"""How the language in vectors is estimated; `metasearch.encoders.neutral` has the formulas."""
+
+
+class NeutralSettings(Declared):
+    """How the map that takes the language out of vectors is estimated.
+
+    Attributes:
+        method: `means`, `centre` or `lir`.
+        rank: directions to take out; None takes as many as the method's paper or formula has.
+        texts: of each language, at most.
+        languages: that are in the estimate; empty takes all that there are texts of.
+    """
+
+    method: NeutralMethod = "means"
+    rank: Positive | None = None
+    texts: Positive = 600
+    languages: tuple[Annotated[str, AfterValidator(language_of)], ...] = ()
+
+
+class Neutralise(NeutralSettings):
+    """A stage of a run that takes the language out of the encoder's vectors; alone, `when` may stand for all of it.
+
+    Attributes:
+        when: `before` training, which then goes through the map and trains it along, or `after` it: then the map is
+            fitted anew for each dev score, and the run has scores with and without it.
+    """
+
+    when: Literal["before", "after"]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short(cls, value: Any) -> Any:
+        return {"when": value} if isinstance(value, str) else value
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return what differs from the defaults, so that a label of an arm names that alone."""
+        defaults = {name: field.default for name, field in type(self).model_fields.items() if name != "when"}
+        return {name: value for name, value in write(self).items() if defaults.get(name, ...) != getattr(self, name)}
+
+
 class Recipe(Declared):
     """A learner and its hyper-parameters.
 
@@ -170,6 +228,7 @@ class Recipe(Declared):
         dropout: whether the encoder's dropout is on while training (off in the paper's experiments).
         options: the learner's own hyper-parameters; the learner knows their names and types.
         sources: where each value comes from, by dotted key.
+        neutralise: whether, when and how the language is taken out of the encoder's vectors.
     """
 
     recipe: str
@@ -182,3 +241,9 @@ class Recipe(Declared):
     dropout: bool = False
     options: dict[str, Any] = {}
     sources: dict[str, str] = {}
+    neutralise: Neutralise | None = None
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return what a file holds; without the stage it is what files held before there was one."""
+        return {key: value for key, value in write(self).items() if (key, value) != ("neutralise", None)}

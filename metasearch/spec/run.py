@@ -10,7 +10,17 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import BaseModel
 
 from metasearch.spec import yaml
-from metasearch.spec.recipe import DEFAULT_ENGINE, ZERO_SHOT, Count, Declared, Engine, Positive, Recipe, Role
+from metasearch.spec.recipe import (
+    DEFAULT_ENGINE,
+    ZERO_SHOT,
+    Count,
+    Declared,
+    Engine,
+    NeutralSettings,
+    Positive,
+    Recipe,
+    Role,
+)
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16"]
@@ -123,12 +133,14 @@ class ScoreConfig(Declared):
     Attributes:
         label: what the encoder is called in results, `zero-shot` unless something else made it.
         trim: as in `RunConfig`.
+        neutralise: how the language is taken out of its vectors before; None leaves them as they are.
         task: this and all others as in `DataRef` and `EncoderRef`.
     """
 
     task: str
     encoder: str
     label: str = ZERO_SHOT
+    neutralise: NeutralSettings | None = None
     fold: Count = 0
     fold_seed: int | None = None
     seed: int = 0

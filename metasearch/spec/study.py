@@ -6,7 +6,18 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from metasearch.spec.distill_run import DistillConfig
-from metasearch.spec.recipe import ZERO_SHOT, Contradiction, Count, Declared, Engine, Positive, Recipe, Role
+from metasearch.spec.recipe import (
+    NEUTRAL,
+    ZERO_SHOT,
+    Contradiction,
+    Count,
+    Declared,
+    Engine,
+    NeutralSettings,
+    Positive,
+    Recipe,
+    Role,
+)
 from metasearch.spec.run import Device, Precision
 
 
@@ -30,6 +41,7 @@ class StudyConfig(Declared):
     Attributes:
         trained: arms, in the order in which tables list them.
         distilled: distillations; each is done once with each seed, in place of the one it has.
+        neutral: how the language is taken out of the untrained encoder for the arm `neutral`; None has no such arm.
         folds: that are held out in turn.
         seeds: with which everything is done.
         threads: of each cell's process. They are kept because the last bits of a result depend on them; None before
@@ -43,6 +55,7 @@ class StudyConfig(Declared):
     encoder: str
     trained: tuple[Trained, ...] = ()
     distilled: tuple[DistillConfig, ...] = ()
+    neutral: NeutralSettings | None = None
     folds: Annotated[tuple[Count, ...], Field(min_length=1)]
     seeds: Annotated[tuple[Count, ...], Field(min_length=1)] = (0,)
     threads: Positive | None = None
@@ -60,7 +73,7 @@ class StudyConfig(Declared):
 
     @model_validator(mode="after")
     def _names_once(self) -> "StudyConfig":
-        seen = {ZERO_SHOT}
+        seen = {ZERO_SHOT, NEUTRAL}
         for name in (*(arm.arm for arm in self.trained), *(each.recipe.recipe for each in self.distilled)):
             if name in seen:
                 raise Contradiction(f"two arms are called '{name}'; rename a recipe", "trained")

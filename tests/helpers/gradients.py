@@ -9,13 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from helpers.backbones import make
+from helpers.backbones import HIDDEN, make
 from metasearch.compress.student import make_student
 from metasearch.data.entailment import EntailmentPair
 from metasearch.data.records import Candidate, Question, ScoredPair
 from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.neutral import append, estimate
 from metasearch.episodes.episode import Episode, LabelledSet, Triplet
 from metasearch.fast import FastGradients
 from metasearch.learners.base import Learner, Wanted
@@ -25,7 +26,7 @@ from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Loss
 from metasearch.spec.seeding import stream
 
-FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "student", "tiny")
+FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "student", "tiny", "neutral")
 INNER_LR = 0.05
 TRIPLET = Loss()
 SUPPORT, QUERY = 3, 2
@@ -47,9 +48,12 @@ def encoder_of(family: str, dtype: torch.dtype = torch.float64, layers: int = 1,
     elif family == "student":
         made = make_student(make("xlm-roberta", layers=2 * layers), bottleneck=6, recurrent=layers)
     else:
-        made = make(family, layers=layers)
+        made = make("bert" if family == "neutral" else family, layers=layers)
     if family != "tiny":
         _spread(made.embedder)
+    if family == "neutral":  # a linear map between two modules that normalise
+        drawn = np.random.default_rng(0).normal(size=(3, 20, HIDDEN)) + np.eye(3, HIDDEN)[:, None]
+        append(made, estimate(dict(zip("abc", drawn, strict=True))))
     made.embedder.to(device, dtype)
     return made
 

@@ -7,7 +7,7 @@ from metasearch.jobs.crossval.board import StatusBoard
 from metasearch.jobs.crossval.estimate import Forecast, Measured, evaluations, seconds_of
 from metasearch.jobs.crossval.plan import Cell, plan
 from metasearch.spec.distill_run import DistillConfig
-from metasearch.spec.recipe import Outer, Recipe
+from metasearch.spec.recipe import NeutralSettings, Outer, Recipe
 from metasearch.spec.run import RunConfig, ScoreConfig
 from metasearch.spec.stages import Distillation
 from metasearch.spec.study import StudyConfig, Trained
@@ -55,6 +55,16 @@ def test_zero_shot_with_further_seeds_waits_for_that_with_the_first(tmp_path):
     cells = named(plan(study(), tmp_path))
     assert cells["zero-shot/fold-1-seed-4"].needs == ()
     assert cells["zero-shot/fold-1-seed-5"].needs == ("zero-shot/fold-1-seed-4",)
+
+
+def test_the_neutral_encoder_is_scored_after_zero_shot_and_further_seeds_take_its_scores_over(tmp_path):
+    settings = NeutralSettings(rank=2)
+    cells = plan(study(neutral=settings), tmp_path)
+    assert [cell.arm for cell in cells] == [arm for arm in ("zero-shot", "neutral", "maml-trans") for _ in range(4)]
+    first, last = (named(cells)[f"neutral/fold-1-seed-{seed}"] for seed in (4, 5))
+    asked = ScoreConfig(task="demo", encoder="tiny", label="neutral", neutralise=settings, fold=1, seed=4)
+    assert (first.kind, first.config, first.needs, first.origin) == ("score", asked, (), None)
+    assert (last.needs, last.origin) == ((first.name,), first.name)
 
 
 def test_a_distillation_is_done_once_a_seed_and_its_model_is_scored_on_each_fold(tmp_path):

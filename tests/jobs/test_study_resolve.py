@@ -7,6 +7,7 @@ from metasearch.errors import ConfigError
 from metasearch.jobs.crossval.merge import merged
 from metasearch.jobs.crossval.resolve import folds_of
 from metasearch.spec.library import Library
+from metasearch.spec.recipe import NeutralSettings
 
 DEMO = Library().task("demo")
 
@@ -116,6 +117,9 @@ def test_values_are_put_over_all_recipes_or_one():
             {"learner": "zero-shot,maml", "assignments": ("zero-shot:outer.lr=3",)},
             "'zero-shot' is not trained in this study",
         ),
+        ({"learner": "neutral:trans"}, "neutral trains nothing and has no mode"),
+        ({"learner": "neutral", "assignments": ("neutral:rank=9",)}, "rank 9 is out of range, 1 to 6"),
+        ({"learner": "neutral", "assignments": ("neutral:rnk=9",)}, "rnk: unknown key. Did you mean 'rank'"),
         ({"learner": "zero-shot", "assignments": ("outer.lr=3",)}, "--set outer.lr=3 changes nothing"),
         ({"seeds": ""}, "'' is no seed; expected whole numbers such as 1,2,3"),
         ({"seeds": "1,x"}, "--seeds 1,x: 'x' is no seed"),
@@ -128,6 +132,15 @@ def test_what_is_wrong_is_named(flags, message):
     with pytest.raises(ConfigError) as error:
         asked(**flags)
     assert message in str(error.value)
+
+
+def test_the_neutral_encoder_is_an_arm_that_a_study_may_get_later_and_then_keeps(tmp_path):
+    plain, neutral = asked(), asked(learner="neutral", assignments=("neutral:rank=2",))
+    assert (plain.neutral, neutral.neutral, neutral.trained) == (None, NeutralSettings(rank=2), ())
+    assert merged(plain, neutral, tmp_path).neutral == NeutralSettings(rank=2)
+    assert merged(neutral, plain, tmp_path).neutral == NeutralSettings(rank=2)
+    with pytest.raises(ConfigError, match=r"the study has neutral\.rank '2', not none"):
+        merged(neutral, asked(learner="neutral"), tmp_path)
 
 
 def test_a_study_grows_by_folds_seeds_and_arms(tmp_path):

@@ -15,6 +15,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.errors import MetasearchError
 from metasearch.jobs import compose
 from metasearch.jobs.crossval.estimate import Measured
+from metasearch.jobs.neutral import neutralise, train_texts
 from metasearch.runs.listener import Listener
 from metasearch.spec.recipe import Role
 from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
@@ -54,6 +55,9 @@ def measure(config: RunConfig | ScoreConfig) -> Measured:
     test = list(dict.fromkeys((role, text) for role, text, _ in texts_of(benchmark.split.test)))
     seconds = _seconds_per_text(encoder, test)
     dev = set() if benchmark.task.evaluation_only else {(role, text) for role, text, _ in texts_of(benchmark.split.dev)}
+    if stage := config.recipe.neutralise if isinstance(config, RunConfig) else config.neutralise:
+        # A map is fitted anew for each dev score.
+        dev |= {text for found in train_texts(benchmark, stage).values() for text in found}
     return Measured(
         load=loaded - began,
         step=stepped - loaded,
@@ -67,6 +71,8 @@ def measure(config: RunConfig | ScoreConfig) -> Measured:
 def _one_step(config: RunConfig, benchmark: Benchmark, encoder: Encoder) -> int:
     """Take an outer step; return how many the run may take."""
     first = _First()
+    if config.recipe.neutralise and config.recipe.neutralise.when == "before":
+        neutralise(encoder, benchmark, config.recipe.neutralise)
     with suppress(_Enough):
         compose.fit(
             compose.make_learner(config.recipe, encoder),

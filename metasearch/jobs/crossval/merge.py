@@ -11,7 +11,7 @@ from metasearch.spec.yaml import Tree
 
 # What a study may grow in; its cells share everything else, and none of that may change.
 _GROWING = ("trained", "distilled", "folds", "seeds")
-_LEFT = ("threads", "engine")
+_LEFT = ("threads", "engine", "neutral")
 
 
 def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
@@ -21,13 +21,14 @@ def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
 
     Args:
         old: configuration of the study that is there.
-        new: what is asked for; `threads` or `engine` None leaves them as they are.
+        new: what is asked for; `threads`, `engine` or `neutral` None leaves them as they are.
         path: of the study.
 
     Raises:
         ConfigError: they differ in something that all cells share, or in an arm that both have; it is named.
     """
     new = new.model_copy(update={key: getattr(old, key) for key in _LEFT if getattr(new, key) is None})
+    old = old.model_copy(update={"neutral": old.neutral or new.neutral})
     # With defaults spelt out, an option that is written and one that is left at the same value are equal.
     old, new = resolved(old), resolved(new)
     for before, now in zip(_settings(old), _settings(new), strict=True):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from metasearch.spec.distill_run import DistillConfig
-from metasearch.spec.recipe import DEFAULT_ENGINE, ZERO_SHOT
+from metasearch.spec.recipe import DEFAULT_ENGINE, NEUTRAL, ZERO_SHOT
 from metasearch.spec.run import RunConfig, ScoreConfig
 from metasearch.spec.study import StudyConfig
 
@@ -26,7 +26,7 @@ class Cell:
         config: configuration of the run.
         arm: first part of the name.
         needs: cells that must be done before.
-        origin: the one of them whose zero-shot scores are taken over, where they are the same to the bit.
+        origin: the one of them whose scores of an untrained encoder are taken over, where they are the same to the bit.
     """
 
     name: str
@@ -45,8 +45,8 @@ class Cell:
 def plan(config: StudyConfig, folder: Path) -> list[Cell]:
     """Return the cells of a study in the order in which they are begun.
 
-    Zero-shot comes first, for everything is compared with it; then all arms of a fold before those of the next one, so
-    that what is done when a study stops early can be compared.
+    Zero-shot comes first, for everything is compared with it, then the neutral encoder; then all arms of a fold before
+    those of the next one, so that what is done when a study stops early can be compared.
 
     Args:
         config: of the study.
@@ -55,16 +55,19 @@ def plan(config: StudyConfig, folder: Path) -> list[Cell]:
     shared = {key: getattr(config, key) for key in _SHARED}
     # None leaves a stored study's engine as it is (see `merge`); a cell needs a name.
     config = config.model_copy(update={"engine": config.engine or DEFAULT_ENGINE})
-    return [*_zero_shot(config, shared), *_distillations(config), *_arms(config, shared, folder)]
+    untrained = [*_untrained(config, ScoreConfig(**shared))]
+    if config.neutral:
+        untrained += _untrained(config, ScoreConfig(**shared, label=NEUTRAL, neutralise=config.neutral))
+    return [*untrained, *_distillations(config), *_arms(config, shared, folder)]
 
 
-def _zero_shot(config: StudyConfig, shared: dict[str, Any]) -> Iterator[Cell]:
+def _untrained(config: StudyConfig, asked: ScoreConfig) -> Iterator[Cell]:
     for seed, fold in _runs(config):
-        first = _named(ZERO_SHOT, fold, config.seeds[0])
+        first = _named(asked.label, fold, config.seeds[0])
         # The other seeds wait for the first one: where the encoder is the same, they take over its scores.
         needs = () if seed == config.seeds[0] else (first,)
-        asked = ScoreConfig(**shared, fold=fold, seed=seed)
-        yield Cell(_named(ZERO_SHOT, fold, seed), "score", asked, ZERO_SHOT, needs, needs[0] if needs else None)
+        own = asked.model_copy(update={"fold": fold, "seed": seed})
+        yield Cell(_named(own.label, fold, seed), "score", own, own.label, needs, needs[0] if needs else None)
 
 
 def _distillations(config: StudyConfig) -> Iterator[Cell]:

@@ -45,11 +45,14 @@ def prepare(study: StudyFolder, cell: Cell, stored: Stored) -> None:
         facts: Row = {"mode": cell.config.mode, "recipe": cell.config.recipe.recipe}
         take_over(origin, files, facts, stored.data_fingerprint, splits)
     elif isinstance(cell.config, ScoreConfig) and _independent_of_seed(cell.config, stored.config.seeds[0]):
-        take_over(origin, files, {"seed": cell.config.seed}, stored.data_fingerprint, ("dev", "test"))
+        label, facts = cell.config.label, {"seed": cell.config.seed}
+        take_over(origin, files, facts, stored.data_fingerprint, ("dev", "test"), label)
 
 
-def take_over(origin: RunFolder, files: RunFolder, facts: Row, data: str, splits: Collection[str]) -> None:
-    """Copy the zero-shot scores of a run, and the results of each question, to another one.
+def take_over(
+    origin: RunFolder, files: RunFolder, facts: Row, data: str, splits: Collection[str], label: str = ZERO_SHOT
+) -> None:
+    """Copy the scores of a run's untrained encoder, and the results of each question, to another one.
 
     Nothing is copied where the other run has them, or where they were made of other data or by other versions.
 
@@ -59,19 +62,20 @@ def take_over(origin: RunFolder, files: RunFolder, facts: Row, data: str, splits
         facts: what its rows say instead, such as seed and mode.
         data: fingerprint of its data.
         splits: which parts are the same in both runs.
+        label: what the encoder is called in both.
     """
-    rows = [row for row in origin.results() if row["learner"] == ZERO_SHOT and row["split"] in splits]
+    rows = [row for row in origin.results() if row["learner"] == label and row["split"] in splits]
     now = versions()
     if not rows or any(row["data"] != data or differing(row["versions"], now) for row in rows):
         return
-    if any(row["learner"] == ZERO_SHOT for row in files.results()):
+    if any(row["learner"] == label for row in files.results()):
         return
     for split in splits:
-        questions = origin.queries(rows[0]["task"], ZERO_SHOT, split)
+        questions = origin.queries(rows[0]["task"], label, split)
         if questions.is_file():
             # Before the rows, as where they were made.
             results, written = load(questions)
-            results.save(files.queries(rows[0]["task"], ZERO_SHOT, split), {**written, **facts})
+            results.save(files.queries(rows[0]["task"], label, split), {**written, **facts})
     files.add_results({**row, **facts} for row in rows)
 
 

@@ -7,13 +7,16 @@ from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.episodes.of_benchmark import check_sizes
 from metasearch.errors import ConfigError
 from metasearch.jobs import compose
-from metasearch.spec.library import Library, choose_recipe
-from metasearch.spec.recipe import ZERO_SHOT
+from metasearch.jobs.neutral import train_texts
+from metasearch.spec import yaml
+from metasearch.spec.library import Library, choose_recipe, overrides
+from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT, NeutralSettings
 from metasearch.spec.run import DataRef
 from metasearch.spec.study import StudyConfig, Trained
 from metasearch.spec.task import Task
 
 log = logging.getLogger(__name__)
+_UNTRAINED = (ZERO_SHOT, NEUTRAL)
 
 
 def folds_of(written: str | None, task: Task) -> tuple[int, ...]:
@@ -52,8 +55,8 @@ def arms_of(
     """Return each learner and each recipe in each mode that it fits; what does not fit is left out and said so.
 
     Args:
-        learners: by name, or with a mode of its own as in `maml:trans`; `zero-shot` is a part of every study and trains
-            nothing.
+        learners: by name, or with a mode of its own as in `maml:trans`; `zero-shot`, which is a part of every study,
+            and `neutral` train nothing.
         recipes: further ones, likewise.
         modes: by name, of all that have none of their own.
         changes: values to put over a recipe, by learner or recipe; those at `""` over all.
@@ -63,7 +66,7 @@ def arms_of(
         ConfigError: a name or value is wrong, no mode is named, or a learner fits none of them.
         DataError: the data is missing, or too small for a recipe.
     """
-    written = [("learner", name) for name in learners if name != ZERO_SHOT] + [("recipe", name) for name in recipes]
+    written = [("learner", name) for name in learners if name not in _UNTRAINED] + [("recipe", n) for n in recipes]
     library = Library(config.include)
     for mode in modes:
         library.mode(mode)  # also those that no learner takes are names of modes
@@ -98,13 +101,31 @@ def arms_of(
     return tuple(arms.values())
 
 
+def neutral_of(
+    learners: Sequence[str], changes: Mapping[str, Sequence[str]], config: StudyConfig
+) -> NeutralSettings | None:
+    """Return how the untrained encoder of the arm `neutral` is made, where that is among the learners.
+
+    Raises:
+        ConfigError: a value is wrong, or all of the task is test.
+        DataError: the train part has too few texts or languages.
+    """
+    if NEUTRAL not in learners:
+        return None
+    settings = yaml.check(overrides(changes.get(NEUTRAL, ())), NeutralSettings, f"--set {NEUTRAL}:")
+    for fold in config.folds:
+        train_texts(load_benchmark(DataRef.of(config, fold=fold)), settings)
+    return settings
+
+
 def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyConfig) -> tuple[str, Sequence[str]]:
     """Return the name and the modes of `maml` or `maml:trans`; without one of its own it has those of `--mode`."""
     name, colon, mode = (part.strip() for part in written.partition(":"))
     if colon and not (name and mode):
         raise ConfigError(f"--{flag} {written}: expected a name and its mode, such as maml:trans")
-    if name == ZERO_SHOT:
-        raise ConfigError(f"--{flag} {written}: zero-shot trains nothing and has no mode; it is always a part")
+    if name in _UNTRAINED:
+        always = "; it is always a part" if name == ZERO_SHOT else ""
+        raise ConfigError(f"--{flag} {written}: {name} trains nothing and has no mode{always}")
     if not mode and not modes:
         known = ", ".join(Library(config.include).names("mode"))
         raise ConfigError(f"--mode is missing; one of {known}. Or say it behind the name: --{flag} {name}:trans")

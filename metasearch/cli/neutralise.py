@@ -1,0 +1,108 @@
+"""`metasearch neutralise`: take the language out of an encoder's vectors, from texts without labels."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from metasearch.cli import _options
+from metasearch.errors import ConfigError
+from metasearch.spec.recipe import NeutralMethod
+
+
+@click.command("neutralise", short_help="Take the language out of an encoder's vectors, without labels.")
+@click.argument("encoder")
+@click.option(
+    "--texts", type=click.Path(path_type=Path), multiple=True, metavar="PATH",
+    help="Files named by their language, de.txt or en-de.tsv, or folders of them; repeatable.",
+)  # fmt: skip
+@click.option("--task", help="In place of --texts: the train part of a task's fold, without its labels.")
+@click.option(
+    "--languages", metavar="LIST", help="In the estimate, such as ar,de,el; by default all there are texts of."
+)
+@click.option(
+    "--method", type=click.Choice(get_args(NeutralMethod)), default="means", show_default=True,
+    help="means: what the means of languages differ in; centre: the mean of all alone; lir: Yang et al. 2021.",
+)  # fmt: skip
+@click.option(
+    "--rank", type=click.IntRange(min=1), metavar="R",
+    help="Directions to take out: of means by default one less than languages; of lir one for each language.",
+)  # fmt: skip
+@click.option(
+    "--sentences", type=click.IntRange(min=1), default=600, show_default=True, metavar="N",
+    help="Texts of each language, at most.",
+)  # fmt: skip
+@click.option(
+    "--evaluate", "tasks", multiple=True, metavar="TASK",
+    help="Score on the test part before and after; repeatable. By default that of --task.",
+)  # fmt: skip
+@_options.options_group(
+    _options.fold, _options.fold_seed, _options.device, _options.data, _options.include, _options.trust
+)
+@click.option("-o", "--output", type=_options.NewPath(), help="Folder of the encoder; new or empty.")
+@click.option("--json", "as_json", is_flag=True, help="Print all figures as one JSON object on stdout.")
+def command(
+    encoder: str, device: Any, trust_remote_code: bool, output: Path | None, as_json: bool, **asked: Any
+) -> None:
+    """Take the language out of the vectors of ENCODER, so that a search prefers no answer for its language.
+
+    What languages differ in is estimated from some hundred texts of each, and taken out by a linear module at the end
+    of the model, which plain sentence-transformers loads. No labels are read, and a search needs no language of a text.
+    Languages that are not in the estimate profit less.
+
+    \b
+    Examples:
+      metasearch neutralise mini --task demo -o neutral
+      metasearch neutralise runs/maml/model --texts corpus/ --languages ar,de,el,hi --evaluate lareqa -o neutral
+      metasearch neutralise mini --texts de.txt --texts tr.txt --method lir --rank 2 -o neutral
+    """
+    from metasearch.compress.output import claim
+
+    if output is None:
+        raise ConfigError("say where the encoder goes with -o DIR")
+    claim(output)
+    settings, texts, scored = configure(**asked)
+
+    from metasearch.cli._progress import ProgressBar
+    from metasearch.jobs import compose
+    from metasearch.jobs.neutralise import neutralise_encoder
+
+    length = scored[0][0].task.max_length if scored else None
+    loaded = compose.load_encoder(encoder, length, device=device, trust_remote_code=trust_remote_code)
+    with ProgressBar("neutralise") as bar:
+        done = neutralise_encoder(loaded, texts, settings, output, scored, bar)
+    if as_json:
+        click.echo(json.dumps({"model": str(output), **done.tree()}, ensure_ascii=False))
+    else:
+        click.echo(f"{done.report()}\nmodel: {output}")
+
+
+def configure(
+    texts: Sequence[Path],
+    task: str | None,
+    languages: str | None,
+    method: NeutralMethod,
+    rank: int | None,
+    sentences: int,
+    tasks: Sequence[str],
+    **data: Any,
+) -> tuple[Any, Any, list[tuple[Any, str]]]:
+    """Return the settings of the estimate, its texts, and the benchmarks and parts to score on, all checked."""
+    from metasearch.data.benchmark import load_benchmark
+    from metasearch.data.tagged import read_tagged
+    from metasearch.spec import yaml
+    from metasearch.spec.recipe import NeutralSettings
+
+    if bool(texts) == bool(task):
+        raise ConfigError("say what to estimate from: --texts PATH, or --task TASK; one of them")
+    named = [code.strip() for code in languages.split(",")] if languages is not None else []
+    asked = {"method": method, "rank": rank, "texts": sentences, "languages": named}
+    settings = yaml.check(asked, NeutralSettings, "--languages")
+    benchmarks = {name: load_benchmark(name, **data) for name in dict.fromkeys([*filter(None, [task]), *tasks])}
+
+    from metasearch.jobs.neutral import train_texts
+
+    found = train_texts(benchmarks[task], settings) if task else read_tagged(texts, sentences, settings.languages)
+    return settings, found, [(benchmarks[name], "test") for name in tasks or filter(None, [task])]

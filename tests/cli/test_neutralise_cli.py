@@ -1,0 +1,144 @@
+"""`metasearch neutralise`, and `neutral` as an arm of `metasearch crossval`."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sentence_transformers import SentenceTransformer
+
+from helpers import crossval
+from metasearch.cli import main
+from metasearch.jobs import compose
+from metasearch.study.read import read_study
+
+LANGUAGES = ("ar", "de", "el", "ru")
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, ["neutralise", *(str(arg) for arg in args)])
+    assert result.exit_code == code, (result.output, result.exception)
+    assert "Traceback" not in result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Texts in four languages, 25 of each, that begin in a way of their own."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for i, language in enumerate(LANGUAGES):
+        lines = [f"{'αβγδ'[i] * 3} text {number}" for number in range(25)]
+        (folder / f"{language}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made") / "neutral"
+    flags = ["--texts", corpus, "--evaluate", "demo-sts", "--evaluate", "demo", "--device", "cpu"]
+    return folder, metasearch("tiny", *flags, "-o", folder).stdout
+
+
+def test_it_prints_scores_bias_and_variance_before_and_after(made):
+    folder, printed = made
+    facts = json.loads((folder / "neutral.json").read_text(encoding="utf-8"))
+    assert (facts["method"], facts["directions"]) == ("means", 4 - 1)
+    assert facts["texts"] == dict.fromkeys(LANGUAGES, 25)
+    assert f"| share of variance in them | {100 * facts['removed']:.2f} %" in printed
+    assert 0 < facts["removed"] < 1
+    means = {
+        (row["task"], row["measure"], row["learner"]): row["value"]
+        for row in facts["results"]
+        if row["language"] == "mean"
+    }
+    for (_, _, when), value in means.items():
+        assert any(line.startswith(f"| {when} ") and f"{100 * value:.2f}" in line for line in printed.splitlines())
+    assert {(task, measure) for task, measure, _ in means} == {
+        ("demo", "map@20"), ("demo", "map"), ("demo-sts", "pearson"), ("demo-sts", "spearman"),
+    }  # fmt: skip
+    before, after = (f"{100 * facts['bias']['demo'][when]:.2f}" for when in ("before", "after"))
+    assert f"as much as there can be): {before} → {after}" in printed
+    assert "not in the estimate: hi, th, tr; such languages profit less" in printed
+    assert printed.endswith(f"model: {folder}\n")
+    assert printed.removesuffix(f"\nmodel: {folder}\n") in (folder / "README.md").read_text(encoding="utf-8")
+
+
+def test_scores_before_are_those_of_the_encoder_and_after_those_of_what_was_written(made):
+    folder, _ = made
+    results = json.loads((folder / "neutral.json").read_text(encoding="utf-8"))["results"]
+    for when, encoder in (("before", "tiny"), ("after", folder)):
+        flags = ["evaluate", "--task", "demo-sts", "--encoder", encoder, "--device", "cpu", "--json"]
+        rows = json.loads(CliRunner().invoke(main, [str(flag) for flag in flags]).stdout)["results"]
+        expected = {(row["measure"], row["language"]): row["value"] for row in rows}
+        found = {
+            (row["measure"], row["language"]): row["value"]
+            for row in results if (row["task"], row["learner"]) == ("demo-sts", when)
+        }  # fmt: skip
+        assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_plain_sentence_transformers_loads_the_folder(made):
+    encoder = compose.load_encoder(str(made[0]), device="cpu")
+    texts = ["Where is the key?", "κλειδί"]
+    plain = SentenceTransformer(str(made[0]), device="cpu").encode(texts)
+    np.testing.assert_allclose(plain, encoder.encode(texts, "text"), atol=1e-6)
+
+
+def test_the_picture_is_a_file_of_its_own_with_a_point_of_each_text_before_and_after(made):
+    root = ElementTree.parse(made[0] / "languages.svg").getroot()
+    space = "{http://www.w3.org/2000/svg}"
+    assert root.tag == f"{space}svg"
+    points = [each for each in root.iter(f"{space}path") if "point" in each.get("class").split()]
+    assert len(points) == 2 * 4 * 25
+    assert [each.text for each in root.iter(f"{space}text")] == ["before", "after", *LANGUAGES]
+    assert "--ink: #1b1f23" in root.find(f"{space}style").text
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "message"),
+    [
+        (["tiny", "-o", "{new}"], 2, "say what to estimate from: --texts PATH, or --task TASK; one of them"),
+        (["tiny", "--texts", "{corpus}", "--task", "demo", "-o", "{new}"], 2, "one of them"),
+        (["tiny", "--texts", "{corpus}"], 2, "say where the encoder goes with -o DIR"),
+        (["tiny", "--texts", "{corpus}", "-o", "{corpus}"], 5, "exists already; choose another folder with -o"),
+        (["tiny", "--texts", "{corpus}/de.txt", "-o", "{new}"], 3, "there are texts of de alone"),
+        (["tiny", "--texts", "{corpus}", "--sentences", "9", "-o", "{new}"], 3, "ar has 9 texts; the mean of a"),
+        (["tiny", "--texts", "{corpus}", "--rank", "4", "-o", "{new}"], 2, "rank 4 is out of range, 1 to 3"),
+        (["tiny", "--texts", "{corpus}", "--method", "centre", "--rank", "1", "-o", "{new}"], 2, "leave the rank away"),
+        (["tiny", "--texts", "{corpus}", "--method", "mean", "-o", "{new}"], 2, "'mean' is not one of"),
+        (["tiny", "--texts", "{corpus}", "--languages", "ar,dd", "-o", "{new}"], 3, "no texts of language 'dd'"),
+        (["tiny", "--texts", "{corpus}", "--languages", "ar,12", "-o", "{new}"], 2, "'12' is not a language code"),
+        (["tiny", "--texts", "{corpus}/no", "-o", "{new}"], 3, "no such file or folder"),
+        (["tiny", "--task", "demmo", "-o", "{new}"], 2, "Did you mean 'demo'"),
+        (["tinny", "--texts", "{corpus}", "-o", "{new}"], 6, "Did you mean 'tiny'"),
+        (["{made}", "--texts", "{corpus}", "-o", "{new}"], 6, "takes the language out already; name the"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line_with_its_exit_code(flags, code, message, corpus, made, tmp_path):
+    places = {"new": tmp_path / "new", "corpus": corpus, "made": made[0]}
+    result = metasearch(*(flag.format(**places) for flag in flags), code=code)
+    assert message in result.output
+    assert not (tmp_path / "new").exists()
+
+
+def test_as_json_it_is_one_object(corpus, tmp_path):
+    printed = metasearch("tiny", "--texts", corpus, "--method", "lir", "-o", tmp_path / "new", "--json").stdout
+    found = json.loads(printed)
+    assert (found["method"], found["directions"], found["results"]) == ("lir", 4, [])
+    assert found["model"] == str(tmp_path / "new")
+
+
+@pytest.mark.slow
+def test_crossval_has_the_neutral_encoder_as_an_arm_and_takes_its_scores_over(monkeypatch, tmp_path):
+    begun = crossval.inline(monkeypatch)
+    folder = tmp_path / "study"
+    flags = [flag for flag in crossval.FLAGS if not flag.startswith("--learner")]
+    tuned = ["--set", "fine-tune:neutralise=after", "--keep-models"]
+    crossval.run(*flags, "--learner=neutral,fine-tune", *tuned, "-o", folder)
+    assert begun == [f"{arm}/fold-0-seed-0" for arm in ("zero-shot", "neutral", "fine-tune-mono-bi")]
+    labels = {arm.label for arm in read_study([folder]).arms}
+    assert labels == {"zero-shot", "neutral", "fine-tune", "fine-tune+neutral"}
+    assert "| neutral " in (folder / "report.md").read_text(encoding="utf-8")
+    model = folder / "cells/fine-tune-mono-bi/fold-0-seed-0/model"
+    assert (model / "3_Dense").is_dir()

@@ -1,0 +1,91 @@
+"""Texts with a known language: of files whose names tell it, and of a task's train part."""
+
+import gzip
+import logging
+
+import pytest
+
+from metasearch.data.benchmark import load_benchmark
+from metasearch.data.tagged import read_tagged, tagged_of
+from metasearch.errors import DataError
+
+
+def texts(tagged):
+    return {language: [text for _, text in found] for language, found in tagged.items()}
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """A folder with German twice, Turkish packed, both sides of a Moses pair, and a file that tells no language."""
+    (tmp_path / "en-de.tsv").write_text("one\teins\nthree\tdrei\n", encoding="utf-8")
+    (tmp_path / "de.txt").write_text("zwei\n\n eins \nvier\n", encoding="utf-8")
+    with gzip.open(tmp_path / "tr.txt.gz", "wt", encoding="utf-8") as file:
+        file.write("bir\n")
+    (tmp_path / "Wiki.el-en.el").write_text("ένα\n", encoding="utf-8")
+    (tmp_path / "Wiki.el-en.en").write_text("two\n", encoding="utf-8")
+    (tmp_path / "notes.md").write_text("not a text\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_the_name_of_a_file_tells_the_language_and_several_files_are_read_in_turn(corpus, caplog):
+    with caplog.at_level(logging.INFO, "metasearch"):
+        found = texts(read_tagged([corpus], 10))
+    assert found == {
+        "de": ["zwei", "eins", "drei", "vier"],
+        "el": ["ένα"],
+        "en": ["two", "one", "three"],
+        "tr": ["bir"],
+    }
+    assert "1 files tell no language and are passed over: notes.md" in caplog.text
+
+
+def test_texts_are_limited_distinct_and_every_other_one_is_a_question(corpus):
+    found = read_tagged([corpus], 3, ["de", "tr"])
+    assert found == {
+        "de": [("question", "zwei"), ("candidate", "eins"), ("question", "drei")],
+        "tr": [("question", "bir")],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "languages", "message"),
+    [
+        ("notes.md", "text", (), r"notes\.md: its language is not known; expected names .* such as de\.txt"),
+        ("de.txt", "", (), r"de\.txt: the file has no text"),
+        ("en-de.tsv", "no tab", ("de",), r"en-de\.tsv:1: expected two columns"),
+        ("de.txt", "x", ("dee",), "no texts of language 'dee'.*Did you mean 'de'"),
+        ("missing.txt", None, (), r"missing\.txt: no such file or folder"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, name, content, languages, message):
+    if content is not None:
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        read_tagged([tmp_path / name], 10, languages)
+
+
+def test_a_folder_without_such_names_is_refused(tmp_path):
+    (tmp_path / "corpus.txt").write_text("text", encoding="utf-8")
+    with pytest.raises(DataError, match="no file in it has a name that tells the language"):
+        read_tagged([tmp_path], 10)
+
+
+def test_the_train_part_gives_questions_and_candidates_of_each_language_evenly_spread():
+    train = load_benchmark("demo").split.train
+    found = tagged_of(train, 30, ["de", "ar"])
+    assert list(found) == ["de", "ar"]
+    questions = {question.text for question in train.questions if question.language == "de"}
+    candidates = {candidate.text for candidate in train.candidates if candidate.language == "de"}
+    assert len(found["de"]) == 30
+    for role, text in found["de"]:
+        assert text in (questions if role == "question" else candidates)
+    share = sum(role == "question" for role, _ in found["de"]) / 30
+    assert share == pytest.approx(len(questions) / (len(questions) + len(candidates)), abs=1 / 30)
+
+
+def test_of_a_similarity_task_each_sentence_has_the_language_of_its_side():
+    train = load_benchmark("demo-sts").split.train
+    found = tagged_of(train, 10_000)
+    for pair in train.pairs:
+        for language, text in zip(pair.languages, pair.texts, strict=True):
+            assert ("text", text) in found[language]

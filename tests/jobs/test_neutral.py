@@ -1,0 +1,186 @@
+"""The stage `neutralise` of a run: before or after training, fitted on the train part; and stopped and resumed."""
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.training import Killed, kill
+from metasearch.data.benchmark import load_benchmark
+from metasearch.encoders.neutral import is_neutral, remove
+from metasearch.encoders.open import open_checkpoint
+from metasearch.errors import ConfigError, DataError, EncoderError
+from metasearch.jobs import compose, train
+from metasearch.jobs.neutral import neutralise, train_texts
+from metasearch.jobs.resume import resume_run
+from metasearch.runs.listener import Listener
+from metasearch.runs.rows import MEAN
+from metasearch.spec.library import load_recipe
+from metasearch.spec.recipe import Neutralise, NeutralSettings
+from metasearch.spec.run import RunConfig
+from metasearch.study.read import read_study
+
+SMALL = [
+    *("budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"),
+    "options.inner_steps=1",
+]
+FEW = NeutralSettings(texts=40)
+
+
+def run_of(*changes, **keys):
+    recipe = load_recipe("maml-tiny", [*SMALL, *changes])
+    return RunConfig(**{"task": "demo-sts", "mode": "mono-bi", "encoder": "tiny", "device": "cpu", "max_steps": 2,
+                        "recipe": recipe, **keys})  # fmt: skip
+
+
+def stage(when):
+    return f"neutralise.when={when}", f"neutralise.texts={FEW.texts}"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The same training without the stage, with it before, and with it after, each finished."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, changes in (("plain", ()), ("before", stage("before")), ("after", stage("after"))):
+        train.begin(run_of(*changes), folder / name)
+    return folder
+
+
+def rows_of(folder):
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def mean(folder, learner, split="test"):
+    rows = [row for row in rows_of(folder) if (row["language"], row["measure"]) == (MEAN, "pearson")]
+    named = {(row["learner"], row["split"]): row["value"] for row in rows}
+    return named[learner, split]
+
+
+def apart(encoder, benchmark):
+    """Return how far the means of languages are from each other before the last normalisation, at most."""
+    means = []
+    for tagged in train_texts(benchmark, FEW).values():
+        means.append(encoder.encode([text for _, text in tagged], "text", "pooled").astype(np.float64).mean(0))
+    return max(np.linalg.norm(one - other) for one, other in combinations(means, 2))
+
+
+def test_after_training_the_map_of_the_trained_encoder_is_at_the_end_of_the_model(runs):
+    benchmark = load_benchmark("demo-sts")
+    encoder = open_checkpoint(str(runs / "after/model"), benchmark.task.max_length)
+    assert is_neutral(encoder)
+    assert apart(encoder, benchmark) < 1e-5
+    remove(encoder)
+    assert apart(encoder, benchmark) > 0.01
+
+
+def test_with_the_map_after_training_one_run_has_scores_with_and_without_it(runs):
+    assert list(dict.fromkeys(row["learner"] for row in rows_of(runs / "after"))) == [
+        "zero-shot",
+        "maml",
+        "maml+neutral",
+    ]
+    for split in ("dev", "test"):
+        assert mean(runs / "after", "zero-shot", split) == mean(runs / "plain", "zero-shot", split)
+        assert mean(runs / "after", "maml+neutral", split) != mean(runs / "after", "maml", split)
+    report = (runs / "after/report.md").read_text(encoding="utf-8")
+    assert f"→ {100 * mean(runs / 'after', 'maml+neutral'):.2f}" in report.splitlines()[3]
+    assert "| after training, means " in report
+
+
+def test_the_dev_score_is_that_of_a_map_fitted_anew_at_each_step(runs):
+    events = [json.loads(line) for line in (runs / "after/log.jsonl").read_text().splitlines()]
+    dev = {event["step"]: event["dev"] for event in events if "dev" in event}
+    best = max(range(1, 3), key=lambda step: dev[step])
+    assert dev[best] == pytest.approx(mean(runs / "after", "maml+neutral", "dev"), abs=1e-6)
+    # Step 0 is the untrained encoder with a map, and so not zero-shot.
+    assert dev[0] != pytest.approx(mean(runs / "after", "zero-shot", "dev"), abs=1e-6)
+
+
+def test_before_training_zero_shot_is_the_encoder_as_it_was_and_the_map_is_trained_along(runs):
+    assert list(dict.fromkeys(row["learner"] for row in rows_of(runs / "before"))) == ["zero-shot", "maml"]
+    assert mean(runs / "before", "zero-shot") == mean(runs / "plain", "zero-shot")
+    benchmark = load_benchmark("demo-sts")
+    trained = open_checkpoint(str(runs / "before/model"))
+    fresh = compose.load_encoder("tiny", benchmark.task.max_length, device="cpu")
+    neutralise(fresh, benchmark, FEW)
+    weights = [encoder.model[-2].linear.weight.detach() for encoder in (fresh, trained)]
+    assert not torch.equal(*weights)
+    assert (weights[0] - weights[1]).abs().max() < 0.02
+
+
+def test_a_study_has_an_arm_with_and_one_without_the_map_and_names_what_differs(runs):
+    study = read_study([runs / name for name in ("plain", "before", "after")])
+    assert sorted(arm.label for arm in study.arms) == [
+        "maml+neutral",
+        "maml, neutralise.texts=40, neutralise.when=after",
+        "maml, neutralise.texts=40, neutralise.when=before",
+        "maml, neutralise.texts=none, neutralise.when=none",
+        "zero-shot",
+    ]
+
+
+class Stop(Listener):
+    """Dies in a step."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def on_step(self, step, total, phase, terms):
+        """Die."""
+        if step == self.step:
+            kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_run_that_died_goes_on_to_the_bits_of_one_that_did_not(runs, when, tmp_path):
+    with pytest.raises(Killed):
+        train.begin(run_of(*stage(when)), tmp_path / "run", Stop(2))
+    assert (tmp_path / "run/checkpoint").is_dir()
+    resume_run(tmp_path / "run")
+    for name in ("model/model.safetensors", "model/3_Dense/model.safetensors"):
+        assert (tmp_path / "run" / name).read_bytes() == (runs / when / name).read_bytes()
+    assert rows_of(tmp_path / "run") == rows_of(runs / when)
+
+
+def test_a_recipe_says_when_in_a_word_and_is_written_with_what_is_not_the_default():
+    recipe = load_recipe("maml-tiny", ["neutralise=after"])
+    assert recipe.neutralise == Neutralise(when="after", method="means", rank=None, texts=600, languages=())
+    assert recipe.model_dump()["neutralise"] == {"when": "after"}
+    longer = load_recipe("maml-tiny", ["neutralise.when=before", "neutralise.rank=2", "neutralise.languages=[ar, de]"])
+    assert longer.model_dump(mode="json")["neutralise"] == {"when": "before", "rank": 2, "languages": ["ar", "de"]}
+    assert type(longer).model_validate(longer.model_dump()) == longer
+    # As files were before there was such a stage, so that arms of older runs are the same.
+    assert "neutralise" not in load_recipe("maml-tiny").model_dump()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (["neutralise=soon"], ConfigError, "neutralise.when: input should be 'before' or 'after' .got 'soon'"),
+        (["neutralise.rank=2"], ConfigError, "neutralise.when: this key is missing"),
+        (["neutralise.when=after", "neutralise.rank=99"], ConfigError, "rank 99 is out of range, 1 to "),
+        (["neutralise.when=after", "neutralise.languages=[xx]"], DataError, "no texts of language 'xx'"),
+        (["neutralise.when=after", "neutralise.texts=5"], DataError, "has 5 texts; the mean of a language needs 20"),
+    ],
+)
+def test_what_is_wrong_is_said_before_weights_are_loaded(changes, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        train.begin(run_of(*changes, encoder="no-such-encoder"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_from_python_the_map_is_fitted_before_the_learner_is_made():
+    benchmark = load_benchmark("demo-sts", "mono-bi")
+    recipe = load_recipe("maml-tiny", [*SMALL, "neutralise.when=before", "neutralise.texts=40"])
+    encoder = compose.load_encoder("tiny", benchmark.task.max_length, device="cpu")
+    with pytest.raises(
+        ConfigError, match=r"trains through a map that the encoder does not have; call metasearch\.neutr"
+    ):
+        compose.fit(compose.make_learner(recipe, encoder), benchmark, recipe)
+    neutralise(encoder, benchmark, recipe.neutralise)
+    assert compose.fit(compose.make_learner(recipe, encoder), benchmark, recipe, max_steps=1).steps == 1
+    with pytest.raises(EncoderError, match="takes the language out already"):
+        neutralise(encoder, benchmark, recipe.neutralise)
