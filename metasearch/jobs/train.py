@@ -7,6 +7,7 @@ from pathlib import Path
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.folds import hold_out
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.neutral import require_none
 from metasearch.episodes.of_benchmark import check_sizes
 from metasearch.jobs import compose
 from metasearch.jobs.lifecycle import Row, RunResult, complete, interrupted
@@ -37,6 +38,8 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
     compose.check_fit(config.recipe, benchmark, config.precision)
     check_sizes(benchmark, config.recipe)
     encoder = compose.encoder_of(config, benchmark)
+    if config.recipe.neutralise:
+        require_none(encoder)
     files = RunFolder.create(folder, config, benchmark.data.fingerprint)
     return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener))
 

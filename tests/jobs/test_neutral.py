@@ -184,3 +184,10 @@ def test_from_python_the_map_is_fitted_before_the_learner_is_made():
     assert compose.fit(compose.make_learner(recipe, encoder), benchmark, recipe, max_steps=1).steps == 1
     with pytest.raises(EncoderError, match="takes the language out already"):
         neutralise(encoder, benchmark, recipe.neutralise)
+
+
+def test_an_encoder_that_has_a_map_gets_no_second_one(runs, tmp_path):
+    config = run_of("neutralise=after", encoder=str(runs / "after/model"))
+    with pytest.raises(EncoderError, match="takes the language out already"):
+        train.begin(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
