@@ -1,5 +1,7 @@
 """Names become a study; what a study has already may grow, but does not change."""
 
+from pathlib import Path
+
 import pytest
 
 from metasearch.cli.crossval import configure
@@ -14,6 +16,7 @@ DEMO = Library().task("demo")
 def asked(**more):
     """Return the configuration of a study, as the command line makes it."""
     flags = {
+        "folder": Path("no-study"),
         "task": "demo", "learner": "maml", "recipe": None, "mode": "trans", "folds": None, "seeds": None,
         "assignments": (), "encoder": "tiny", "distill": None, "include": (), "data": None, "teacher": None,
         "assistant": None, "student": None, "corpus": (), "scored": (), "entailment": (),

@@ -12,7 +12,7 @@ from metasearch.reports.sections.languages import matrix_tables
 from metasearch.reports.sections.run_facts import duration, fact_table, run_table
 from metasearch.reports.sections.scores import pool_table
 from metasearch.reports.verdict import difference, verdict
-from metasearch.study.compare import Compared, Comparison
+from metasearch.study.compared import Compared, Comparison
 from metasearch.study.statistics.bootstrap import Interval
 from metasearch.study.statistics.paired import PairedTest
 from metasearch.study.statistics.summary import Summary
