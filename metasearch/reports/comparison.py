@@ -77,7 +77,7 @@ def _title(comparison: Comparison) -> str:
 
 
 def _columns(comparison: Comparison) -> tuple[str, ...]:
-    ends = f"{percent(comparison.level)} from", "to", "these models from", "to"
+    ends = f"{percent(comparison.level)} from", "to", "these models from", "these models to"
     return comparison.measure, comparison.baseline.label, "difference", *ends
 
 

@@ -123,7 +123,7 @@ def _needed(each: Compared, needed: SeedsNeeded, comparison: Comparison) -> str:
     folds = "the one fold" if len(each.folds) == 1 else f"these {len(each.folds)} folds"
     what = f"{each.arm.label}: a difference of {100 * needed.difference:.4g} on {folds}"
     seen = "" if needed.certain else "at least "
-    why = "" if needed.certain else ", if all that training changes is the seed's doing; one seed a fold cannot tell"
+    why = "" if needed.certain else "; so it is if all that training changes is the seed's doing, one seed cannot tell"
     chance = f"{percent(needed.power)} power at {1 - comparison.level:.3g}"
     if needed.fewest is not None:
         return f"{what} needs {seen}{needed.fewest} {'seed' if needed.fewest == 1 else 'seeds'} ({chance}){why}."

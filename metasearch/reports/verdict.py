@@ -71,7 +71,7 @@ def _largest(each: Compared, comparison: Comparison) -> list[str]:
     if comparison.arms[1:]:
         many = len(comparison.arms)
         beside = f"It is the highest of {many} learners compared on the same test data"
-        sentences.append(f"{beside}; its interval is not corrected for that.")
+        sentences.append(f"{beside}; its interval is not corrected for that{', its p is' * (each.holm is not None)}.")
     return sentences
 
 
@@ -96,7 +96,9 @@ def _limits(study: Study) -> list[str]:
     if len(study.folds) == 1:
         sentences.append("This is one fold: nothing is said of how it would be with another cut of the data.")
     if len(study.seeds) == 1 and any(not arm.zero_shot for arm in study.arms):
-        sentences.append("This is one seed: nothing is said of how it would be if training were repeated.")
+        one = "nothing is said of how it would be if training were repeated"
+        several = "what another seed would change is not told from what another fold would"
+        sentences.append(f"This is one seed: {one if len(study.folds) == 1 else several}.")
     return sentences
 
 

@@ -31,7 +31,7 @@ def _chart(comparison: Comparison) -> Chart:
         key="differences",
         title=f"Difference from {baseline}",
         heads=("",),
-        columns=("difference", "from", "to", "these models from", "to"),
+        columns=("difference", "from", "to", "these models from", "these models to"),
         lines=tuple(
             Line(
                 (e.arm.label,), (Cell(e.difference, mark=e.mark), *map(Cell, (*_ends(e.training), *_ends(e.interval))))

@@ -11,7 +11,8 @@ same of a test: that it repeats when the experiment does.
 Why not the percentiles of a hierarchical bootstrap (folds, seeds, articles, questions; Davison & Hinkley 1997, section
 3.8): drawing folds leaves out (F - 1) / F of their variance and has a normal's tails, while drawing within folds counts
 what is within a second time, so that on five folds it rejects a true null from hardly ever to twice as often as it says
-(`python -m benchmarks.statistics.calibration`). Few clusters are a known limit of such methods (Cameron, Gelbach & Miller 2008).
+(`python -m benchmarks.statistics.calibration`). Few clusters are a known limit of such methods (Cameron, Gelbach &
+Miller 2008).
 
 Folds share training articles, which may make their means correlate. That is not in the interval: Nadeau & Bengio
 (2003) widen it by a rule of thumb, and one cross-validation has no unbiased estimate of it (Bengio & Grandvalet 2004).
