@@ -61,11 +61,14 @@ _TINY = 1e-30
 
 
 def _power(shift: float, df: float, level: float) -> float:
-    """Return the chance that |t| is beyond its critical value, t noncentral with a shift in standard errors."""
+    """Return the chance that t is above its critical value, t noncentral with a shift in standard errors.
+
+    The other side, a difference found in the wrong direction, is left out: no chance near `POWER` has any of it.
+    """
     critical = float(special.stdtrit(df, (1 + level) / 2))
     if shift > 30 + critical:  # the series of the noncentral t does not converge there
         return 1.0
-    return 1 - float(special.nctdtr(df, shift, critical)) + float(special.nctdtr(df, shift, -critical))
+    return 1 - float(special.nctdtr(df, shift, critical))
 
 
 def _smallest(chance: Callable[[float], float], power: float) -> float | None:
