@@ -2,7 +2,9 @@
 
 A difference in points is the sum of effects, each drawn anew for each study and none with a mean: of the fold, of the
 seed on it, of both in a language, of the article, of the question, of the question in a language, and of the question
-with the seed. Their sizes are those of MAML (trans) less zero-shot with `mini` on LAReQA.
+with the seed. Their sizes are those of MAML (trans) less zero-shot with `mini` on LAReQA without paragraphs, 12 steps:
+on fold 0 questions (the mean over languages) vary by 2.7 points and by 3.9 more in each language, articles by no more
+than their questions, and five runs with other seeds on two folds by 0.5.
 """
 
 from collections.abc import Iterator
@@ -26,7 +28,8 @@ class Design:
         language: of a fold and of a seed in a language, each.
         article: of an article.
         question: of a question, t-distributed with 4 degrees of freedom, since few questions change much.
-        rest: of a question in a language, and of a question with a seed, each.
+        translation: of a question in a language.
+        repeat: of a question with a seed.
     """
 
     name: str
@@ -35,12 +38,13 @@ class Design:
     articles: int = 10
     questions: int = 24
     languages: int = 7
-    fold: float = 0.25
-    seed: float = 0.45
+    fold: float = 0.2
+    seed: float = 0.48
     language: float = 0.2
-    article: float = 0.3
-    question: float = 2.5
-    rest: float = 2.0
+    article: float = 0.1
+    question: float = 1.8
+    translation: float = 3.9
+    repeat: float = 1.2
     overlap: float = 0.0
     uneven: bool = False
 
@@ -80,7 +84,7 @@ def _chunk(design: Design, count: int, random: np.random.Generator) -> Array:
         + design.language * (normal((count, f, 1, 1, 1, n)) + normal((count, f, s, 1, 1, n)))
         + design.article * normal((count, f, 1, a, 1, 1))
         + design.question * question
-        + design.rest * normal((count, f, 1, a, q, n))
-        + design.rest * normal((count, f, s, a, q, 1))
+        + design.translation * normal((count, f, 1, a, q, n))
+        + design.repeat * normal((count, f, s, a, q, 1))
     )
     return values

@@ -127,7 +127,6 @@ def configure(
     """Return the configuration of a study, every name in it checked."""
     from metasearch.jobs.crossval.resolve import arms_of, folds_of, seeds_of
     from metasearch.spec.library import Library
-    from metasearch.spec.recipe import ZERO_SHOT
     from metasearch.spec.study import StudyConfig
 
     declared = Library(include).task(task)
@@ -137,16 +136,15 @@ def configure(
     learners = _names("learner", (LEARNERS if trains else "zero-shot") if learner is None else learner)
     recipes, distillations = _names("recipe", recipe), _names("distill", distill)
     changes = _changes(assignments, [*learners, *recipes, *distillations])
-    config = StudyConfig.model_validate(
-        {
-            **rest,
-            "task": task,
-            "encoder": absolute_encoder(encoder or default_encoder(task, declared.encoder)),
-            "folds": folds_of(folds, declared),
-            "seeds": seeds_of(seeds, folder, trains={*learners, *recipes, *distillations} != {ZERO_SHOT}),
-            **absolute_folders(include, data, beside=bool(declared.data)),
-        }
-    )
+    settings = {
+        **rest,
+        "task": task,
+        "encoder": absolute_encoder(encoder or default_encoder(task, declared.encoder)),
+        "folds": folds_of(folds, declared),
+        "seeds": seeds_of(seeds, folder, trains=bool(recipes or distillations or learners != ["zero-shot"])),
+        **absolute_folders(include, data, beside=bool(declared.data)),
+    }
+    config = StudyConfig.model_validate(settings)
     trained = arms_of(learners, recipes, _names("mode", mode), changes, config)
     distilled = tuple(_distillation(name, changes.get(name, ()), stages, include, config) for name in distillations)
     if not distillations and any(stages.values()):

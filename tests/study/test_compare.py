@@ -158,6 +158,22 @@ def test_one_fold_and_seed_has_no_main_interval_and_its_mark_is_of_these_models(
     assert {each.mark for each in found.languages.values()} <= {"°", ""}
 
 
+def made_elsewhere(folder):
+    """Turn the runs of `maml` into scores of encoders that were made once with each seed, for all folds."""
+    for path in folder.glob("cells/maml/*/results.jsonl"):
+        rows = map(json.loads, path.read_text().splitlines())
+        path.write_text("".join(json.dumps({**row, "mode": None}) + "\n" for row in rows))
+    return read_study([folder])
+
+
+def test_students_that_all_folds_share_are_told_of_seeds_and_folds_and_one_of_them_has_no_main_interval(tmp_path):
+    alone = only(made_elsewhere(write_study(tmp_path / "one", ARMS)))
+    assert (alone.training, alone.mark) == (None, "°")
+    several = only(made_elsewhere(write_study(tmp_path / "three", ARMS, seeds=(1, 2, 3))))
+    assert several.training.over == "folds and seeds"
+    assert several.needed is None
+
+
 def test_one_fold_with_several_seeds_is_told_of_seeds_and_questions(tmp_path):
     found = only(read_study([write_study(tmp_path / "s", ARMS, folds=(0,), seeds=(1, 2, 3))]))
     assert found.training.over == "seeds and questions"
