@@ -56,6 +56,7 @@ DESIGNS = (
     Design("3 folds × 1 seed, 8 articles of 3 questions", folds=3, articles=8, questions=3),
     Design("3 folds × 3 seeds", folds=3, seeds=3),
     Design("1 fold × 3 seeds, of other seeds and questions on it", folds=1, seeds=3, fold=0.0),
+    Design("1 fold × 2 seeds, likewise", folds=1, seeds=2, fold=0.0),
     Design("5 folds × 3 seeds, training changes nothing", seeds=3, fold=0.0, seed=0.0, language=0.0),
     Design("5 folds × 3 seeds, seeds change nothing", seeds=3, fold=0.5, seed=0.0),
     Design("5 folds × 3 seeds, folds change nothing", seeds=3, fold=0.0),

@@ -28,14 +28,21 @@ def test_the_interval_over_folds_is_students_over_their_means():
     assert (found.se, found.df, found.over) == (pytest.approx(se), 2, "folds")
 
 
-def test_one_fold_adds_the_variances_of_its_seeds_and_questions_with_satterthwaites_degrees_of_freedom():
+def test_one_fold_adds_the_variances_of_its_seeds_and_questions_and_weighs_their_critical_values():
+    """Cochran & Cox (1950)."""
     found = training_interval(folds((1.0, 2.0, 6.0), questions=0.5, articles=11), level=0.95)
     of_seeds, of_questions = np.var([1, 2, 6], ddof=1) / 3, 0.5
     df = (of_seeds + of_questions) ** 2 / (of_seeds**2 / (3 - 1) + of_questions**2 / (11 - 1))
     se = (of_seeds + of_questions) ** 0.5
     assert (found.se, found.df, found.over) == (pytest.approx(se), pytest.approx(df), "seeds and questions")
-    assert (found.low, found.high) == pytest.approx(stats.t.interval(0.95, df, 3.0, se))
-    assert found.p == pytest.approx(2 * stats.t.sf(3.0 / se, df))
+    critical = (of_seeds * stats.t.ppf(0.975, 3 - 1) + of_questions * stats.t.ppf(0.975, 11 - 1)) / se**2
+    assert (found.low, found.high) == pytest.approx((3.0 - critical * se, 3.0 + critical * se))
+
+
+def test_p_is_1_less_the_level_at_which_the_interval_ends_at_0():
+    fold = folds((1.0, 2.0, 6.0), questions=0.5, articles=11)
+    p = training_interval(fold, level=0.95).p
+    assert training_interval(fold, level=1 - p).low == pytest.approx(0.0, abs=1e-6)
 
 
 def test_folds_that_share_their_models_add_what_folds_and_what_seeds_do():
