@@ -123,14 +123,15 @@ def _needed(each: Compared, needed: SeedsNeeded, comparison: Comparison) -> str:
     folds = "the one fold" if len(each.folds) == 1 else f"these {len(each.folds)} folds"
     what = f"{each.arm.label}: a difference of {100 * needed.difference:.4g} on {folds}"
     seen = "" if needed.certain else "at least "
-    why = "" if needed.certain else "; so it is if all that training changes is the seed's doing, one seed cannot tell"
     chance = f"{percent(needed.power)} power at {1 - comparison.level:.3g}"
     if needed.fewest is not None:
+        why = "" if needed.certain else ", if all that training changes is the seed's doing; one seed cannot tell"
         return f"{what} needs {seen}{needed.fewest} {'seed' if needed.fewest == 1 else 'seeds'} ({chance}){why}."
+    even = "" if needed.certain else ", even if all that training changes is the seed's doing"
     told = "nothing smaller than 100" if needed.smallest is None else f"{100 * needed.smallest:.2g} or more"
     return (
-        f"{what} cannot be told apart by more seeds ({chance}): folds and questions alone vary too much, and {MOST} "
-        f"seeds would show {told}{why}."
+        f"{what} cannot be told apart by more seeds ({chance}): folds and questions alone vary too much. {MOST} seeds "
+        f"would show {told}{even}."
     )
 
 

@@ -44,8 +44,10 @@ def test_a_number_means_the_first_folds_and_a_list_names_them(written, expected)
     assert folds_of(written, DEMO) == expected
 
 
-def test_what_is_trained_has_three_seeds_and_what_is_only_scored_one():
+def test_what_is_trained_has_three_seeds_and_what_is_only_scored_one(caplog):
+    caplog.set_level("INFO")
     assert asked().seeds == (0, 1, 2)
+    assert "seeds 0, 1, 2; --seeds 0 is a third of the work, for a trial" in caplog.text
     assert asked(learner="zero-shot").seeds == (0,)
     assert asked(seeds="4").seeds == (4,)
 

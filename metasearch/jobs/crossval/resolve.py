@@ -60,13 +60,22 @@ def seeds_of(written: str | None, folder: Path, trains: bool) -> tuple[int, ...]
     if written is None:
         study = StudyFolder(folder)
         if study.begun and study.reached:
-            return study.stored().config.seeds
-        return CLAIM if trains else CLAIM[:1]
+            kept = study.stored().config.seeds
+            log.info(f"seeds {_listed(kept)}, which the study has; --seeds adds others")
+            return kept
+        if not trains:
+            return CLAIM[:1]
+        log.info(f"seeds {_listed(CLAIM)}; --seeds {CLAIM[0]} is a third of the work, for a trial")
+        return CLAIM
     words = [word.strip() for word in written.split(",")]
     wrong = [word for word in words if not word.isdecimal() or int(word) >= 2**63]
     if wrong:
         raise ConfigError(f"--seeds {written}: '{wrong[0]}' is no seed; expected whole numbers such as 1,2,3")
     return tuple(map(int, words))
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds))
 
 
 def arms_of(
