@@ -20,6 +20,7 @@ from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.distillation_tables import stages_table
 from benchmarks.paper.small_study_tables import changes_table, of_encoder, rates_table
 from benchmarks.speed.speed_tables import comparison_table, distillation_table, main_job_table, targets_table
+from benchmarks.statistics.calibration import calibration_table
 from metasearch.errors import ConfigError, nearest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -62,6 +63,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "stsb-orders": lambda: study_tables.orders_table(study(STSB)),
     "rates": lambda: rates_table(small_study()),
     "maml-changes": lambda: changes_table(small_study("maml")),
+    "calibration": lambda: calibration_table(rows_of("calibration")),
     "three-layers": lambda: study_tables.first_rows_table(three_layers()),
     "ablation-arms": lambda: arm_table(rows_of("mini_ablations")),
     "ablation-orderings": lambda: ordering_table(rows_of("mini_ablations")),

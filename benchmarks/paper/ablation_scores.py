@@ -110,7 +110,7 @@ def figure(kept: QuestionResults, test: Test, data: str, resamples: int) -> Figu
     rows = [np.array([units[unit] for unit in kept.units[cell]]) for cell in cells]
     observed = _means(kept, test.measure, cells, rows, np.ones((1, len(units))))
     random = stream(0, "ablations", test.task, *test.pairs)
-    blocks = bootstrap.draws(len(units), resamples, random)
+    blocks = bootstrap.draws(np.arange(len(units)), resamples, random)
     resampled = np.concatenate([_means(kept, test.measure, cells, rows, counts) for counts in blocks])
     return Figure(float(observed[0]), resampled, data)
 

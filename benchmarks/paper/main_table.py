@@ -37,7 +37,7 @@ ARMS = {"main": MAIN_ARMS, "all": ALL_ARMS, "modes": {"lareqa": TABLE_7, "lareqa
 @click.option("--encoder", default=ENCODER, show_default=True, help="Built-in name, local folder or hub name.")
 @click.option("--data", help="Folder of the task's files or a parent of it.")
 @click.option("--folds", help="How many, or which, such as 0,2; by default all five.")
-@click.option("--seeds", default="0", show_default=True, help="Such as 1,2,3.")
+@click.option("--seeds", default="0,1,2", show_default=True, help="0 is a third of the work.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each run at most.")
 @click.option("--set", "assignments", multiple=True, metavar="[LEARNER:]KEY=VALUE", help="Of recipes; repeatable.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time.")

@@ -1,7 +1,7 @@
 """A study as rows of results: each arm's scores, its differences with intervals and tests, its bias and its budget."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import fmean
 
 import numpy as np
@@ -13,7 +13,8 @@ from metasearch.spec.library import Library
 from metasearch.spec.task import Task
 from metasearch.study.arms import Arm, digest, settings_of
 from metasearch.study.bias import Bias, bias_of, mean
-from metasearch.study.compare import Compared, Comparison, compare, over_folds
+from metasearch.study.compare import compare, over_folds
+from metasearch.study.compared import Compared, Comparison
 from metasearch.study.paired import pair
 from metasearch.study.resampled import difference, figures
 from metasearch.study.statistics import bootstrap
@@ -114,12 +115,15 @@ def _against(study: Study, baseline: Arm, groups: Mapping[str, Sequence[str]], r
 
 
 def _tested(each: Compared) -> Row:
+    """Return a difference: `low` and `high` are of these models, `p` and `d_z` of the t-test as in the papers."""
     return {
         "difference": each.difference,
         "low": each.interval.low,
         "high": each.interval.high,
+        "training": {**asdict(each.training), "holm": each.holm} if each.training else None,
+        "by_fold": {str(fold): value for fold, value in each.by_fold.items()},
+        "heterogeneity": asdict(each.heterogeneity) if each.heterogeneity else None,
         "p": each.test.p,
-        "holm": each.adjusted,
         "d_z": each.test.effect,
         "pairs": each.test.n,
         "mark": each.mark,
@@ -156,14 +160,14 @@ class _Folds:
     by_fold: Mapping[int, Bias]
 
     def values(self, folds: Sequence[int]) -> list[float]:
-        """Return the bias of each language on each fold."""
-        return [float(value) for fold in folds for value in self.by_fold[fold].by_language]
+        """Return the bias of each fold, the mean over languages."""
+        return [self.by_fold[fold].figures.bias for fold in folds]
 
 
 def bias_changes(study: Study) -> dict[str, Row]:
     """Return label → bias of an arm, and how far it is from that of the baseline; empty where nothing was ranked.
 
-    The change is tested as scores are: paired t-test over fold × language values, Holm's correction over the arms.
+    The change is tested as scores are: Student's t over the means of folds, Holm's correction over the arms.
 
     Raises:
         RunFolderError: a run kept no rankings.
@@ -182,7 +186,8 @@ def bias_changes(study: Study) -> dict[str, Row]:
         values, others = np.array(after.values(both)), np.array(before.values(both))
         there = np.isfinite(values) & np.isfinite(others)
         test = paired_test(values[there].tolist(), others[there].tolist())
-        rows[arm.label]["bias_change"] = {"difference": test.mean, "low": test.low, "high": test.high, "p": test.p}
+        ends = {"low": test.low, "high": test.high, "p": test.p, "over": "folds"}
+        rows[arm.label]["bias_change"] = {"difference": test.mean, **ends}
         ps[arm.label] = test.p
     for label, p in zip(ps, holm(list(ps.values())), strict=True):
         rows[label]["bias_change"]["holm"] = p

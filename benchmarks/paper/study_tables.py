@@ -4,10 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.paper.maml_align_paper import MAIN_ARMS, TABLE
+from benchmarks.paper.widest import widest
 from metasearch.runs.markdown import markdown
+from metasearch.study.statistics.folds import TrainingInterval
+from metasearch.study.statistics.paired import holm
 
 Row = Mapping[str, Any]
 NONE = "–"
+LEVEL = "[95 %]"
 
 
 def rows_of_study(rows: Sequence[Row], task: str, encoder: str) -> list[Row]:
@@ -38,49 +42,52 @@ def languages_table(rows: Sequence[Row]) -> str:
 
 
 def summary_table(rows: Sequence[Row]) -> str:
-    """Return a line of each arm: mean, difference from zero-shot, also in groups of languages, and language bias."""
+    """Return a line of each arm: mean, difference from zero-shot with both intervals, groups, and language bias."""
     first = rows[0]
     names = list(first["groups"])
     count = "five" if len(first["folds"]) == 5 else str(len(first["folds"]))
-    heads = [f"{first['measure']}, {count} folds", "mode", "mean", "less zero-shot [95 %]"]
-    heads += [*(f"{name} languages" for name in names), "p (Holm)", *(["language bias"] if "bias" in first else [])]
+    changes = {row["label"]: row["against"].get(first["label"]) for row in rows}
+    heads = [f"{first['measure']}, {count} folds", "mode", "mean", f"less zero-shot {_over(rows)}", "these models"]
+    heads += ["p (Holm)", *(f"{name} languages" for name in names), *(["language bias"] if "bias" in first else [])]
+    holm = _holm(changes, len(first["folds"]))
     lines = []
     for row in rows:
-        change = row["against"].get(first["label"])
-        less = [""] * (1 + len(names))
+        change, less, groups = changes[row["label"]], ["", ""], [""] * len(names)
         if change:
             groups = [f"{100 * change['groups'][name]['difference']:+z.2f}" for name in names]
-            less = [_interval(change), *groups]
+            less = [_trained(change, len(first["folds"])), _ends(change)]
         mean = _spread(row["mean"], row["sd"], 2)
         bias = [_spread(row["bias"], row["bias_sd"], 1)] if "bias" in row else []
-        lines.append([row["learner"], row["mode"] or "", mean, *less, _p(change), *bias])
+        lines.append([row["learner"], row["mode"] or "", mean, *less, holm.get(row["label"], ""), *groups, *bias])
     return markdown(heads, lines, left=2)
 
 
 def changes_table(rows: Sequence[Row]) -> str:
-    """Return a line of each arm: difference from zero-shot, also in groups of languages, language bias, budget."""
+    """Return a line of each arm: difference from zero-shot, that of groups of these models, language bias, budget."""
     first, biased = rows[0], "bias" in rows[0]
-    heads = ["less zero-shot", "mode", "all languages [95 %]", *(f"{name} languages" for name in first["groups"])]
-    heads += ["p (Holm)", *(["bias", "p of its change"] if biased else []), "steps kept", "s a cell"]
+    changes = {row["label"]: row["against"].get(first["label"]) for row in rows}
+    heads = [f"less zero-shot, these models {LEVEL}", "mode", "all languages"]
+    heads += [*(f"{name} languages" for name in first["groups"]), f"trained again {_over(rows)}", "p (Holm)"]
+    heads += [*(["bias", "p of its change"] if biased else []), "steps kept", "s a cell"]
+    holm = _holm(changes, len(first["folds"]))
     lines = []
     for row in rows:
-        change = row["against"].get(first["label"])
-        less = (
-            [_interval(change), *map(_interval, change["groups"].values())]
-            if change
-            else [""] * (1 + len(first["groups"]))
-        )
-        bias = [_spread(row["bias"], row["bias_sd"], 1), _p(row.get("bias_change"))] if biased else []
+        change = changes[row["label"]]
+        less = [""] * (2 + len(first["groups"]))
+        if change:
+            groups = map(_interval, change["groups"].values())
+            less = [_interval(change), *groups, _trained(change, len(first["folds"]))]
+        bias = [_spread(row["bias"], row["bias_sd"], 1), _bias_p(row.get("bias_change"))] if biased else []
         kept = f"{row['kept']:.0f} of {row['steps']:.0f}" if row.get("steps") is not None else ""
         seconds = f"{row['seconds']:.0f}" if row["seconds"] is not None else ""
-        lines.append([row["learner"], row["mode"] or "", *less, _p(change), *bias, kept, seconds])
+        lines.append([row["learner"], row["mode"] or "", *less, holm.get(row["label"], ""), *bias, kept, seconds])
     return markdown(heads, lines, left=2)
 
 
 def orders_table(rows: Sequence[Row]) -> str:
     """Return what each arm of Table 1 has more than the others, ours and the paper's, and if the order is the same.
 
-    An order that the interval of ours leaves open, with 0 in it, is not told apart.
+    An order that the interval over training leaves open, with 0 in it, is not told apart.
     """
     task = rows[0]["task"]
     figures = TABLE.get(task, ((), {}))[1]
@@ -92,17 +99,17 @@ def orders_table(rows: Sequence[Row]) -> str:
         if change is None:
             continue
         theirs = _mean(figures[one]) - _mean(figures[other]) if one in figures and other in figures else None
-        pair = f"{one[0]} less {other[0]}"
+        folds = len(rows[0]["folds"])
         lines.append(
             [
-                pair,
+                f"{one[0]} less {other[0]}",
                 NONE if theirs is None else f"{theirs:+.1f}",
-                _interval(change),
-                _p(change),
-                _verdict(change, theirs),
+                _trained(change, folds),
+                _ends(change),
+                _verdict(change, theirs, folds),
             ]
         )
-    return markdown(["difference", "paper", "ours [95 %]", "p (Holm)", "the paper's order"], lines)
+    return markdown(["difference", "paper", f"ours {_over(rows)}", "these models", "the paper's order"], lines)
 
 
 def modes_table(rows: Sequence[Row]) -> str:
@@ -122,12 +129,46 @@ def _ranked(means: Mapping[str, float], scale: float) -> str:
     return ", ".join(f"{mode} {scale * means[mode]:.1f}" for mode in ordered) or NONE
 
 
-def _verdict(change: Row, theirs: float | None) -> str:
-    if theirs is None or change["low"] is None:
+def _verdict(change: Row, theirs: float | None, folds: int) -> str:
+    found = training_of(change, folds)
+    if theirs is None or found is None:
         return NONE
-    if change["low"] <= 0 <= change["high"]:
+    if not found.excludes(0.0):
         return "not told apart"
     return "holds" if (change["difference"] > 0) == (theirs > 0) else "reversed"
+
+
+def training_of(change: Row, folds: int) -> TrainingInterval | None:
+    """Return the interval over training of a difference; of a row that kept no folds, the widest that it can be."""
+    if "training" not in change:
+        return widest(change, folds)
+    known = change["training"]
+    return known and TrainingInterval(**{key: value for key, value in known.items() if key != "holm"})
+
+
+def _over(rows: Sequence[Row]) -> str:
+    """Return what the main intervals of a study are."""
+    old = any("training" not in change for row in rows for change in row["against"].values())
+    return "[95 % at widest]" if old else LEVEL
+
+
+def _holm(changes: Mapping[str, Row | None], folds: int) -> dict[str, str]:
+    """Return label → p of the main interval after Holm's correction; an upper bound where the interval is one."""
+    found = {label: training_of(change, folds) for label, change in changes.items() if change}
+    adjusted = holm([each.p if each else None for each in found.values()])
+    bound = any(change and "training" not in change for change in changes.values())
+    return {label: "" if p is None else _p(p, bound) for label, p in zip(found, adjusted, strict=True)}
+
+
+def _p(p: float, bound: bool = False) -> str:
+    return "< 0.0001" if p < 1e-4 else f"{'≤ ' * bound}{p:.2g}"
+
+
+def _bias_p(change: Row | None) -> str:
+    """Return p of a change of bias; none of a row that tested it over fold × language, as papers do."""
+    if change is None:
+        return ""
+    return _p(change["holm"]) if change.get("over") == "folds" and change["holm"] is not None else NONE
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -142,14 +183,18 @@ def _spread(value: float, sd: float | None, decimals: int) -> str:
     return f"{100 * value:z.{decimals}f}" + ("" if sd is None else f" ± {100 * sd:.{decimals}f}")
 
 
+def _trained(change: Row, folds: int) -> str:
+    found = training_of(change, folds)
+    ends = {"low": found.low, "high": found.high} if found else {"low": None, "high": None}
+    return f"{100 * change['difference']:+z.2f} {_ends(ends)}".rstrip()
+
+
 def _interval(change: Row) -> str:
-    ends = "" if change["low"] is None else f" [{100 * change['low']:+z.2f}, {100 * change['high']:+z.2f}]"
-    return f"{100 * change['difference']:+z.2f}{ends}"
+    return f"{100 * change['difference']:+z.2f} {_ends(change)}".rstrip()
 
 
-def _p(change: Row | None) -> str:
-    p = None if change is None else change["holm"]
-    return "" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+def _ends(change: Row) -> str:
+    return "" if change["low"] is None else f"[{100 * change['low']:+z.2f}, {100 * change['high']:+z.2f}]"
 
 
 def first_rows_table(rows: Sequence[Row]) -> str:

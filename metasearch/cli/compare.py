@@ -23,6 +23,14 @@ FORMATS = ("markdown", "latex", "csv", "json")
     show_default=True,
     help="csv is one table, json has everything in full precision.",
 )
+@click.option(
+    "--difference",
+    type=float,
+    default=0.3,
+    show_default=True,
+    metavar="POINTS",
+    help="Of which is said how many seeds it needs.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def command(
     paths: Sequence[Path],
@@ -30,6 +38,7 @@ def command(
     any_version: bool,
     baseline: str | None,
     shown: str,
+    difference: float,
     as_json: bool,
     **compared: Any,
 ) -> None:
@@ -40,13 +49,18 @@ def command(
     \b
     For each learner, over the folds and seeds that it shares with the baseline:
       difference    of the means over languages and folds; seeds are averaged first
-      95% from, to  paired bootstrap over questions, each with its translations
-      *             the interval excludes 0: trust this one
-      t, p          paired t-test over fold × language means, which are not
-                    independent, so that p may be too small
-      p (Holm)      p corrected for the number of learners that are compared
+      95% from, to  what training again on other folds with other seeds, and other
+                    questions, would change (Student's t over folds)
+      these models  paired bootstrap over articles for the models as they are
+      *             the 95% interval excludes 0
+      p, p (Holm)   of that interval; corrected for the number of learners
       †             p (Holm) is below 1 - level
-      d_z           effect size: mean difference / its standard deviation
+      °             nothing was trained twice; that of these models excludes 0
+      folds p, I²   whether folds differ by more than questions and seeds explain
+      papers' ...   t-test over fold × language means, which papers report and
+                    which rejects far too often; no mark is made of it
+
+    Below, how many seeds a difference of --difference points would need.
 
     A second table has the differences of each language.
 
@@ -66,7 +80,7 @@ def command(
     check(compared["level"], compared["resamples"])  # reading takes longer
     study = read_study(paths, task, any_version)
     arm = None if baseline is None else study.arm(baseline)
-    comparison = compare(study, arm, **compared)
+    comparison = compare(study, arm, **compared, planned=difference / 100)
     if as_json or shown == "json":
         click.echo(json.dumps(tables.as_tree(comparison), ensure_ascii=False, allow_nan=False, indent=1))
     elif shown == "csv":

@@ -26,7 +26,9 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
     help="Transfer modes of learners without one of their own; each runs in all that it fits.",
 )
 @click.option("--folds", metavar="N|LIST", help="The first N, or those of a list such as 0,2; by default all.")
-@click.option("--seeds", metavar="LIST", help="Such as 1,2,3; by default 0.")
+@click.option(
+    "--seeds", metavar="LIST", help="Such as 0,1,2, the default where something is trained; 0 is quick, and a trial."
+)
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time.")
 @click.option("--threads", type=click.IntRange(min=1), help="Of each process; by default the cores shared out.")
 @click.option(
@@ -61,11 +63,14 @@ def command(
     The same command goes on with a study: what is finished is never done again. Further folds, seeds and learners are
     added to it. A cell that fails is named with its log, and the others go on.
 
+    Three seeds tell what a learner does from what a seed does. A study that is there keeps its own unless --seeds names
+    others; --seeds 0 is a third of the work, for a trial.
+
     \b
     Examples:
-      metasearch crossval --mode mono-bi-multi -o studies/demo
+      metasearch crossval --mode mono-bi-multi --seeds 0 -o studies/demo
       metasearch crossval --task lareqa --learner fine-tune:mono-mono,maml:trans,maml-align:mono-bi-multi
-        --encoder minilm --data ~/data --seeds 1,2,3 --jobs 4 -o studies/lareqa
+        --encoder minilm --data ~/data --jobs 4 -o studies/lareqa
       metasearch crossval --task lareqa --learner neutral,maml:trans --set maml:neutralise=after -o studies/neutral
       metasearch resume studies/lareqa --jobs 2
     """
@@ -73,9 +78,9 @@ def command(
         refuse_others("study", ("jobs", "dry_run"))
     elif output is None:
         raise ConfigError("-o STUDY is missing: the folder of the study; or --resume STUDY")
-    config = None if resume is not None else configure(**flags, trust_remote_code=trust_remote_code)
     folder = resume or output
     assert folder is not None
+    config = None if resume is not None else configure(folder=folder, **flags, trust_remote_code=trust_remote_code)
     if dry_run:
         from metasearch.cli._forecast import shown, tree
         from metasearch.jobs.crossval.estimate import forecast_of
@@ -106,6 +111,7 @@ def run(config: Any, folder: Path, jobs: int, as_json: bool, trust_remote_code: 
 
 
 def configure(
+    folder: Path,
     task: str,
     learner: str | None,
     recipe: str | None,
@@ -120,27 +126,27 @@ def configure(
     **rest: Any,
 ) -> Any:
     """Return the configuration of a study, every name in it checked."""
-    from metasearch.jobs.crossval.resolve import arms_of, folds_of, neutral_of
+    from metasearch.jobs.crossval.resolve import arms_of, folds_of, neutral_of, seeds_of
     from metasearch.spec.library import Library
+    from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
     from metasearch.spec.study import StudyConfig
 
     declared = Library(include).task(task)
     stages = _stages(rest, distill)
     # Named recipes and distillations stand alone: the default learners are not trained beside them.
     trains = not (declared.evaluation_only or recipe or distill)
-    learners = _names("learner", (LEARNERS if trains else "zero-shot") if learner is None else learner)
+    learners = _names("learner", (LEARNERS if trains else ZERO_SHOT) if learner is None else learner)
     recipes, distillations = _names("recipe", recipe), _names("distill", distill)
     changes = _changes(assignments, [*learners, *recipes, *distillations])
-    config = StudyConfig.model_validate(
-        {
-            **rest,
-            "task": task,
-            "encoder": absolute_encoder(encoder or default_encoder(task, declared.encoder)),
-            "folds": folds_of(folds, declared),
-            "seeds": _seeds(seeds),
-            **absolute_folders(include, data, beside=bool(declared.data)),
-        }
-    )
+    settings = {
+        **rest,
+        "task": task,
+        "encoder": absolute_encoder(encoder or default_encoder(task, declared.encoder)),
+        "folds": folds_of(folds, declared),
+        "seeds": seeds_of(seeds, folder, trains=bool(recipes or distillations or {*learners} - {ZERO_SHOT, NEUTRAL})),
+        **absolute_folders(include, data, beside=bool(declared.data)),
+    }
+    config = StudyConfig.model_validate(settings)
     trained = arms_of(learners, recipes, _names("mode", mode), changes, config)
     distilled = tuple(_distillation(name, changes.get(name, ()), stages, include, config) for name in distillations)
     own = {"trained": trained, "distilled": distilled, "neutral": neutral_of(learners, changes, config)}
@@ -175,14 +181,6 @@ def _names(flag: str, written: str | None) -> list[str]:
     if not all(names):
         raise ConfigError(f"--{flag} {written}: expected names with a comma between them")
     return list(dict.fromkeys(names))
-
-
-def _seeds(written: str | None) -> list[int]:
-    words = ["0"] if written is None else [word.strip() for word in written.split(",")]
-    wrong = [word for word in words if not word.isdecimal() or int(word) >= 2**63]
-    if wrong:
-        raise ConfigError(f"--seeds {written}: '{wrong[0]}' is no seed; expected whole numbers such as 1,2,3")
-    return [int(word) for word in words]
 
 
 def _changes(assignments: Sequence[str], arms: Sequence[str]) -> dict[str, list[str]]:

@@ -52,7 +52,8 @@ def evaluate_retrieval(
                 columns[str(measure), pool, language, inside] = values
                 scores.append(Score(str(measure), pool, language, inside, float(values.mean()), len(values)))
     ranking = ranking_of(questions, data.candidates, result) if "multilingual" in pools else None
-    return Evaluation(tuple(scores), QuestionResults(units, columns, ranking))
+    articles = {question.id: question.group for question in questions}
+    return Evaluation(tuple(scores), QuestionResults(units, columns, ranking, articles))
 
 
 def _search(

@@ -54,4 +54,4 @@ def correlate(
                 # Of the same class, which decides the exit code; only the place is added.
                 raise type(error)(f"pairs {name}: {error}") from None
             scores.append(Score(str(measure), "pairs", name, "", value, int(member.sum())))
-    return Evaluation(tuple(scores), QuestionResults(units, columns))
+    return Evaluation(tuple(scores), QuestionResults(units, columns, articles={}))

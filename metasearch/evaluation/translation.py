@@ -47,4 +47,4 @@ def evaluate_translation(encoder: EncodesTexts, data: TranslationData, measures:
                 units[pool, language, candidates] = tuple(pair.source for pair in pairs)
                 columns[str(measure), pool, language, candidates] = values
                 scores.append(Score(str(measure), pool, language, candidates, float(values.mean()), len(values)))
-    return Evaluation(tuple(scores), QuestionResults(units, columns), data.named)
+    return Evaluation(tuple(scores), QuestionResults(units, columns, articles={}), data.named)

@@ -20,7 +20,8 @@ from metasearch.reports.sections import all_sections
 from metasearch.reports.verdict import verdict
 from metasearch.runs.files import NEW, write_all
 from metasearch.study.arms import Arm
-from metasearch.study.compare import Comparison, compare
+from metasearch.study.compare import compare
+from metasearch.study.compared import Comparison
 from metasearch.study.statistics import bootstrap
 from metasearch.study.study import ScoreSelection, Study
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from metasearch.reports.charts.svg import minus
-from metasearch.reports.comparison import percent
+from metasearch.reports.comparison_notes import percent
 from metasearch.reports.means import complete, over_languages
 from metasearch.study.arms import Arm
-from metasearch.study.compare import Compared, Comparison
+from metasearch.study.compared import Compared, Comparison
 from metasearch.study.study import ScoreSelection, Study
 
 FINE_TUNE = "fine-tune"
@@ -30,15 +30,39 @@ def verdict(study: Study, selection: ScoreSelection, comparison: Comparison | No
 
 
 def difference(each: Compared, baseline: Arm) -> str:
-    """Return a difference from the baseline in a sentence, with its interval, test and effect size."""
-    low, high, test = each.interval.low, each.interval.high, each.test
+    """Return a difference from the baseline in a sentence, with its intervals and what they say of it.
+
+    Where nothing was trained twice the interval of these models stands alone, and is called that.
+    """
+    level = percent(each.level)
     text = f"{each.arm.label} less {baseline.label}: {_signed(each.difference)}"
-    if low is not None and high is not None:
-        away = "without 0: significant" if each.interval.excludes(0.0) else "with 0 in it: not significant"
-        text += f", {percent(each.level)} bootstrap interval over questions {_signed(low)} to {_signed(high)}, {away}"
-    if each.adjusted is not None:
-        text += f"; paired t-test over {test.n} fold × language means, Holm-adjusted p {_p(each.adjusted)}"
+    models = _ends(each.interval.low, each.interval.high)
+    if each.training:
+        away = _away(each.training.excludes(0.0))
+        text += f", {level} interval over {_OVER[each.training.over]} {_ends(each.training.low, each.training.high)}"
+        text += f", {away}"
+        if each.holm is not None:
+            text += f"; Holm-adjusted p {_p(each.holm)}"
+        text += f"; for these models alone {models}" if models else ""
+    elif models:
+        text += f", {level} interval for these models alone {models}, {_away(each.interval.excludes(0.0))} for them; "
+        text += "what training again would change is not known"
     return f"{text}; better in {each.wins} of {len(each.languages)} languages."
+
+
+_OVER = {
+    "folds": "training again (folds, seeds, questions)",
+    "seeds and questions": "other seeds and questions on this fold",
+    "folds and seeds": "other seeds and folds",
+}
+
+
+def _away(excludes: bool) -> str:
+    return "without 0: significant" if excludes else "with 0 in it: not significant"
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"{_signed(low)} to {_signed(high)}"
 
 
 def _largest(each: Compared, comparison: Comparison) -> list[str]:
@@ -47,7 +71,7 @@ def _largest(each: Compared, comparison: Comparison) -> list[str]:
     if comparison.arms[1:]:
         many = len(comparison.arms)
         beside = f"It is the highest of {many} learners compared on the same test data"
-        sentences.append(f"{beside}; its interval is not corrected for that.")
+        sentences.append(f"{beside}; its interval is not corrected for that{', its p is' * (each.holm is not None)}.")
     return sentences
 
 
@@ -72,18 +96,21 @@ def _limits(study: Study) -> list[str]:
     if len(study.folds) == 1:
         sentences.append("This is one fold: nothing is said of how it would be with another cut of the data.")
     if len(study.seeds) == 1 and any(not arm.zero_shot for arm in study.arms):
-        sentences.append("This is one seed: nothing is said of how it would be if training were repeated.")
+        one = "nothing is said of how it would be if training were repeated"
+        several = "what another seed would change is not told from what another fold would"
+        sentences.append(f"This is one seed: {one if len(study.folds) == 1 else several}.")
     return sentences
 
 
 def _fine_tuning(each: Compared, baseline: Arm) -> str:
     """Say whether plain fine-tuning is weaker than zero-shot, as it is in the MAML-Align paper (table 1)."""
     label, by = each.arm.label, _shown(abs(each.difference))
-    if each.interval.low is None or not each.interval.excludes(0.0):
+    if not (each.training or each.interval).excludes(0.0):
         return f"Whether {label} is weaker than {baseline.label}, as in the MAML-Align paper, cannot be told from this."
+    so = "" if each.training else ", as far as these models go"
     if each.difference < 0:
-        return f"{label} is weaker than {baseline.label} by {by}, as plain fine-tuning is in the MAML-Align paper."
-    return f"{label} is better than {baseline.label} by {by}; in the MAML-Align paper plain fine-tuning is weaker."
+        return f"{label} is weaker than {baseline.label} by {by}{so}, as plain fine-tuning is in the MAML-Align paper."
+    return f"{label} is better than {baseline.label} by {by}{so}; in the MAML-Align paper plain fine-tuning is weaker."
 
 
 def _shown(value: float) -> str:

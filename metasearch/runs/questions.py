@@ -78,11 +78,14 @@ class QuestionResults:
         columns: name and cell → a value for each of its questions, `(N,)`. The name is a measure such as `map@20`; a
             correlation has no value of a question, there the names are `predicted` and `gold`.
         ranking: ranking of a retrieval task with the multilingual pool, else None.
+        articles: id of a question → its article. What is not listed, such as the rows of similarity, is one of its own;
+            None where that is not known, in files of earlier versions.
     """
 
     units: Mapping[Cell, tuple[str, ...]] = field(default_factory=dict)
     columns: Mapping[tuple[str, *Cell], NDArray[np.float64]] = field(default_factory=dict)
     ranking: Ranking | None = None
+    articles: Mapping[str, str] | None = None
 
     def save(self, path: Path, facts: Mapping[str, Any]) -> None:
         """Write the file, whole or not at all.
@@ -100,6 +103,8 @@ class QuestionResults:
             "units": [[*cell, list(ids)] for cell, ids in self.units.items()],
             "columns": [list(key) for key in self.columns],
         }
+        if self.articles is not None:
+            header["articles"] = dict(self.articles)
         arrays = {f"column{i}": values for i, values in enumerate(self.columns.values())}
         if self.ranking:
             for side in ("questions", "candidates"):
@@ -164,7 +169,15 @@ def _read(file: Any, header: Mapping[str, Any]) -> QuestionResults:
         _check(ranking)
     if not isinstance(header["facts"], dict):
         raise TypeError("its facts are no mapping")
-    return QuestionResults(units, columns, ranking)
+    return QuestionResults(units, columns, ranking, _articles(header))
+
+
+def _articles(header: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return the article of each question; None of a file written before there were any."""
+    articles = header.get("articles")
+    if articles is not None and not (isinstance(articles, dict) and all(isinstance(a, str) for a in articles.values())):
+        raise TypeError("its articles are no mapping of names")
+    return articles
 
 
 def _check(ranking: Ranking) -> None:

@@ -1,114 +1,39 @@
 """Compares the arms of a study with a baseline: differences, their intervals, tests and effect sizes.
 
-Two answers are given to "is it different?", and kept apart:
+Three answers are given to "is it different?", and kept apart:
 
-- `*`: the interval of the paired bootstrap over questions excludes 0. This is the one to trust. A question is
-  resampled together with all its translations, within its fold, and both arms are scored on the same resamples. It
-  says what other questions would change, not what training again would: seeds are averaged before. Questions of one
-  article count as independent; and it is not corrected for the number of arms, so that of 20 that do not differ one
-  is expected to be marked.
-- `†`: a paired t-test over fold × language means, after Holm's correction. Papers report it. Its n counts the
-  languages as if they were independent, but they are translations of the same questions, and folds share training
-  data; so its p-values are too small where languages move together.
+- The main one, `training`: the interval over what training again on other folds with other seeds, and testing on other
+  articles and questions, would change (`statistics.folds`). `*` is where it excludes 0, and `†` where its p-value does
+  after Holm's correction for the number of arms.
+- *These models*, `interval`: the paired bootstrap over articles, each with its questions and their translations, within
+  their folds, and both arms scored on the same resamples. It says what other questions would change for the models that
+  were trained, and is narrower. Only where nothing was trained twice it marks, with another sign (`°`).
+- The paired t-test over fold × language means, as papers report it. Its n counts languages as if they were independent,
+  but they are translations of the same questions scored by the same models, so that it rejects a true null several
+  times as often as it says. No mark and no verdict is made of it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
 
 from metasearch.errors import ConfigError
 from metasearch.study.arms import Arm
+from metasearch.study.compared import Compared, Comparison, Difference
+from metasearch.study.fold_differences import crossed, fold_differences
 from metasearch.study.paired import Pairing, Runs, pair
 from metasearch.study.resampled import Figure, difference, figures
 from metasearch.study.statistics import bootstrap
-from metasearch.study.statistics.bootstrap import Interval
-from metasearch.study.statistics.paired import PairedTest, holm, paired_test
+from metasearch.study.statistics.folds import Components, components, heterogeneity, training_interval
+from metasearch.study.statistics.paired import holm, paired_test
+from metasearch.study.statistics.power import SeedsNeeded, seeds_needed
 from metasearch.study.statistics.summary import Summary, summary
 from metasearch.study.study import ScoreSelection, Study, abridged
 
-
-@dataclass(frozen=True)
-class Difference:
-    """Means over folds of the baseline and of an arm on a language, and the bootstrap interval of their difference."""
-
-    baseline: float
-    value: float
-    interval: Interval
-
-    @property
-    def difference(self) -> float:
-        """Value - baseline."""
-        return self.value - self.baseline
-
-
-@dataclass(frozen=True)
-class Compared:
-    """An arm beside the baseline, on the folds that both have.
-
-    Attributes:
-        seeds: seeds of the arm on these folds, as far as they were used.
-        baseline: mean of the baseline over languages ± standard deviation, as the summary says over what.
-        value: mean of the arm, likewise.
-        interval: paired bootstrap interval of the difference.
-        test: paired t-test over fold × language means.
-        adjusted: its p-value after Holm's correction over all compared arms; None where no test was possible.
-        languages: language of the questions, or language pair → difference, whose interval is not corrected for the
-            number of languages.
-        level: level of the intervals; 1 - level is α of the test.
-    """
-
-    arm: Arm
-    folds: tuple[int, ...]
-    seeds: tuple[int, ...]
-    baseline: Summary
-    value: Summary
-    interval: Interval
-    test: PairedTest
-    adjusted: float | None
-    languages: Mapping[str, Difference]
-    level: float
-
-    @property
-    def difference(self) -> float:
-        """Value - baseline."""
-        return self.value.mean - self.baseline.mean
-
-    @property
-    def wins(self) -> int:
-        """Languages on which the arm is better."""
-        return sum(each.difference > 0 for each in self.languages.values())
-
-    @property
-    def mark(self) -> str:
-        """`*` where the bootstrap interval excludes 0, `†` where Holm's adjusted p is below 1 - level; or both."""
-        tested = self.adjusted is not None and self.adjusted < 1 - self.level
-        return "*" * self.interval.excludes(0.0) + "†" * tested
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """All arms of a study beside one of them.
-
-    `study`, `task`, `measure` and `pool` are names; `resamples` and `seed` are the bootstrap's, `level` its intervals'.
-    `arms` are in the order of the study, and `missing` says what could not be compared or read, one sentence each.
-    """
-
-    study: str
-    task: str
-    baseline: Arm
-    measure: str
-    pool: str
-    level: float
-    resamples: int
-    seed: int
-    arms: tuple[Compared, ...]
-    missing: tuple[str, ...]
-
-    def of(self, arm: Arm) -> Compared | None:
-        """Return an arm beside the baseline; None for the baseline, and where nothing could be compared."""
-        return next((each for each in self.arms if each.arm == arm), None)
+DIFFERENCE = 0.003
+"""Difference whose seeds are planned: 0.3 points."""
 
 
 def compare(
@@ -119,6 +44,7 @@ def compare(
     level: float = bootstrap.LEVEL,
     resamples: int = bootstrap.RESAMPLES,
     seed: int = 0,
+    planned: float = DIFFERENCE,
 ) -> Comparison:
     """Return every arm of a study beside the baseline, on the folds and seeds that both have (`paired.pair`).
 
@@ -132,26 +58,42 @@ def compare(
         level: level of the intervals.
         resamples: number of resamples of the bootstrap.
         seed: seed of the resamples; the same seed gives the same bits.
+        planned: difference of which is said how many seeds it needs, not times 100.
 
     Raises:
         ConfigError: there is nothing to compare with, or no arm shares a fold with the baseline; or level, resamples,
-            measure or pool is wrong.
+            measure, pool or planned difference is wrong.
         RunFolderError: a run has no results of its questions.
         DataError: they are damaged or do not belong to its scores.
     """
     bootstrap.check(level, resamples)
+    if not 0 < planned < np.inf:
+        raise ConfigError(f"difference {100 * planned:g}: a difference to plan for is above 0, such as 0.3 points")
     selection = study.select(measure, pool)
     baseline = baseline or study.baseline
     pairings, missing = _pairings(study, baseline, selection)
     languages = study.languages_of(selection)
     groups = (group for pairing in pairings for both in pairing.runs.values() for group in both)
     resampled = figures(groups, languages, selection, resamples, seed)
-    arms = [_compared(pairing, resampled, languages, selection, level) for pairing in pairings]
+    arms = [_compared(pairing, baseline, resampled, languages, selection, level, planned) for pairing in pairings]
     # After all tests: an adjusted p-value depends on those of all arms.
-    adjusted = holm([each.test.p for each in arms])
-    arms = [replace(each, adjusted=p) for each, p in zip(arms, adjusted, strict=True)]
+    adjusted = holm([each.training.p if each.training else None for each in arms])
+    arms = [replace(each, holm=p) for each, p in zip(arms, adjusted, strict=True)]
     asked = selection.measure, selection.pool, level, resamples, seed
-    return Comparison(study.name, study.task, baseline, *asked, tuple(arms), (*study.missing, *missing))
+    notes = (*study.missing, *missing, *_questions_for_articles(resampled))
+    return Comparison(study.name, study.task, baseline, *asked, tuple(arms), notes)
+
+
+def _questions_for_articles(resampled: Mapping[Runs, Figure]) -> list[str]:
+    """Return a sentence for each reason why questions stand for articles, with the folds on which they do."""
+    folds: dict[str, set[int]] = {}
+    for (first, *_), each in resampled.items():
+        if each.unknown:
+            folds.setdefault(each.unknown, set()).add(first.fold)
+    return [
+        f"Fold {', '.join(map(str, sorted(own)))}: {why}, so that each question counts as an article of its own."
+        for why, own in folds.items()
+    ]
 
 
 def _pairings(study: Study, baseline: Arm, selection: ScoreSelection) -> tuple[list[Pairing], list[str]]:
@@ -174,10 +116,12 @@ def _pairings(study: Study, baseline: Arm, selection: ScoreSelection) -> tuple[l
 
 def _compared(
     pairing: Pairing,
+    baseline: Arm,
     resampled: Mapping[Runs, Figure],
     languages: Sequence[str],
     selection: ScoreSelection,
     level: float,
+    planned: float,
 ) -> Compared:
     """Return an arm beside the baseline, its p-value not yet adjusted."""
     pairs = list(pairing.runs.values())
@@ -185,22 +129,38 @@ def _compared(
     intervals = [bootstrap.interval(column, level) for column in differences.T]
     means = [np.concatenate([resampled[each[side]].observed[:-1] for each in pairs]) for side in (0, 1)]
     there = ~np.isnan(means[0])  # a fold may lack a language
+    by_fold = fold_differences(pairing, resampled, languages, selection)
+    shared = crossed(pairing, baseline)
+    training = [training_interval(folds, level, shared) if folds else None for folds in by_fold]
+    found = None if shared else components(by_fold[-1])
     return Compared(
         arm=pairing.arm,
         folds=tuple(pairing.runs),
         seeds=tuple(sorted({each.seed for group, _ in pairs for each in group})),
         baseline=over_folds([group for _, group in pairs], selection),
         value=over_folds([group for group, _ in pairs], selection),
+        training=training[-1],
+        holm=None,
         interval=intervals[-1],
+        by_fold={fold: each.mean for fold, each in zip(pairing.runs, by_fold[-1], strict=True)},
+        heterogeneity=heterogeneity(by_fold[-1]),
+        components=found,
+        needed=_needed(pairing, baseline, len(pairs), found, level, planned),
         test=paired_test(means[0][there], means[1][there], level),
-        adjusted=None,
         languages={
-            language: Difference(float(other[i]), float(own[i]), intervals[i])
+            language: Difference(float(other[i]), float(own[i]), intervals[i], training[i])
             for i, language in enumerate(languages)
             if not np.isnan(own[i])
         },
         level=level,
     )
+
+
+def _needed(
+    pairing: Pairing, baseline: Arm, folds: int, found: Components | None, level: float, planned: float
+) -> SeedsNeeded | None:
+    trained = pairing.arm.mode is not None or baseline.mode is not None
+    return seeds_needed(found, folds, planned, level) if found and trained else None
 
 
 def over_folds(groups: Sequence[Runs], selection: ScoreSelection) -> Summary:

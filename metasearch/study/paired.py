@@ -32,20 +32,23 @@ class Sample:
     Attributes:
         cells: pool, language and candidates, C of them.
         ids: ids of the questions of each cell.
-        units: number of distinct questions of all cells, U.
+        clusters: article of each distinct question of all cells, from 0, `(U,)`; where articles are not known, or a
+            fold has a single one, each question is one of its own.
+        unknown: why questions stand for articles, in words; empty where they do not.
         statistic: how often each resample has each unit, `(B, U)` → the measure on each cell, `(B, C)`.
         source: path of a run that was sampled, for errors.
     """
 
     cells: tuple[Cell, ...]
     ids: tuple[tuple[str, ...], ...]
-    units: int
+    clusters: NDArray[np.int64]
+    unknown: str
     statistic: Callable[[Array], Array]
     source: str
 
     def observed(self) -> Array:
         """Return the measure on each cell of the questions as they are, `(C,)`."""
-        values: Array = self.statistic(np.ones((1, self.units)))[0]
+        values: Array = self.statistic(np.ones((1, len(self.clusters))))[0]
         return values
 
 
@@ -78,9 +81,22 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
     rows = [np.array([units[unit] for unit in asked]) for asked in ids]
     values = [[[own.columns[name, *cell] for name in names] for own in results] for cell in cells]
     statistic = _correlation(measure, rows, values) if correlated else _mean(rows, values, len(units))
-    made = Sample(cells, ids, len(units), statistic, str(first.run.path))
+    made = Sample(cells, ids, *_clusters(units, results[0].articles), statistic, str(first.run.path))
     _require_reported(runs, made, selection)
     return made
+
+
+def _clusters(units: Mapping[str, int], articles: Mapping[str, str] | None) -> tuple[NDArray[np.int64], str]:
+    """Return the cluster of each question, and why it is the question itself where articles cannot be drawn."""
+    alone = np.arange(len(units))
+    if articles is None:
+        return alone, "an earlier version did not keep the articles of the questions"
+    # A question and an article may have the same name.
+    names = [("article", articles[unit]) if unit in articles else ("question", unit) for unit in units]
+    number = {name: i for i, name in enumerate(sorted(set(names)))}
+    if len(number) < 2:
+        return alone, "all questions are of one article"
+    return np.array([number[name] for name in names]), ""
 
 
 def _mean(rows: Rows, values: Values, units: int) -> Callable[[Array], Array]:

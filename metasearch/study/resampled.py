@@ -22,10 +22,14 @@ class Figure:
     Attributes:
         observed: the measure, `(L + 1,)`; NaN where the fold lacks a language.
         resampled: the measure on each resample of the fold's questions, `(B, L + 1)`; NaN where it is undefined.
+        clusters: number of articles that are resampled, or of questions where these stand for articles.
+        unknown: why they do; empty where they do not.
     """
 
     observed: Array
     resampled: Array
+    clusters: int
+    unknown: str
 
 
 def figures(
@@ -33,7 +37,8 @@ def figures(
 ) -> dict[Runs, Figure]:
     """Return the figure of each group of runs: one arm, one fold, its seeds.
 
-    Resample b of a fold has the same questions for every arm, in all their languages, L of them; each fold has B.
+    Resample b of a fold has the same articles for every arm, with all questions in all their languages, L of them; each
+    fold has B.
 
     Raises:
         RunFolderError: a run has no results of its questions.
@@ -53,15 +58,18 @@ def figures(
                     f"{first.source} and {other.source} cannot be paired: they have other test questions or languages "
                     f"on fold {fold}"
                 )
+        # Where one of several runs knows the articles of the fold's questions, all are resampled by them.
+        known = min(samples.values(), key=lambda each: bool(each.unknown))
         blocks: dict[Runs, list[Array]] = {group: [] for group in samples}
         # The same counts for all arms make the bootstrap paired. A fold has a stream of its own, so that its draws
         # do not depend on which other folds there are.
-        for weights in bootstrap.draws(first.units, resamples, stream(seed, "bootstrap", fold)):
+        for weights in bootstrap.draws(known.clusters, resamples, stream(seed, "bootstrap", fold)):
             for group, each in samples.items():
                 blocks[group].append(_by_language(each.statistic(weights), each, languages))
         for group, each in samples.items():
             observed = _by_language(each.observed()[None], each, languages)[0]
-            made[group] = Figure(observed, np.concatenate(blocks[group]))
+            articles = int(known.clusters.max()) + 1
+            made[group] = Figure(observed, np.concatenate(blocks[group]), articles, known.unknown)
     return made
 
 

@@ -78,11 +78,13 @@ def test_all_arms_are_those_of_table_1_and_more_and_each_mode_fits_the_task(task
 
 
 def study_row(learner, mode, mean, **against):
-    return {"task": "lareqa", "learner": learner, "mode": mode, "label": learner, "mean": mean, "against": against}
+    shared = {"task": "lareqa", "folds": [0, 1, 2, 3, 4]}
+    return {**shared, "learner": learner, "mode": mode, "label": learner, "mean": mean, "against": against}
 
 
 def difference(value, low, high):
-    return {"difference": value, "low": low, "high": high, "holm": 0.01}
+    training = {"low": low, "high": high, "p": 0.01, "se": 0.1, "df": 4, "over": "folds", "holm": 0.01}
+    return {"difference": value, "low": value - 0.001, "high": value + 0.001, "training": training}
 
 
 @pytest.mark.parametrize(

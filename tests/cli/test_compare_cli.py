@@ -34,6 +34,7 @@ def test_the_table_has_a_line_for_each_learner_and_each_of_its_languages(folder)
     lines = [line.split("|")[1:-1] for line in shown(folder).splitlines() if line.startswith("|")]
     first = [[cell.strip() for cell in line] for line in lines]
     assert first[0][:6] == ["learner", "map@20", "zero-shot", "difference", "95% from", "to"]
+    assert first[0][6:8] == ["these models from", "these models to"]
     assert [line[0] for line in first[2:4]] == ["maml", "fine-tune"]
     assert [line[:2] for line in first[6:]] == [[a, b] for a in ("maml", "fine-tune") for b in ("ar", "de", "el")]
 
@@ -41,10 +42,27 @@ def test_the_table_has_a_line_for_each_learner_and_each_of_its_languages(folder)
 def test_the_notes_say_what_the_figures_are_and_which_to_trust(folder):
     text = " ".join(shown(folder, "--level", "0.9").split())
     assert "Mean over languages, then over folds 0, 1, 2; ±: standard deviation over folds (n - 1)." in text
-    assert "the 90% interval excludes 0 (paired bootstrap, percentiles of 200 resamples, seed 0)" in text
-    assert "p (Holm) is below 0.1: a two-sided paired t-test over 9 fold × language means" in text
-    assert "corrected for 2 comparisons" in text
-    assert "fold × language means are not independent" in text
+    assert "the 90% interval excludes 0; it says what training again on other folds with other seeds" in text
+    assert "p (Holm) over 2 comparisons is below 0.1" in text
+    assert "the 90% interval of the trained models as they are (paired bootstrap, percentiles of 200 resamples" in text
+    assert "a two-sided paired t-test over 9 fold × language means, as papers report it" in text
+    assert "no mark is made of it" in text
+
+
+def test_it_is_said_how_many_seeds_a_difference_needs(folder):
+    said = [line for line in shown(folder, "--difference", "50").splitlines() if "a difference of 50 on" in line]
+    assert [line.split(":")[0] for line in said] == ["- maml", "- fine-tune"]
+    assert all("needs at least" in line and "one seed cannot tell" in line for line in said)
+    needed = json.loads(shown(folder, "--difference", "50", "--json"))["arms"][0]["needed"]
+    assert (needed["difference"], needed["power"], needed["certain"]) == (0.5, 0.8, False)
+    assert f"needs at least {needed['fewest']} seed" in said[0]
+
+
+def test_where_nothing_was_trained_twice_it_is_said_and_the_mark_is_another(folder):
+    text = shown(folder / "cells/maml/fold-0-seed-0")
+    assert "maml: nothing was trained twice, so that no interval says what training again would change" in text
+    assert "°" in text
+    assert "\\*†" not in text
 
 
 def test_json_has_everything_in_full_precision(folder):
@@ -67,8 +85,9 @@ def test_csv_is_one_table_with_the_values_of_json(folder):
         ("maml", "ar"),
     ]
     assert float(rows[0]["difference"]) == maml["difference"]
-    assert float(rows[0]["p (Holm)"]) == maml["adjusted"]
-    assert float(rows[2]["95% from"]) == maml["languages"]["ar"]["interval"]["low"]
+    assert float(rows[0]["p (Holm)"]) == maml["holm"]
+    assert float(rows[2]["95% from"]) == maml["languages"]["ar"]["training"]["low"]
+    assert float(rows[2]["these models to"]) == maml["languages"]["ar"]["interval"]["high"]
 
 
 def test_latex_has_both_tables(folder):
@@ -98,6 +117,7 @@ def test_a_single_run_is_compared_with_its_zero_shot(folder):
         (["--task", "lareqa"], 2, "no scores on task 'lareqa'"),
         (["--level", "95"], 2, "level 95.0: the level of an interval is between 0 and 1"),
         (["--resamples", "10"], 2, "10 resamples are too few"),
+        (["--difference", "0"], 2, "difference 0: a difference to plan for is above 0"),
     ],
 )
 def test_wrong_options_name_the_right_ones(args, code, said, folder):

@@ -120,7 +120,7 @@ def test_a_single_run_is_compared_by_its_questions_and_the_page_says_that_it_is_
     said = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
     assert "This is one fold: nothing is said of how it would be with another cut of the data." in said
     assert "This is one seed: nothing is said of how it would be if training were repeated." in said
-    assert "bootstrap interval over questions" in said
+    assert "interval for these models alone" in said
     assert "nothing is said of the spread" in said
 
 

@@ -168,6 +168,7 @@ def test_average_precision_of_the_ranks_that_are_kept_is_the_value_of_the_questi
         values = kept.columns[score.measure, score.pool, score.language, score.candidates]
         assert (score.value, score.count) == (pytest.approx(sum(values) / len(values)), len(values))
     assert set(kept.units) == {(s.pool, s.language, s.candidates) for s in found.scores}
+    assert kept.articles == {question.id: question.group for question in questions}
 
 
 def test_without_the_multilingual_pool_no_ranking_is_kept():

@@ -12,7 +12,7 @@ from metasearch.jobs.resume import resume_run
 
 STEPS = 8
 FLAGS = [
-    "--task=demo-sts", "--encoder=tiny", "--mode=mono-bi", "--learner=fine-tune", "--folds=0,",
+    "--task=demo-sts", "--encoder=tiny", "--mode=mono-bi", "--learner=fine-tune", "--folds=0,", "--seeds=0",
     f"--max-steps={STEPS}", "--threads=1", "--device=cpu", "--encoder=tiny",
 ]  # fmt: skip
 ZERO, TUNED = "zero-shot/fold-0-seed-0", "fine-tune-mono-bi/fold-0-seed-0"

@@ -60,6 +60,8 @@ class Setting:
         distractors: candidates of each language that answer no question.
         languages: of the questions; of similarity, `a-b` pairs of them, neighbours and with itself.
         measures: of retrieval.
+        articles: of the questions of each fold, of retrieval; 0 where each question has one of its own, None where a
+            run does not know them, as those of earlier versions.
     """
 
     task: str = "demo"
@@ -71,6 +73,7 @@ class Setting:
     fold_seed: int | None = None
     measures: Sequence[Measure] = (Measure("map", 20), Measure("map"))
     versions: Mapping[str, str] = field(default_factory=lambda: dict(VERSIONS))
+    articles: int | None = 0
 
 
 def write_study(
@@ -210,7 +213,13 @@ def _retrieval(way: Made, fold: int, split: str, shared: Setting, noises: Sequen
                 values = measure.load().function(ranks, measure.k)
                 columns[str(measure), name, asked, inside] = values
                 listed.append(Score(str(measure), name, asked, inside, float(values.mean()), len(values)))  # type: ignore[arg-type]
-    return Evaluation(tuple(listed), QuestionResults(units, columns, ranking_of(questions, pool, found)))
+    kept = QuestionResults(units, columns, ranking_of(questions, pool, found), _articles(ids, shared.articles))
+    return Evaluation(tuple(listed), kept)
+
+
+def _articles(ids: Sequence[str], count: int | None) -> dict[str, str] | None:
+    """Return question → article, in turns."""
+    return None if count is None else {unit: f"article-{i % count}" for i, unit in enumerate(ids) if count}
 
 
 def _similarity(way: Made, fold: int, split: str, shared: Setting, noises: Sequence[np.random.Generator]) -> Evaluation:
@@ -228,7 +237,7 @@ def _similarity(way: Made, fold: int, split: str, shared: Setting, noises: Seque
         for measure in ("pearson", "spearman"):
             value = Measure(measure).load().function(predicted, gold)
             listed.append(Score(measure, "pairs", pair, "", value, len(ids)))
-    return Evaluation(tuple(listed), QuestionResults(units, columns))
+    return Evaluation(tuple(listed), QuestionResults(units, columns, articles={}))
 
 
 def _events(made: Made) -> list[dict[str, Any]]:

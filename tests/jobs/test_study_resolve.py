@@ -1,9 +1,12 @@
 """Names become a study; what a study has already may grow, but does not change."""
 
+from pathlib import Path
+
 import pytest
 
 from metasearch.cli.crossval import configure
 from metasearch.errors import ConfigError
+from metasearch.jobs.crossval.folder import Stored, StudyFolder
 from metasearch.jobs.crossval.merge import merged
 from metasearch.jobs.crossval.resolve import folds_of
 from metasearch.spec.library import Library
@@ -15,6 +18,7 @@ DEMO = Library().task("demo")
 def asked(**more):
     """Return the configuration of a study, as the command line makes it."""
     flags = {
+        "folder": Path("no-study"),
         "task": "demo", "learner": "maml", "recipe": None, "mode": "trans", "folds": None, "seeds": None,
         "assignments": (), "encoder": "tiny", "distill": None, "include": (), "data": None, "teacher": None,
         "assistant": None, "student": None, "corpus": (), "scored": (), "entailment": (),
@@ -39,6 +43,25 @@ def arms(**more):
 )
 def test_a_number_means_the_first_folds_and_a_list_names_them(written, expected):
     assert folds_of(written, DEMO) == expected
+
+
+def test_what_is_trained_has_three_seeds_and_what_is_only_scored_one(caplog):
+    caplog.set_level("INFO")
+    assert asked().seeds == (0, 1, 2)
+    assert "seeds 0, 1, 2; --seeds 0 is a third of the work, for a trial" in caplog.text
+    assert asked(learner="zero-shot").seeds == (0,)
+    assert asked(seeds="4").seeds == (4,)
+
+
+def test_a_study_that_is_there_keeps_its_seeds_unless_others_are_named(tmp_path):
+    with StudyFolder(tmp_path).held():
+        config = asked(seeds="0", folder=tmp_path)
+        parts = {"data_fingerprint": "d", "versions": {}, "cells": [], "made": []}
+        StudyFolder(tmp_path).store(Stored(config=config, **parts))
+    assert asked(folder=tmp_path).seeds == (0, 1, 2)  # it has come to nothing yet, and is configured anew
+    (tmp_path / "cells" / "maml-trans" / "fold-0-seed-0" / "checkpoint").mkdir(parents=True)
+    assert asked(folder=tmp_path).seeds == (0,)
+    assert asked(folder=tmp_path, seeds="0,5").seeds == (0, 5)
 
 
 @pytest.mark.parametrize("written", ["6", "0", "0,5"])

@@ -12,8 +12,9 @@ from metasearch.reports.sections.languages import matrix_tables
 from metasearch.reports.sections.run_facts import duration, fact_table, run_table
 from metasearch.reports.sections.scores import pool_table
 from metasearch.reports.verdict import difference, verdict
-from metasearch.study.compare import Compared, Comparison
+from metasearch.study.compared import Compared, Comparison
 from metasearch.study.statistics.bootstrap import Interval
+from metasearch.study.statistics.folds import TrainingInterval
 from metasearch.study.statistics.paired import PairedTest
 from metasearch.study.statistics.summary import Summary
 from metasearch.study.study import ScoreSelection
@@ -74,11 +75,15 @@ def test_a_time_reads_well(seconds, expected):
     assert duration(seconds) == expected
 
 
-def compared(arm, low, high, value=0.2):
+def compared(arm, low, high, value=0.2, alone=False):
     """Compare an arm of mean `value` with a baseline of mean 0.3."""
     mean, zero = Summary(value, None, 1, "folds"), Summary(0.3, None, 1, "folds")
     test = PairedTest(14, value - 0.3, 0.1, -3.7, 0.001, low, high, -1.0)
-    return Compared(arm, (0, 1), (0,), zero, mean, Interval(low, high), test, 0.0021, {}, 0.95)
+    training = None if low is None or alone else TrainingInterval(low, high, 0.001, 0.01, 1, "folds")
+    models = Interval(low, high) if low is None or alone else Interval(low + 0.01, high - 0.01)
+    rest = {"by_fold": {}, "heterogeneity": None, "components": None, "needed": None, "languages": {}, "level": 0.95}
+    holm = None if training is None else 0.0021
+    return Compared(arm, (0, 1), (0,), zero, mean, training, holm, models, test=test, **rest)
 
 
 def words(found, *each):
@@ -95,7 +100,8 @@ def two_folds():
 def test_the_verdict_names_the_winner_and_says_that_fine_tuning_is_weaker(two_folds):
     said = words(two_folds, compared(two_folds.arms[1], -0.15, -0.05))
     assert said.startswith("zero-shot has the highest mean map@20 on the test data: 30.00, before fine-tune 20.00")
-    assert "−15.00 to −5.00, without 0: significant" in said
+    assert "interval over training again (folds, seeds, questions) −15.00 to −5.00, without 0: significant" in said
+    assert "Holm-adjusted p = 0.0021; for these models alone −14.00 to −6.00" in said
     assert "fine-tune is weaker than zero-shot by 10.00, as plain fine-tuning is in the MAML-Align paper." in said
 
 
@@ -114,10 +120,21 @@ def test_the_chart_has_a_hollow_marker_where_the_interval_holds_0_and_the_values
     each = [compared(two_folds.arms[1], low, high) for low, high in ((-0.15, -0.05), (-0.25, 0.05), (None, None))]
     comparison = Comparison("study", "demo", two_folds.arms[0], "map@20", "multilingual", 0.95, 1000, 0, (*each,), ())
     (chart,) = section(Inputs(two_folds, two_folds, SELECTION, comparison)).charts
-    assert re.findall('class="marker c0( hollow)?"', chart.svg) == ["", " hollow", " hollow"]
+    # Of each row over training, then of these models; and in the legend, where the series are not hollow.
+    assert re.findall('class="marker c0( hollow)?"', chart.svg) == ["", " hollow", ""]
+    assert re.findall('class="marker c1( hollow)?"', chart.svg) == ["", " hollow", " hollow", ""]
     assert "fine-tune" in chart.svg
-    for words in ("−10.00 [−15.00, −5.00]*†<", "−10.00 [−25.00, 5.00]†<", ">−10.00†<"):
+    for words in ("−10.00 [−15.00, −5.00]*†<", "−10.00 [−25.00, 5.00]†<", ">−10.00<"):
         assert words in chart.svg
+
+
+def test_without_an_interval_over_training_the_verdict_and_the_mark_are_of_these_models_and_say_so(two_folds):
+    found = compared(two_folds.arms[1], -0.15, -0.05, alone=True)
+    said = words(two_folds, found)
+    assert found.mark == "°"
+    assert "95% interval for these models alone −15.00 to −5.00, without 0: significant for them" in said
+    assert "what training again would change is not known" in said
+    assert "fine-tune is weaker than zero-shot by 10.00, as far as these models go, as plain" in said
 
 
 def test_an_undefined_interval_claims_nothing(two_folds):
@@ -133,12 +150,13 @@ def test_the_verdict_on_one_fold_says_how_far_it_goes():
 
 
 def test_the_verdict_on_one_seed_says_how_far_it_goes(two_folds):
-    assert "This is one seed: nothing is said of how it would be if training were repeated." in words(two_folds)
+    assert "one seed: what another seed would change is not told from what another fold would." in words(two_folds)
 
 
 def test_the_verdict_says_that_the_highest_of_several_was_chosen_on_the_same_data(two_folds):
     one = compared(two_folds.arms[1], -0.15, -0.05)
-    chosen = "It is the highest of 2 learners compared on the same test data; its interval is not corrected for that."
+    chosen = "It is the highest of 2 learners compared on the same test data; its interval is not corrected for that, "
+    chosen += "its p is."
     assert chosen not in words(two_folds, one)
     assert chosen in words(two_folds, one, one)
 

@@ -45,6 +45,7 @@ def equal(one, other):
     """Whether two are the same, to the bit."""
     same = dict(one.units) == dict(other.units) and list(one.columns) == list(other.columns)
     same = same and all(one.columns[key].tobytes() == other.columns[key].tobytes() for key in one.columns)
+    same = same and one.articles == other.articles
     if one.ranking is None or other.ranking is None:
         return same and one.ranking is other.ranking
     for name, value in vars(one.ranking).items():
@@ -70,7 +71,8 @@ def anything(draw):
         for cell, ids in units.items()
         for name in draw(st.lists(names, max_size=2, unique=True))
     }
-    return QuestionResults(units, columns, draw(st.none() | rankings()))
+    articles = st.none() | st.dictionaries(any_text, any_text, max_size=3)
+    return QuestionResults(units, columns, draw(st.none() | rankings()), draw(articles))
 
 
 @st.composite

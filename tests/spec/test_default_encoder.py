@@ -100,13 +100,13 @@ def test_a_name_that_was_given_is_never_replaced(hub, elsewhere):
     assert hub.asked == 0
 
 
-def test_studies_and_evaluations_choose_likewise(hub, elsewhere, monkeypatch):
+def test_studies_and_evaluations_choose_likewise(hub, elsewhere, monkeypatch, tmp_path):
     monkeypatch.setattr(default, "find_spec", lambda name: None)
     flags = dict.fromkeys(("recipe", "folds", "seeds", "distill", "teacher", "assistant", "student"))
     flags |= {"task": "far", "learner": "zero-shot", "mode": None, "assignments": (), "encoder": None}
     flags |= {"corpus": (), "scored": (), "entailment": ()}
     flags |= {"include": (elsewhere[1].removeprefix("--include="),), "data": elsewhere[2].removeprefix("--data=")}
-    assert study(**flags).encoder == "mini"
+    assert study(tmp_path, **flags).encoder == "mini"
     scored = []
     monkeypatch.setattr(evaluate, "evaluate_encoder", lambda ref, *rest: scored.append(ref.name) or [])
     CliRunner().invoke(main, ["evaluate", *elsewhere, "--json"])

@@ -75,10 +75,13 @@ def test_each_language_has_its_difference_and_interval(study):
     assert list(found.languages) == ["ar", "de", "el"]
     assert [each.difference for each in found.languages.values()] == pytest.approx(list(expected))
     assert all(each.interval.low < each.difference < each.interval.high for each in found.languages.values())
+    by_fold = fold_language(study, "maml") - fold_language(study, "zero-shot")
+    for i, each in enumerate(found.languages.values()):
+        assert (each.training.low, each.training.high) == pytest.approx(student(by_fold[:, i]))
     assert found.wins == (expected > 0).sum()
 
 
-def resampled_by_hand(study, statistic, seed=0, resamples=200, pool="multilingual"):
+def resampled_by_hand(study, statistic, seed=0, resamples=200, pool="multilingual", articles=None):
     """Return the difference on each resample, questions of a fold drawn together in all languages, rows written out."""
     folds = []
     for fold in study.folds:
@@ -89,7 +92,8 @@ def resampled_by_hand(study, statistic, seed=0, resamples=200, pool="multilingua
         cells = [cell for cell in zero.units if cell[0] == pool]
         ids = sorted(zero.units[cells[0]])
         replicates = []
-        for counts in np.concatenate(list(draws(len(ids), resamples, stream(seed, "bootstrap", fold)))):
+        clusters = np.arange(len(ids)) if articles is None else articles(ids)
+        for counts in np.concatenate(list(draws(clusters, resamples, stream(seed, "bootstrap", fold)))):
             often = dict(zip(ids, counts.astype(int), strict=True))
             rows = {cell: np.repeat(np.arange(len(ids)), [often[unit] for unit in zero.units[cell]]) for cell in cells}
             replicates.append(np.mean([statistic(maml, c, rows[c]) - statistic(zero, c, rows[c]) for c in cells]))
@@ -101,6 +105,79 @@ def test_the_interval_is_that_of_resamples_written_out(study):
     by_hand = resampled_by_hand(study, lambda kept, cell, rows: kept.columns["map@20", *cell][rows].mean())
     found = only(study).interval
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(by_hand, [0.025, 0.975])))
+
+
+def student(values, level=0.95):
+    """Return Student's interval of a mean, x̄ ± t s / √n."""
+    return stats.t.interval(level, len(values) - 1, np.mean(values), stats.sem(values))
+
+
+def test_the_main_interval_is_students_over_folds_with_seeds_averaged_first(tmp_path):
+    """The t-test over clusters of Ibragimov & Müller (2010)."""
+    study = read_study([write_study(tmp_path / "s", ARMS, seeds=(1, 2))])
+    by_fold = (fold_language(study, "maml") - fold_language(study, "zero-shot")).mean(axis=1)
+    found = only(study)
+    assert list(found.by_fold.values()) == pytest.approx(list(by_fold))
+    assert (found.training.low, found.training.high) == pytest.approx(student(by_fold))
+    assert found.training.p == pytest.approx(stats.ttest_1samp(by_fold, 0).pvalue)
+    assert (found.training.df, found.training.over) == (2, "folds")
+
+
+def test_the_questions_of_an_article_are_resampled_together(tmp_path):
+    study = read_study([write_study(tmp_path / "s", ARMS, questions=12, articles=4)])
+
+    def articles(ids):
+        return np.array([int(unit.rpartition("-")[2]) % 4 for unit in ids])
+
+    mean = resampled_by_hand(
+        study, lambda kept, cell, rows: kept.columns["map@20", *cell][rows].mean(), articles=articles
+    )
+    found = only(study).interval
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(mean, [0.025, 0.975])))
+
+
+def test_runs_that_do_not_know_articles_are_resampled_by_questions_and_it_is_said(tmp_path):
+    found = compare(read_study([write_study(tmp_path / "s", ARMS, articles=None)]), resamples=200)
+    own = compare(read_study([write_study(tmp_path / "own", ARMS, articles=0)]), resamples=200)
+    assert found.arms[0].interval == own.arms[0].interval
+    (said,) = set(found.missing) - set(own.missing)
+    assert said.startswith("Fold 0, 1, 2: an earlier version did not keep the articles of the questions")
+
+
+def test_a_fold_of_one_article_is_resampled_by_its_questions_and_it_is_said(tmp_path):
+    found = compare(read_study([write_study(tmp_path / "s", ARMS, articles=1)]), resamples=200)
+    assert found.arms[0].interval.low < found.arms[0].interval.high
+    assert found.missing[-1].startswith("Fold 0, 1, 2: all questions are of one article")
+
+
+def test_one_fold_and_seed_has_no_main_interval_and_its_mark_is_of_these_models(tmp_path):
+    found = only(read_study([write_study(tmp_path / "s", ARMS, folds=(0,))]))
+    assert (found.training, found.holm, found.needed, found.heterogeneity) == (None, None, None, None)
+    assert found.interval.excludes(0.0)
+    assert found.mark == "°"
+    assert {each.mark for each in found.languages.values()} <= {"°", ""}
+
+
+def made_elsewhere(folder):
+    """Turn the runs of `maml` into scores of encoders that were made once with each seed, for all folds."""
+    for path in folder.glob("cells/maml/*/results.jsonl"):
+        rows = map(json.loads, path.read_text().splitlines())
+        path.write_text("".join(json.dumps({**row, "mode": None}) + "\n" for row in rows))
+    return read_study([folder])
+
+
+def test_students_that_all_folds_share_are_told_of_seeds_and_folds_and_one_of_them_has_no_main_interval(tmp_path):
+    alone = only(made_elsewhere(write_study(tmp_path / "one", ARMS)))
+    assert (alone.training, alone.mark) == (None, "°")
+    several = only(made_elsewhere(write_study(tmp_path / "three", ARMS, seeds=(1, 2, 3))))
+    assert several.training.over == "folds and seeds"
+    assert several.needed is None
+
+
+def test_one_fold_with_several_seeds_is_told_of_seeds_and_questions(tmp_path):
+    found = only(read_study([write_study(tmp_path / "s", ARMS, folds=(0,), seeds=(1, 2, 3))]))
+    assert found.training.over == "seeds and questions"
+    assert found.training.low < found.interval.low < found.interval.high < found.training.high
 
 
 @pytest.mark.parametrize("measure", ["pearson", "spearman"])
@@ -150,11 +227,12 @@ def test_a_wider_level_gives_a_wider_interval(study):
     assert wide.low < narrow.low < narrow.high < wide.high
 
 
-def test_a_large_difference_is_marked_both_ways_and_the_other_way_round_has_the_other_sign(study):
+def test_a_large_difference_is_marked_and_the_other_way_round_has_the_other_sign(study):
     found, back = only(study), only(study, baseline=study.arm("maml"))
     assert found.mark == back.mark == "*†"
     assert back.difference == pytest.approx(-found.difference)
     assert (back.interval.low, back.interval.high) == pytest.approx((-found.interval.high, -found.interval.low))
+    assert (back.training.low, back.training.high) == pytest.approx((-found.training.high, -found.training.low))
     assert back.wins == 0
 
 
@@ -163,9 +241,9 @@ def test_no_difference_is_not_marked(tmp_path):
     arms = {"zero-shot": 1.0, "maml": 1.0, "reptile": 1.0}
     found = compare(read_study([write_study(tmp_path / "null", arms, folds=(0, 1), distractors=0)]), resamples=300).arms
     assert [each.mark for each in found] == ["", ""]
-    small, large = sorted(found, key=lambda each: each.test.p)
-    assert small.adjusted == pytest.approx(min(1.0, 2 * small.test.p))
-    assert large.adjusted == pytest.approx(max(small.adjusted, large.test.p))
+    small, large = sorted(found, key=lambda each: each.training.p)
+    assert small.holm == pytest.approx(min(1.0, 2 * small.training.p))
+    assert large.holm == pytest.approx(max(small.holm, large.training.p))
 
 
 def test_seeds_are_averaged_before_anything_else(tmp_path):
@@ -259,9 +337,13 @@ def test_one_learner_alone_is_nothing_to_compare(tmp_path):
         compare(study)
 
 
-@pytest.mark.parametrize("options", [{"level": 1.0}, {"resamples": 99}, {"measure": "map@2"}, {"pool": "bilingul"}])
+@pytest.mark.parametrize(
+    "options", [{"level": 1.0}, {"resamples": 99}, {"measure": "map@2"}, {"pool": "bilingul"}, {"planned": 0.0}]
+)
 def test_wrong_options_are_refused(options, study):
-    with pytest.raises(ConfigError, match=r"level|resamples|'map@2'.*Did you mean|'bilingul'.*Did you mean"):
+    with pytest.raises(
+        ConfigError, match=r"level|resamples|a difference to plan for|'map@2'.*Did you mean|'bilingul'.*Did you mean"
+    ):
         compare(study, **options)
 
 

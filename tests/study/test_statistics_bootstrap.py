@@ -13,8 +13,8 @@ from metasearch.study.statistics.bootstrap import Interval, check, draws, interv
 
 
 def counted(units, resamples, seed=0):
-    """Return all counts at once, `(B, U)`."""
-    return np.concatenate(list(draws(units, resamples, stream(seed, "test"))))
+    """Return all counts at once, `(B, U)`, of units each in a cluster of its own."""
+    return np.concatenate(list(draws(np.arange(units), resamples, stream(seed, "test"))))
 
 
 def written_out(counts, values):
@@ -39,8 +39,16 @@ def test_a_unit_is_left_out_as_often_as_theory_says():
     assert share == pytest.approx((1 - 1 / 10) ** 10, abs=0.005)
 
 
+def test_a_cluster_is_drawn_with_all_its_units():
+    clusters = np.array([0, 1, 0, 2, 1, 1])
+    counts = np.concatenate(list(draws(clusters, 300, stream(0, "test"))))
+    by_cluster = counts[:, [0, 1, 3]]
+    assert (by_cluster.sum(axis=1) == 3).all()
+    assert (counts == by_cluster[:, clusters]).all()
+
+
 def test_blocks_bound_the_memory_and_lose_no_resample():
-    blocks = list(draws(10_000, 130, stream(0, "test")))
+    blocks = list(draws(np.arange(10_000), 130, stream(0, "test")))
     assert [block.shape for block in blocks] == [(64, 10_000), (64, 10_000), (2, 10_000)]
 
 

@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.episodes.of_benchmark import check_sizes
 from metasearch.errors import ConfigError
 from metasearch.jobs import compose
+from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.neutral import train_texts
 from metasearch.spec import yaml
 from metasearch.spec.library import Library, choose_recipe, overrides
@@ -14,6 +16,9 @@ from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT, NeutralSettings
 from metasearch.spec.run import DataRef
 from metasearch.spec.study import StudyConfig, Trained
 from metasearch.spec.task import Task
+
+CLAIM = (0, 1, 2)
+"""Seeds of a study that trains, unless others are named."""
 
 log = logging.getLogger(__name__)
 _UNTRAINED = (ZERO_SHOT, NEUTRAL)
@@ -43,6 +48,37 @@ def folds_of(written: str | None, task: Task) -> tuple[int, ...]:
     if wrong:
         raise ConfigError(f"--folds {written}: there is no fold {wrong[0]}; task '{task.task}' has {has}")
     return tuple(sorted(set(numbers)))
+
+
+def seeds_of(written: str | None, folder: Path, trains: bool) -> tuple[int, ...]:
+    """Return the seeds that are meant: those that are written, else those of the study in the folder, else the default.
+
+    That is `CLAIM` where something is trained: with one seed, what a learner does is not told from what its seed does.
+    What is only scored has one.
+
+    Raises:
+        ConfigError: they are not written as seeds.
+        RunFolderError: the study in the folder cannot be read.
+    """
+    if written is None:
+        study = StudyFolder(folder)
+        if study.begun and study.reached:
+            kept = study.stored().config.seeds
+            log.info(f"seeds {_listed(kept)}, which the study has; --seeds adds others")
+            return kept
+        if not trains:
+            return CLAIM[:1]
+        log.info(f"seeds {_listed(CLAIM)}; --seeds {CLAIM[0]} is a third of the work, for a trial")
+        return CLAIM
+    words = [word.strip() for word in written.split(",")]
+    wrong = [word for word in words if not word.isdecimal() or int(word) >= 2**63]
+    if wrong:
+        raise ConfigError(f"--seeds {written}: '{wrong[0]}' is no seed; expected whole numbers such as 1,2,3")
+    return tuple(map(int, words))
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds))
 
 
 def arms_of(

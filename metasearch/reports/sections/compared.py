@@ -2,13 +2,17 @@
 
 from metasearch.reports.charts.intervals import Estimate, Row, interval_chart
 from metasearch.reports.charts.svg import minus
-from metasearch.reports.comparison import comparison_table, language_table, mark_note, percent
+from metasearch.reports.comparison import comparison_table, language_table
+from metasearch.reports.comparison_notes import mark_note, percent
 from metasearch.reports.section import Chart, Inputs, Section
 from metasearch.reports.table import Cell, Line, Table
 from metasearch.reports.verdict import difference
-from metasearch.study.compare import Comparison
+from metasearch.study.compared import Comparison
+from metasearch.study.statistics.bootstrap import Interval
+from metasearch.study.statistics.folds import TrainingInterval
 
 ORDER = 20
+_TRAINING, _MODELS = "training again", "these models"
 
 
 def section(inputs: Inputs) -> Section:
@@ -27,22 +31,47 @@ def _chart(comparison: Comparison) -> Chart:
         key="differences",
         title=f"Difference from {baseline}",
         heads=("",),
-        columns=("difference", "from", "to"),
+        columns=("difference", "from", "to", "these models from", "these models to"),
         lines=tuple(
-            Line((e.arm.label,), (Cell(e.difference, mark=e.mark), Cell(e.interval.low), Cell(e.interval.high)))
+            Line(
+                (e.arm.label,), (Cell(e.difference, mark=e.mark), *map(Cell, (*_ends(e.training), *_ends(e.interval))))
+            )
             for e in comparison.arms
         ),
-        notes=(
-            f"Bars are {percent(comparison.level)} intervals of the paired bootstrap over questions; "
-            "a marker is hollow where 0 is inside.",
-            mark_note(comparison),
-        ),
+        notes=(_bars(comparison), mark_note(comparison)),
     )
+    series = [name for name, there in ((_TRAINING, _any_training(comparison)), (_MODELS, True)) if there]
     rows = []
     for e in comparison.arms:
-        low, high = (None if end is None else 100 * end for end in (e.interval.low, e.interval.high))
+        main = e.training or e.interval
+        low, high = (None if end is None else 100 * end for end in _ends(main))
         text = f"{100 * e.difference:+z.2f}" + ("" if low is None else f" [{low:z.2f}, {high:z.2f}]")
-        estimate = Estimate(100 * e.difference, low, high, hollow=not e.interval.excludes(0.0))
-        rows.append(Row(e.arm.label, (estimate,), f"{minus(text)}{e.mark}"))
+        both = (e.training, e.interval) if _TRAINING in series else (e.interval,)
+        rows.append(Row(e.arm.label, tuple(_estimate(e.difference, each) for each in both), f"{minus(text)}{e.mark}"))
     name = f"{comparison.measure} less that of {baseline}, × 100"
-    return Chart(table, interval_chart(table, rows, name, (baseline, 0.0)))
+    return Chart(table, interval_chart(table, rows, name, (baseline, 0.0), series))
+
+
+def _any_training(comparison: Comparison) -> bool:
+    return any(each.training for each in comparison.arms)
+
+
+def _bars(comparison: Comparison) -> str:
+    level = percent(comparison.level)
+    first = f"{level} intervals over training again, " if _any_training(comparison) else ""
+    return (
+        f"Bars are {first}{'and below them ' * bool(first)}{level} intervals of these models; a marker is hollow "
+        + ("where 0 is inside.")
+    )
+
+
+def _ends(interval: Interval | TrainingInterval | None) -> tuple[float | None, float | None]:
+    return (None, None) if interval is None else (interval.low, interval.high)
+
+
+def _estimate(difference: float, interval: Interval | TrainingInterval | None) -> Estimate | None:
+    """Return a difference × 100 with its interval; None where there is none."""
+    if interval is None:
+        return None
+    low, high = (None if end is None else 100 * end for end in _ends(interval))
+    return Estimate(100 * difference, low, high, hollow=not interval.excludes(0.0))

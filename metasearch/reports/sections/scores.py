@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import fmean
 
-from metasearch.reports.comparison import mark_note
+from metasearch.reports.comparison_notes import mark_note
 from metasearch.reports.formats import slug
 from metasearch.reports.main_table import BEST, arm_table, cell_of, main_table
 from metasearch.reports.means import by_fold, complete, mean_notes, over_languages

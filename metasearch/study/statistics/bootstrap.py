@@ -1,8 +1,9 @@
 """The bootstrap over units: how much a figure would differ on other questions (Efron & Tibshirani 1993).
 
-A unit is a question together with its translations, so that a resample has it in all its languages or in none. Units
-are drawn within strata (the folds), each as many as it has, so that every resample has the design of the study. Two
-learners are compared on the same resamples: the bootstrap is paired.
+A unit is a question together with its translations, so that a resample has it in all its languages or in none. Where
+its article is known, articles are drawn, each with all its questions (a cluster bootstrap: Davison & Hinkley 1997,
+section 3.8). They are drawn within strata (the folds), each as many as it has, so that every resample has the design of
+the study. Two learners are compared on the same resamples: the bootstrap is paired.
 """
 
 from collections.abc import Iterator
@@ -50,18 +51,25 @@ def check(level: float, resamples: int) -> None:
         raise ConfigError(f"{resamples} resamples are too few for an interval: at least {FEWEST}, better {RESAMPLES}")
 
 
-def draws(units: int, resamples: int, random: np.random.Generator) -> Iterator[NDArray[np.float64]]:
-    """Yield how often each resample of a stratum has each of its U units, U of which are drawn with replacement.
+def draws(clusters: NDArray[np.int64], resamples: int, random: np.random.Generator) -> Iterator[NDArray[np.float64]]:
+    """Yield how often each resample of a stratum has each of its U units, whose A clusters are drawn with replacement.
+
+    Args:
+        clusters: cluster of each unit, from 0 to A - 1, `(U,)`; A are drawn, each with all its units.
+        resamples: number of resamples.
+        random: what draws.
 
     Yields:
-        Blocks of counts, `(b, U)`, that sum to U in each row; the b sum to `resamples`. Blocks bound the memory.
+        Blocks of counts, `(b, U)`; the b sum to `resamples`. Blocks bound the memory.
     """
-    size = max(_FEWEST_ROWS, _BLOCK // units)
+    units = int(clusters.max()) + 1
+    size = max(_FEWEST_ROWS, _BLOCK // len(clusters))
     for start in range(0, resamples, size):
         rows = min(size, resamples - start)
         # Each row draws from a range of its own, so that one `bincount` counts all rows.
         drawn = random.integers(0, units, (rows, units)) + units * np.arange(rows)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units).astype(np.float64)
+        counts = np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units).astype(np.float64)
+        yield counts[:, clusters]
 
 
 def interval(replicates: NDArray[np.float64], level: float = LEVEL) -> Interval:
