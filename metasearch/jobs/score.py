@@ -52,9 +52,11 @@ def run_to_end(
     parts = {"dev": benchmark.split.dev, "test": benchmark.split.test}
     if benchmark.task.evaluation_only:
         del parts["dev"]
+    shared_vectors = shared_folder(files.path)
     if config.neutralise:
         neutralise(encoder, benchmark, config.neutralise, listener)
-    add_scores(files, facts | {"step": 0}, benchmark, encoder, parts, listener, shared_folder(files.path))
+        shared_vectors = None  # each fold has a map of its own, so that no other cell has these vectors
+    add_scores(files, facts | {"step": 0}, benchmark, encoder, parts, listener, shared_vectors)
     report = f"# {config.label} on {config.task}\n\n{by_language(files.results(), 'test')}\n"
     files.finish(report, used(time.monotonic() - began, encoder.device))
 
