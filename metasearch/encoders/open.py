@@ -49,7 +49,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
         raise EncoderError(_why(name, folder.exists(), error)) from error
     encoder = Encoder(model, name, max_length)
     # transformers makes up a tokenizer of special tokens alone when a folder has none.
-    if len(model.tokenizer) <= len(model.tokenizer.all_special_tokens):
+    if not encoder.input.has_words:
         raise EncoderError(f"encoder '{name}': its tokenizer has no words; are the tokenizer's files missing?")
     return encoder
 
