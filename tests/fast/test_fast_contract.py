@@ -11,7 +11,20 @@ from itertools import product
 import pytest
 import torch
 
-from helpers.gradients import AWKWARD, FAMILIES, QUERY, SUPPORT, Case, encoder_of, error, errors, on_both, outer
+from helpers.gradients import (
+    AWKWARD,
+    FAMILIES,
+    QUERY,
+    REFERENCE,
+    SUPPORT,
+    Case,
+    encoder_of,
+    error,
+    errors,
+    on_both,
+    outer,
+)
+from metasearch.errors import EncoderError
 from metasearch.fast import FastGradients
 from metasearch.spec import registry
 
@@ -119,6 +132,11 @@ def test_on_several_workers(case):
 @pytest.mark.parametrize(("case", "family", "dtype"), round_about(PLAIN, list(EXACT)))
 def test_without_inner_steps(case, family, dtype, device):
     learner = case.learn(encoder_of(family, dtype, device=device))
+    if family == "static" and dict(case.options).get("output") in ("embedding", "tokens"):
+        for gradients in (REFERENCE, FastGradients(learner.encoder)):
+            with pytest.raises(EncoderError, match="without layers"):
+                outer(learner, case.episodes(), gradients)
+        return
     plain, fast = on_both(learner, case.episodes())
     assert_same(fast, plain, dtype)
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from helpers.backbones import make
+from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
 from metasearch.data.entailment import EntailmentPair
 from metasearch.data.records import Candidate, Question, ScoredPair
@@ -25,7 +26,7 @@ from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Loss
 from metasearch.spec.seeding import stream
 
-FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "student", "tiny")
+FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "student", "tiny", "static")
 INNER_LR = 0.05
 TRIPLET = Loss()
 SUPPORT, QUERY = 3, 2
@@ -46,6 +47,8 @@ def encoder_of(family: str, dtype: torch.dtype = torch.float64, layers: int = 1,
         made = tiny.build(make("bert", layers=1).max_length)
     elif family == "student":
         made = make_student(make("xlm-roberta", layers=2 * layers), bottleneck=6, recurrent=layers)
+    elif family == "static":
+        made = make_static(make("bert", layers=layers))
     else:
         made = make(family, layers=layers)
     if family != "tiny":
