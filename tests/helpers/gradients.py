@@ -49,6 +49,9 @@ def encoder_of(family: str, dtype: torch.dtype = torch.float64, layers: int = 1,
         made = make_student(make("xlm-roberta", layers=2 * layers), bottleneck=6, recurrent=layers)
     elif family == "static":
         made = make_static(make("bert", layers=layers))
+        # Short rows, of which an inner step changes much.
+        rows = stream(0, "rows").normal(scale=0.1, size=(made.input.words.num_embeddings, made.dimension()))
+        made.input.words.weight.data.copy_(torch.from_numpy(rows))
     else:
         made = make(family, layers=layers)
     if family != "tiny":
