@@ -12,6 +12,7 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
 from metasearch.data.records import RetrievalData, ScoredPair
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import is_static
 from metasearch.encoders.open import open_checkpoint
 from metasearch.episodes.episode import Triplet
 from metasearch.episodes.of_benchmark import needs_vectors, samplers
@@ -139,7 +140,7 @@ def fit(
         NonFiniteError: a loss or gradient is not finite.
     """
     check_fit(recipe, benchmark, precision)
-    if learner.second_order:
+    if learner.second_order and not is_static(learner.encoder.model):
         log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
     encoder = learner.encoder
