@@ -26,11 +26,18 @@ from metasearch.errors import ConfigError
     help="Neurons to keep in the feed-forward block of each layer; their new weights make up for the others.",
 )
 @click.option(
+    "--static",
+    type=click.Choice(["words", "tokens"]),
+    help="Word vectors without layers: of the embedding block (words), or of the whole encoder for each word (tokens).",
+)
+@click.option("--dimensions", type=click.IntRange(min=1), metavar="D", help="Columns of these vectors; all by default.")
+@click.option(
     "--texts",
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="PATH",
-    help="Texts that choose these neurons, in languages that ENCODER knows: files or folders; repeatable.",
+    help="Texts that choose neurons, or say how frequent words are, in languages that ENCODER knows: files or "
+    "folders; repeatable.",
 )
 @click.option(
     "--initial",
@@ -60,7 +67,7 @@ def command(
     as_json: bool,
     **plan: Any,
 ) -> None:
-    """Make a student of ENCODER: a word table with a bottleneck, narrow layers, or few that run several times.
+    """Make a student of ENCODER: a word table with a bottleneck, narrow layers, few that run several times, or none.
 
     ENCODER is a built-in name, a local folder or a hub name; with --sizes-only also a folder or file of a configuration
     alone. The student is as good as its distillation: see `metasearch distill`.
@@ -70,6 +77,7 @@ def command(
       metasearch compress runs/assistant/model --bottleneck 128 --recurrent 3 -o student
       metasearch compress minilm --bottleneck 64 --recurrent 3 --trim corpus/ -o student
       metasearch compress minilm --feed-forward 512 --texts english.txt -o narrow
+      metasearch compress mini --static words --texts corpus/ -o static
       metasearch compress xlm-r/config.json --bottleneck 128 --recurrent 3 --sizes-only
     """
     from metasearch.compress.output import claim

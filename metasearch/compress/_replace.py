@@ -10,6 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import transformer_of
 from metasearch.errors import EncoderError
 
 
@@ -45,7 +46,7 @@ def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor,
     if tokenizer.pad_token_id is None:
         raise EncoderError("the tokenizer has no padding token; set its pad_token")
     old = encoder.model
-    table = word_table(old[0].auto_model)
+    table = word_table(transformer_of(old))
     weight = nn.Parameter(rows.to(table.weight), requires_grad=table.weight.requires_grad)
     # The memo of deepcopy names the replacements, so the old table and tokenizer are never copied.
     memo = {id(table.weight): weight, id(old.tokenizer): tokenizer}

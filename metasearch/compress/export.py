@@ -18,11 +18,12 @@ from metasearch.compress.student import with_transformer
 from metasearch.encoders.compressed import CompressedModel, layers_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.factorised import FactorisedEmbedding
+from metasearch.encoders.inputs import is_static, transformer_of
 
 
 def is_compressed(encoder: Encoder) -> bool:
     """Return whether an encoder needs metasearch to be loaded."""
-    return isinstance(encoder.model[0].auto_model, CompressedModel)
+    return not is_static(encoder.model) and isinstance(transformer_of(encoder.model), CompressedModel)
 
 
 def plain(encoder: Encoder) -> Encoder:
@@ -32,7 +33,9 @@ def plain(encoder: Encoder) -> Encoder:
     has none, it gets one of zeros. Nothing here uses it; but one that is missing would be drawn, with a warning, by
     each program that loads the model.
     """
-    source = encoder.model[0].auto_model
+    if is_static(encoder.model):
+        return encoder
+    source = transformer_of(encoder.model)
     if not is_compressed(encoder) and _missing_pooler(source) is None:
         return encoder
     stock = _written_out(source.backbone) if is_compressed(encoder) else copy.deepcopy(source)

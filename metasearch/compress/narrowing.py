@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from metasearch.compress.student import with_transformer
 from metasearch.encoders.compressed import backbone_config, layers_of
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.limits import check_fewer
 from metasearch.errors import DataError, EncoderError
 from metasearch.spec.seeding import stream
@@ -46,7 +47,7 @@ def narrow(encoder: Encoder, feed_forward: int, texts: Iterable[str], seed: int 
         ConfigError: `feed_forward` is below 1, or not below the neurons that there are.
         DataError: there are no texts.
     """
-    source = encoder.model[0].auto_model
+    source = transformer_of(encoder.model)
     name = _neurons(source.config, feed_forward)
     moments = _moments(encoder, _drawn(texts, seed))
     made = copy.deepcopy(source)
@@ -150,7 +151,7 @@ class _Moments:
 
 def _moments(encoder: Encoder, texts: list[str]) -> list[_Moments]:
     """Return the moments of each layer's neurons over the tokens of texts, padding left out."""
-    blocks = [_block(layer)[1] for layer in layers_of(encoder.model[0].auto_model).layer]
+    blocks = [_block(layer)[1] for layer in layers_of(transformer_of(encoder.model)).layer]
     moments = [_Moments() for _ in blocks]
     mask = torch.ones(0, dtype=torch.bool)
     with ExitStack() as hooks, torch.no_grad():

@@ -15,13 +15,23 @@ Initial = Literal["svd", "random"]
 """
 
 
+Rows = Literal["words", "tokens"]
+"""What the rows of a static student are.
+
+- `words`: what the embedding block gives for each word, at the mean of the first positions.
+- `tokens`: what the whole encoder gives for each word alone, before it is normalised (Model2Vec).
+"""
+
+
 @dataclass(frozen=True)
 class Plan:
     """How to compress; the other attributes are arguments of `metasearch.compress.student.make_student`.
 
     Attributes:
         feed_forward: neurons that the feed-forward block of each layer keeps.
-        texts: text files, or folders of them, that choose these neurons.
+        static: what the rows of a static student are; None makes none.
+        dimensions: columns that they keep; None keeps all.
+        texts: text files, or folders of them, that choose neurons, or say how frequent words are.
         trim: text files, or folders of them, whose words are the vocabulary to keep; all words where there is none.
         seed: seed of fresh weights, and of the choice among many texts.
     """
@@ -30,6 +40,8 @@ class Plan:
     recurrent: int | None = None
     repeats: int | None = None
     feed_forward: int | None = None
+    static: Rows | None = None
+    dimensions: int | None = None
     texts: Sequence[Path] = ()
     initial: Initial = "svd"
     trim: Sequence[Path] = ()
@@ -42,15 +54,28 @@ class Plan:
 
     def check(self, writes: bool = True) -> None:
         """Raise `ConfigError` where parts of the plan do not fit together; sizes alone can be asked for without any."""
-        if writes and not self.shrinks and not self.trim and self.feed_forward is None:
-            raise ConfigError("nothing to compress: say --bottleneck, --recurrent, --feed-forward or --trim")
+        if writes and not self.shrinks and not self.trim and self.feed_forward is None and self.static is None:
+            raise ConfigError("nothing to compress: say --bottleneck, --recurrent, --feed-forward, --static or --trim")
+        self._check_static()
         if writes and self.feed_forward is not None and not self.texts:
             raise ConfigError(f"feed-forward {self.feed_forward}: which neurons? Say with --texts what chooses them")
-        if self.texts and self.feed_forward is None:
+        if self.texts and self.feed_forward is None and self.static is None:
             raise ConfigError("--texts choose the neurons of narrower layers; say with --feed-forward how many to keep")
         if self.repeats is not None and self.recurrent is None:
             raise ConfigError(f"repeats {self.repeats}: which layers? Say how many recurrent ones to keep, too")
         check_initial(self.initial, self.bottleneck)
+
+    def _check_static(self) -> None:
+        if self.static is None:
+            if self.dimensions is not None:
+                raise ConfigError(f"dimensions {self.dimensions}: they are those of word vectors; say --static, too")
+            return
+        require_known("static", self.static, get_args(Rows))
+        if self.shrinks or self.feed_forward is not None:
+            raise ConfigError(
+                "--static makes word vectors, which have no layers: leave out --bottleneck, --recurrent, --repeats and "
+                "--feed-forward"
+            )
 
 
 def check_initial(initial: str, bottleneck: int | None) -> None:

@@ -11,6 +11,7 @@ from transformers import AutoModel
 from metasearch.compress.student import student_config
 from metasearch.encoders.compressed import CompressedModel
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import is_static
 from metasearch.errors import EncoderError
 
 COMPONENTS = ("words", "projection", "positions", "types", "LayerNorm", "layers", "pooler", "other")
@@ -26,6 +27,7 @@ _PREFIXES = {
     "embeddings.word_embeddings.projection.": "projection",
     "embeddings_project.": "projection",  # ELECTRA, from the width of the tables to that of the layers
     "embeddings.word_embeddings.": "words",
+    "embedding.": "words",  # of a static encoder
     "embeddings.position_embeddings.": "positions",
     "embeddings.token_type_embeddings.": "types",
     "embeddings.LayerNorm.": "LayerNorm",
@@ -69,7 +71,8 @@ class Sizes:
 
 def encoder_sizes(encoder: Encoder) -> Sizes:
     """Return the sizes of an encoder."""
-    sizes = _sizes(encoder.model[0].auto_model)
+    first = encoder.model[0]
+    sizes = _sizes(first if is_static(encoder.model) else first.auto_model)
     return with_other(sizes, sum(p.numel() for p in encoder.model.parameters()) - sizes.total)
 
 
@@ -88,6 +91,12 @@ def config_sizes(config: Any) -> Sizes:
 def planned_sizes(config: Any, bottleneck: int | None, recurrent: int | None, repeats: int | None = None) -> Sizes:
     """Return the sizes that `make_student` would give, from the assistant's configuration; errors as there."""
     return config_sizes(student_config(config, bottleneck, recurrent, repeats))
+
+
+def static_sizes(encoder: Encoder, dimensions: int | None = None) -> Sizes:
+    """Return the sizes of the static student of an encoder: a row for each word."""
+    width = encoder.dimension() if dimensions is None else dimensions
+    return Sizes({**dict.fromkeys(COMPONENTS, 0), "words": encoder.input.words.num_embeddings * width})
 
 
 def with_other(sizes: Sizes, weights: int) -> Sizes:

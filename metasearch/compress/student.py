@@ -15,6 +15,7 @@ from metasearch.compress.plan import Initial, check_initial
 from metasearch.encoders.compressed import CompressedConfig, CompressedModel, width_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.factorised import FactorisedEmbedding
+from metasearch.encoders.inputs import transformer_of
 from metasearch.errors import ConfigError
 from metasearch.spec.seeding import seed_of
 
@@ -49,7 +50,7 @@ def make_student(
     check_initial(initial, bottleneck)
     if bottleneck is None and recurrent is None and repeats is None:
         raise ConfigError("nothing to compress: give a bottleneck, or how many recurrent layers to keep")
-    source = assistant.model[0].auto_model
+    source = transformer_of(assistant.model)
     config = student_config(source.config, bottleneck, recurrent, repeats)
     config._attn_implementation = source.config._attn_implementation
     # The caller's random numbers go on as if none had been drawn; weights are made on the CPU.

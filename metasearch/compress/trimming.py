@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from metasearch.compress._replace import padding_of, replaced, word_table
 from metasearch.compress._tokenizer_json import KINDS, cut, greedy, needed
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.prompts import prompt_of
 from metasearch.errors import DataError, EncoderError
 from metasearch.spec.recipe import Role
@@ -31,6 +32,7 @@ def trim(encoder: Encoder, texts: Iterable[str]) -> Encoder:
         DataError: there are no texts.
         EncoderError: the tokenizer is not of a kind that can be trimmed, or a text would be cut otherwise.
     """
+    transformer = transformer_of(encoder.model)
     old = encoder.model.tokenizer
     backend = getattr(old, "backend_tokenizer", None)
     if backend is None:
@@ -45,7 +47,7 @@ def trim(encoder: Encoder, texts: Iterable[str]) -> Encoder:
         raise DataError("there are no texts whose vocabulary could be kept")
     # Prompts of other names stand alone: they may be put before any text later.
     inputs = [prompt + text for prompt in prompts for text in distinct] + list(encoder.model.prompts.values())
-    padding = padding_of(encoder.model[0].auto_model)
+    padding = padding_of(transformer)
     # The model's padding token can be another than the tokenizer's, see `padding_of`.
     special = {*old.all_special_ids, padding} - {None}
     before = [ids for batch in _batches(inputs) for ids in old(batch, verbose=False)["input_ids"]]
@@ -58,7 +60,7 @@ def trim(encoder: Encoder, texts: Iterable[str]) -> Encoder:
         **old.special_tokens_map,
     )
     _verify(encoder, new, moved, inputs, before)
-    table = word_table(encoder.model[0].auto_model).weight.detach()
+    table = word_table(transformer).weight.detach()
     # Old numbers in the order of the new ones: row i is that of the new token i.
     order = torch.tensor(sorted(moved, key=moved.__getitem__), device=table.device)
     return replaced(encoder, new, table[order], None if padding is None else moved[padding])

@@ -12,6 +12,7 @@ from metasearch.compress._initial import Initial, first_rows
 from metasearch.compress._replace import replaced, word_table
 from metasearch.compress._train_pieces import BYTES, Kind
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import transformer_of
 from metasearch.errors import ConfigError, DataError, require_known
 
 # The order of XLM-R: `<s>` 0, `<pad>` 1, `</s>` 2, `<unk>` 3, and `<mask>` last. Positions of its family depend on it.
@@ -85,7 +86,7 @@ def with_vocabulary(
     require_known("initial", initial, get_args(Initial))
     old = encoder.model.tokenizer
     new = copy.deepcopy(tokenizer)
-    table = word_table(encoder.model[0].auto_model).weight.detach()
+    table = word_table(transformer_of(encoder.model)).weight.detach()
     rows = first_rows(table, old, new, initial, seed)
     new.model_max_length = encoder.model.max_seq_length
     return replaced(encoder, new, rows)

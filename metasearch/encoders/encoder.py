@@ -3,10 +3,9 @@
 Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of an embedding.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
@@ -15,26 +14,14 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
-from metasearch.encoders.compressed import native_config
 from metasearch.encoders.fingerprint import fingerprint
+from metasearch.encoders.input_module import Features as Features
+from metasearch.encoders.input_module import InputModule
+from metasearch.encoders.input_module import Output as Output
+from metasearch.encoders.inputs import input_of
 from metasearch.encoders.prompts import prompt_of
 from metasearch.errors import EncoderError
 from metasearch.spec.recipe import MaxLength, Role
-
-Features = Mapping[str, Tensor]
-"""Token ids, attention mask and what else the model's tokenizer gives, each `(B, T)`."""
-
-Output = Literal["sentence", "pooled", "embedding", "tokens"]
-"""What is taken from an encoder.
-
-- `sentence`: the unit vector of a text, `(B, D)`; what searches and scores.
-- `pooled`: the same before normalisation, `(B, D)`; the sentence vector h of the distillation paper.
-- `embedding`: the mean over the tokens of what the embedding block gives the first layer, `(B, H)`.
-- `tokens`: that output at every token that is no padding, text after text, `(N, H)`.
-"""
-
-FROM_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet")
-"""Backbones that count positions from the padding index on."""
 
 _TOKENISED_AT_ONCE = 4096
 _BATCH_TOKENS = 1024
@@ -50,39 +37,18 @@ class Embedder(nn.Module):
 
     def forward(self, features: Features, output: Output = "sentence") -> Tensor:
         """Return unit vectors `(B, D)`, or another output."""
+        read = input_of(self.model)
         if output in ("embedding", "tokens"):
-            return self._embedded(features, output)
-        # The modules of sentence-transformers write into the mapping they are given.
-        state = dict(features)
-        modules = list(self.model)
+            return read.embedded(features, output)
+        state = read.forward(features)
+        modules = list(self.model)[1:]
         # One may stand before a linear map, too; the pooled vector is what the last one is given.
-        while output == "pooled" and isinstance(modules[-1], Normalize):
+        while output == "pooled" and modules and isinstance(modules[-1], Normalize):
             modules.pop()
         for module in modules:
             state = module(state)
         embeddings: Tensor = state["sentence_embedding"]
         return embeddings
-
-    def _embedded(self, features: Features, output: Output) -> Tensor:
-        backbone = self.model[0].auto_model
-        # A compressed encoder is a shell around its backbone.
-        backbone = getattr(backbone, "backbone", backbone)
-        # Packed texts bring the positions of their tokens, which not all backbones accept.
-        where = {"position_ids": features["position_ids"]} if "position_ids" in features else {}
-        hidden: Tensor = backbone.embeddings(features["input_ids"], **where)
-        if hasattr(backbone, "embeddings_project"):  # ELECTRA, where tables are narrower than layers
-            hidden = backbone.embeddings_project(hidden)
-        packed = "seq_idx" in features
-        if output == "tokens":
-            # Packed texts stand in one row, which has no padding.
-            return hidden[0] if packed else hidden[features["attention_mask"].bool()]
-        if packed:
-            counts = features["cu_seq_lens_q"].diff().unsqueeze(-1).to(hidden.dtype)
-            sums = hidden.new_zeros(len(counts), hidden.shape[2]).index_add(0, features["seq_idx"][0], hidden[0])
-        else:
-            weight = features["attention_mask"].bool().unsqueeze(-1).to(hidden.dtype)
-            counts, sums = weight.sum(1), (hidden * weight).sum(1)
-        return sums / counts.clamp(min=1)
 
 
 class Encoder:
@@ -92,26 +58,25 @@ class Encoder:
     prompts are put before texts (`metasearch.encoders.prompts`).
 
     Args:
-        model: the model; its first module must be a transformer with a tokenizer.
+        model: the model; its first module must be a transformer with a tokenizer, or a `StaticEmbedding`.
         name: name of the encoder in results.
         max_length: longest inputs in tokens; cut further to what the model can take.
 
     Raises:
-        EncoderError: the model has no transformer and tokenizer to train.
+        EncoderError: the model's first module is another.
     """
 
     def __init__(self, model: SentenceTransformer, name: str, max_length: MaxLength | None = None) -> None:
-        if not hasattr(model[0], "auto_model"):
-            raise EncoderError(f"{name}: its first module is {type(model[0]).__name__}, not a transformer to train")
+        try:
+            input_of(model)
+        except EncoderError as error:
+            raise EncoderError(f"{name}: {error}") from error
         if not isinstance(model[-1], Normalize):
             model.append(Normalize())
         self.name = name
         self.model = model
         self.embedder = Embedder(model)
         self.max_length = max_length or MaxLength()
-        self._tokenizer = model.tokenizer
-        # Padding by hand is what this class is for; the advice against it would be printed once per process.
-        self._tokenizer.deprecation_warnings["Asking-to-pad-a-fast-tokenizer"] = True
         # One array `(columns, T)` for each text: lists of numbers would take ten times the memory.
         self._tokens: dict[tuple[Role, str], NDArray[np.int32]] = {}
         self.columns: tuple[str, ...] = ()
@@ -119,6 +84,11 @@ class Encoder:
         self.on_progress: Callable[[int, int], None] | None = None
         """Hears after each batch of `encode` how many of its texts are done, and how many there are."""
         self.embedder.eval()
+
+    @property
+    def input(self) -> InputModule:
+        """The part of the model that reads texts."""
+        return input_of(self.model)
 
     @property
     def device(self) -> torch.device:
@@ -136,10 +106,10 @@ class Encoder:
         return fingerprint(self.model)
 
     def dimension(self, output: Output = "sentence") -> int:
-        """Return the width of an output."""
+        """Return the width of an output; `EncoderError` for one that the encoder does not have."""
         if output in ("sentence", "pooled"):
             return int(self.model.get_embedding_dimension())
-        return int(native_config(self.model[0].auto_model).hidden_size)
+        return self.input.width
 
     def to(self, device: str | torch.device) -> "Encoder":
         """Move the weights; returns itself."""
@@ -149,7 +119,7 @@ class Encoder:
     def limit(self, role: Role) -> int:
         """Return the longest input in tokens for a role: the task's, or the model's where that is shorter."""
         wanted: int = getattr(self.max_length, role)
-        return min(wanted, _positions(self.model))
+        return min(wanted, self.input.longest)
 
     def features(self, texts: Sequence[str], role: Role) -> dict[str, Tensor]:
         """Return texts as padded tensors `(B, T)` on the weights' device, T the longest of them."""
@@ -157,9 +127,7 @@ class Encoder:
 
     def padded(self, rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
         """Return tokens of texts as padded tensors `(B, T)` on the weights' device."""
-        columns = {key: [row[i].tolist() for row in rows] for i, key in enumerate(self.columns)}
-        tensors = self._tokenizer.pad(columns, return_tensors="pt")
-        return {key: value.to(self.device) for key, value in tensors.items()}
+        return {key: value.to(self.device) for key, value in self.input.padded(self.columns, rows).items()}
 
     def tokens(self, texts: Sequence[str], role: Role) -> list[NDArray[np.int32]]:
         """Return the tokens of each text, special tokens included, cut at the limit of the role.
@@ -172,7 +140,7 @@ class Encoder:
         # A tokenizer holds far more of each text than its ids until all of its texts are done.
         for start in range(0, len(new), _TOKENISED_AT_ONCE):
             chunk = new[start : start + _TOKENISED_AT_ONCE]
-            encoded = self._tokenizer([prompt + text for text in chunk], truncation=True, max_length=limit)
+            encoded = self.input.tokenise([prompt + text for text in chunk], limit)
             self.columns = tuple(encoded)
             for i, text in enumerate(chunk):
                 self._tokens[role, text] = np.array([values[i] for values in encoded.values()], np.int32)
@@ -225,22 +193,5 @@ class Encoder:
         The model's own limit is raised to the longest input of the task, within what it can take; texts longer than
         the limit of their role are cut later there than here.
         """
-        own = self.model.max_seq_length or 0
-        longest = max(self.max_length.question, self.max_length.candidate, self.max_length.text)
-        self.model.max_seq_length = min(max(own, longest), _positions(self.model))
+        self.input.lengthen(max(self.max_length.question, self.max_length.candidate, self.max_length.text))
         self.model.save_pretrained(str(folder), create_model_card=False)
-
-
-def _positions(model: SentenceTransformer) -> int:
-    """Longest input in tokens that the model can take.
-
-    That is what its position embeddings allow. The length it was published with, which sentence-transformers copies to
-    the tokenizer, is often shorter than a task's, and is asked only where there are no position embeddings.
-    """
-    config = native_config(model[0].auto_model)  # a compressed student counts positions as its backbone does
-    positions = getattr(config, "max_position_embeddings", None)
-    if positions is None:
-        return int(model.tokenizer.model_max_length)
-    # Their first token has position padding index + 1, so that so many rows of the table are never reached.
-    offset = (config.pad_token_id or 0) + 1 if config.model_type in FROM_PADDING else 0
-    return int(positions - offset)

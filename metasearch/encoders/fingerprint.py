@@ -6,6 +6,8 @@ from typing import Any
 
 from sentence_transformers import SentenceTransformer
 
+from metasearch.encoders.inputs import input_of
+
 # What changes no vector: where and with which release a checkpoint was saved, and how texts are cut and padded, which a
 # tokenizer remembers from its last call.
 _IGNORED = (
@@ -20,12 +22,12 @@ def fingerprint(model: SentenceTransformer) -> str:
         # Equal bytes in another shape or type are other weights.
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    digest.update(_text(model[0].auto_model.config.to_dict()))
+    read = input_of(model)
+    digest.update(_text(read.settings))
     for module in model:
         settings = module.get_config_dict() if hasattr(module, "get_config_dict") else {}
         digest.update(type(module).__name__.encode() + _text(settings))
-    backend = getattr(model.tokenizer, "backend_tokenizer", None)
-    digest.update(_text(json.loads(backend.to_str()) if backend else model.tokenizer.get_vocab()))
+    digest.update(_text(read.vocabulary))
     digest.update(_text(model.prompts))
     if model.default_prompt_name is not None:
         digest.update(model.default_prompt_name.encode())

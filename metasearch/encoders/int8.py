@@ -26,6 +26,7 @@ from transformers.initialization import no_init_weights
 from transformers.utils.hub import cached_file
 
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import is_static, transformer_of
 from metasearch.errors import EncoderError, first_line
 
 MODEL_TYPE = "metasearch-int8"
@@ -92,7 +93,10 @@ def unpacked(path: Path) -> dict[str, Tensor]:
 
 def write_stored(encoder: Encoder, folder: Path) -> None:
     """Write an encoder in int8 to an empty folder, with tokenizer, pooling, prompts and lengths; errors as `packed`."""
-    transformer = encoder.model[0].auto_model
+    if is_static(encoder.model):
+        _write_static(encoder, folder)
+        return
+    transformer = transformer_of(encoder.model)
     # Before anything is written: a weight that is not finite leaves no half-made folder.
     tensors = packed(transformer.state_dict())
     encoder.model.save_pretrained(str(folder), create_model_card=False)
@@ -103,8 +107,25 @@ def write_stored(encoder: Encoder, folder: Path) -> None:
     # Where it was opened from is no property of the encoder; equal encoders have equal files.
     config = {**transformer.config.to_dict(), "dtype": "float32", "_name_or_path": ""}
     StoredConfig(stored=config).save_pretrained(str(folder))
-    tokenizer = folder / "tokenizer.json"
-    if tokenizer.is_file():  # without its spaces, which are a third of it
+    _compact(folder / "tokenizer.json")
+
+
+def _write_static(encoder: Encoder, folder: Path) -> None:
+    """Write a static encoder as sentence-transformers knows it: integers, and a step for each row."""
+    table = encoder.input.words.weight.detach().cpu()
+    if not table.isfinite().all():
+        raise EncoderError("a word vector is not finite; such an encoder cannot be stored in int8")
+    encoder.model.save_pretrained(str(folder), create_model_card=False)
+    (tokenizer,) = folder.rglob("tokenizer.json")
+    _compact(tokenizer)
+    integers, steps = _quantised(table.float(), 1)
+    # Names of model2vec, whose way of storing this is: a row is its integers times its weight.
+    save_file({"embeddings": integers, "weights": steps[:, 0].contiguous()}, tokenizer.with_name(WEIGHTS))
+
+
+def _compact(tokenizer: Path) -> None:
+    """Take out the spaces of a tokenizer's file, if it is there; they are a third of it."""
+    if tokenizer.is_file():
         content = json.loads(tokenizer.read_text(encoding="utf-8"))
         tokenizer.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 

@@ -44,12 +44,12 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
                 trust_remote_code=trust_remote_code,
                 # The default takes the checkpoint's own type; in half precision an inner step of 1e-3 is rounding.
                 model_kwargs={"dtype": torch.float32},
-            )
+            ).float()  # which a static encoder does not ask for
     except Exception as error:  # the libraries below raise anything from OSError to bare Exception
         raise EncoderError(_why(name, folder.exists(), error)) from error
     encoder = Encoder(model, name, max_length)
     # transformers makes up a tokenizer of special tokens alone when a folder has none.
-    if len(model.tokenizer) <= len(model.tokenizer.all_special_tokens):
+    if not encoder.input.has_words:
         raise EncoderError(f"encoder '{name}': its tokenizer has no words; are the tokenizer's files missing?")
     return encoder
 

@@ -7,10 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.encoder import Embedder, Encoder, Output
+from metasearch.encoders.inputs import input_of
 from metasearch.fast.layout import Texts
 from metasearch.fast.packing import ATTENTION
-from metasearch.fast.plan import PackingPlan, backbone_of
+from metasearch.fast.plan import PackingPlan
 
 
 class Network:
@@ -25,9 +26,9 @@ class Network:
             shared += [model.tokenizer, getattr(model[0], "processor", model.tokenizer), model.model_card_data]
         # What is in the memo is shared: `run` replaces trained weights and only reads frozen ones.
         self._module: nn.Module = copy.deepcopy(encoder.embedder, {id(part): part for part in shared})
-        if plan.packs:
-            # The copy has its own configuration, which its layers ask at every call; the encoder keeps its attention.
-            backbone_of(self._module).config._attn_implementation_internal = ATTENTION
+        if plan.packs and isinstance(self._module, Embedder):
+            # The copy has a configuration of its own; the encoder keeps its attention.
+            input_of(self._module.model).attend_with(ATTENTION)
         self._names = [name for name, weight in self._module.named_parameters() if weight.requires_grad]
 
     def train(self, mode: bool) -> None:

@@ -17,13 +17,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AttentionInterface
 
-from metasearch.encoders.encoder import FROM_PADDING
+from metasearch.encoders.transformer import FROM_PADDING
 
 ATTENTION = "metasearch-packed"
 """Name of the attention of packed texts; it is not the model's own, and never set in a model that is saved."""
-
-FAMILIES = ("bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta")
-"""Backbones in which tokens meet in attention alone, and whose attention can be exchanged."""
 
 Spans = tuple[tuple[int, int], ...]
 """Runs of texts of equal length, as (how many, how long)."""

@@ -15,6 +15,7 @@ from metasearch.data.folds import hold_out
 from metasearch.data.records import Data, RetrievalData, ScoredPair
 from metasearch.data.texts import texts_of
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import is_static
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.episodes.episode import Triplet
@@ -166,7 +167,7 @@ def fit(
         NonFiniteError: a loss or gradient is not finite.
     """
     check_fit(recipe, benchmark, precision)
-    if learner.second_order:
+    if learner.second_order and not is_static(learner.encoder.model):
         log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
     encoder, chosen = require_map(learner.encoder, recipe), _said(precision)

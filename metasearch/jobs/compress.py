@@ -9,12 +9,14 @@ from metasearch.compress.export import is_compressed, plain
 from metasearch.compress.narrowing import narrow, narrowed
 from metasearch.compress.output import claim, whole
 from metasearch.compress.plan import Plan
-from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes, with_other
+from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes, static_sizes, with_other
+from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
 from metasearch.compress.texts import read_texts
 from metasearch.compress.trimming import trim
 from metasearch.encoders.compressed import CompressedConfig
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.int8 import StoredConfig, write_stored
 from metasearch.errors import ConfigError, EncoderError, first_line
 
@@ -32,8 +34,13 @@ def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
     """
     plan.check()
     claim(folder)
+    if plan.static is not None:
+        before, student = encoder_sizes(encoder), trim(encoder, read_texts(plan.trim)) if plan.trim else encoder
+        student = make_static(student, plan.static, plan.dimensions, read_texts(plan.texts) if plan.texts else None)
+        write(student, folder)
+        return before, encoder_sizes(student)
     # What does not fit the configuration is raised before there is work for it.
-    config = encoder.model[0].auto_model.config
+    config = transformer_of(encoder.model).config
     if plan.feed_forward is not None:
         config = narrowed(config, plan.feed_forward)
     if plan.shrinks:
@@ -61,15 +68,18 @@ def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:
     if isinstance(source, Encoder):
         before = encoder_sizes(source)
         trimmed = trim(source, read_texts(plan.trim)) if plan.trim else source
-        config = trimmed.model[0].auto_model.config
-    elif plan.trim:
-        raise ConfigError("--trim needs an encoder with its tokenizer and weights; this is a configuration alone")
+        if plan.static is not None:
+            return before, static_sizes(trimmed, plan.dimensions)
+        config = transformer_of(trimmed.model).config
+    elif plan.trim or plan.static is not None:
+        flag = "--trim" if plan.trim else "--static"
+        raise ConfigError(f"{flag} needs an encoder with its tokenizer and weights; this is a configuration alone")
     else:
         before, config = config_sizes(source), source
     if plan.feed_forward is not None:
         config = narrowed(config, plan.feed_forward)
     if not plan.shrinks:
-        same = isinstance(source, Encoder) and config is source.model[0].auto_model.config
+        same = isinstance(source, Encoder) and config is transformer_of(source.model).config
         after = encoder_sizes(source) if same else config_sizes(config)
     else:
         after = planned_sizes(config, plan.bottleneck, plan.recurrent, plan.repeats)

@@ -20,6 +20,7 @@ from helpers.parallel import (
     write_corpus,
 )
 from metasearch.cli import main
+from metasearch.compress.static import make_static
 from metasearch.jobs.compose import load_encoder
 from metasearch.learners.distill import Distill
 from metasearch.runs.folder import RunFolder
@@ -325,3 +326,33 @@ def test_ls_lists_the_recipes_of_several_stages():
     said = CliRunner().invoke(main, ["ls", "distillations"]).stdout
     assert said.startswith("distillations:\n")
     assert {"compress", "ema", "similarity"} <= {line.split()[0] for line in said.splitlines()[1:] if line.strip()}
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+def test_a_static_student_is_made_of_the_assistant_and_taught(tmp_path, engine):
+    write_corpus(tmp_path / "corpus", names=("en-de",))
+    roles = ["--recipe=static", "--teacher=tiny", "--assistant=tiny", f"--corpus={tmp_path / 'corpus'}"]
+    sizes = ["--set=stages.student.corpus.dev=5", "--set=stages.student.budget.batch=8", "--max-steps=3"]
+    result = distill(*roles, *sizes, f"--gradients={engine}", "-o", tmp_path / "run")
+    assert "fast gradients:" not in result.stderr  # nothing is done in a slower way
+    model = SentenceTransformer(str(tmp_path / "run/model"), device="cpu")
+    assert [type(module).__name__ for module in model] == ["StaticEmbedding", "Normalize"]
+    taught, first = load_encoder(str(tmp_path / "run/model")), make_static(load_encoder("tiny"))
+    moved = (taught.input.words.weight - first.input.words.weight).detach().abs().amax(1)
+    assert 0 < int((moved > 0).sum()) < len(moved)  # rows of words that no text has stay
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("stages.student.options.output=embedding", "a static encoder is a table of word vectors without layers"),
+        ("student.recurrent=2", "student.recurrent: a static student has no layers"),
+    ],
+)
+def test_what_a_static_student_does_not_have_is_refused_before_the_run(tmp_path, change, says):
+    write_corpus(tmp_path / "corpus", names=("en-de",))
+    roles = ["--recipe=static", "--teacher=tiny", "--assistant=tiny", f"--corpus={tmp_path / 'corpus'}"]
+    result = CliRunner().invoke(main, ["distill", *roles, f"--set={change}", "-o", str(tmp_path / "run")])
+    assert result.exit_code in (2, 6)
+    assert says in result.stderr
+    assert not (tmp_path / "run").exists()

@@ -224,7 +224,11 @@ def test_sizes_of_a_configuration_need_no_texts(tmp_path):
     ("args", "code", "says"),
     [
         (["--feed-forward", 8], 2, "feed-forward 8: which neurons? Say with --texts what chooses them"),
-        (["--texts", "TEXTS"], 2, "nothing to compress: say --bottleneck, --recurrent, --feed-forward or --trim"),
+        (
+            ["--texts", "TEXTS"],
+            2,
+            "nothing to compress: say --bottleneck, --recurrent, --feed-forward, --static or --trim",
+        ),
         (["--bottleneck", 4, "--texts", "TEXTS"], 2, "say with --feed-forward how many to keep"),
         (["--feed-forward", 24, "--texts", "TEXTS"], 2, "a layer has 24 neurons; choose a number from 1 to 23"),
         (["--feed-forward", 8, "--texts", "/nowhere/at/all.txt"], 3, "/nowhere/at/all.txt"),

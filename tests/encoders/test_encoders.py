@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from sentence_transformers.sentence_transformer.modules import BoW
 
 from metasearch.encoders.builtin import minilm, tiny
 from metasearch.encoders.encoder import Encoder
@@ -206,10 +206,10 @@ def test_a_role_does_not_lend_its_tokens_to_another():
     assert lengths == [4, 16, 8]
 
 
-def test_a_model_without_a_transformer_cannot_be_trained(encoder):
-    static = SentenceTransformer(modules=[StaticEmbedding(encoder.model.tokenizer, embedding_dim=4)], device="cpu")
-    with pytest.raises(EncoderError, match=r"words: its first module is StaticEmbedding, not a transformer"):
-        Encoder(static, "words")
+def test_a_model_that_reads_texts_in_another_way_cannot_be_trained():
+    counts = SentenceTransformer(modules=[BoW(["key", "mat"])], device="cpu")
+    with pytest.raises(EncoderError, match=r"words: its first module is BoW, neither a transformer nor a StaticEmb"):
+        Encoder(counts, "words")
 
 
 def test_a_shared_weight_is_counted_once(encoder):

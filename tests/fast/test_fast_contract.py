@@ -11,7 +11,20 @@ from itertools import product
 import pytest
 import torch
 
-from helpers.gradients import AWKWARD, FAMILIES, QUERY, SUPPORT, Case, encoder_of, error, errors, on_both, outer
+from helpers.gradients import (
+    AWKWARD,
+    FAMILIES,
+    QUERY,
+    REFERENCE,
+    SUPPORT,
+    Case,
+    encoder_of,
+    error,
+    errors,
+    on_both,
+    outer,
+)
+from metasearch.errors import EncoderError
 from metasearch.fast import FastGradients
 from metasearch.spec import registry
 
@@ -26,6 +39,7 @@ STEPPING = [
     Case("maml-align", sizes=THREE, options=(("shared", False),)),
 ]
 REPTILE = Case("reptile")
+OVERLAPPING = Case("maml", sizes=(9, 8))  # all texts: a step on other words changes nothing of a static encoder
 PLAIN = [
     Case("fine-tune"),
     Case("fine-tune", "scored", (SUPPORT,)),
@@ -107,6 +121,13 @@ def test_five_steps_by_recompute(family):
     assert_same(fast, plain, torch.float64)
 
 
+@pytest.mark.parametrize("mode", ["graph", "recompute"])
+def test_second_order_of_word_vectors_where_support_and_query_share_words(mode):
+    learner = OVERLAPPING.learn(encoder_of("static"), inner_steps=3, first_order=False)
+    plain, fast = on_both(learner, OVERLAPPING.episodes(1), second_order=mode)
+    assert_same(fast, plain, torch.float64)
+
+
 @pytest.mark.parametrize("case", STEPPING, ids=str)
 def test_on_several_workers(case):
     """Four episodes on two threads, in second order."""
@@ -119,6 +140,11 @@ def test_on_several_workers(case):
 @pytest.mark.parametrize(("case", "family", "dtype"), round_about(PLAIN, list(EXACT)))
 def test_without_inner_steps(case, family, dtype, device):
     learner = case.learn(encoder_of(family, dtype, device=device))
+    if family == "static" and dict(case.options).get("output") in ("embedding", "tokens"):
+        for gradients in (REFERENCE, FastGradients(learner.encoder)):
+            with pytest.raises(EncoderError, match="without layers"):
+                outer(learner, case.episodes(), gradients)
+        return
     plain, fast = on_both(learner, case.episodes())
     assert_same(fast, plain, dtype)
 
@@ -126,7 +152,7 @@ def test_without_inner_steps(case, family, dtype, device):
 @ON_EVERY_FAMILY
 def test_another_number_of_steps_or_another_order_is_another_gradient(family):
     """So the contract tells them apart."""
-    case = STEPPING[0]
+    case = OVERLAPPING if family == "static" else STEPPING[0]
 
     def gradient(steps, first_order):
         learner = case.learn(encoder_of(family), inner_steps=steps, first_order=first_order)

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from helpers.backbones import CONFIGS, TEXTS
 from helpers.gradients import Case, encoder_of, outer
+from metasearch.encoders.transformer import FAMILIES
 from metasearch.fast import FastGradients
 from metasearch.fast.layout import groups_of, lay_out
 from metasearch.fast.network import Network
-from metasearch.fast.packing import FAMILIES, attend, packed
+from metasearch.fast.packing import attend, packed
 from metasearch.fast.plan import packing_plan
 
 OUTPUTS = ["sentence", "pooled", "embedding", "tokens"]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from helpers.backbones import HIDDEN, make
+from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
 from metasearch.data.entailment import EntailmentPair
 from metasearch.data.records import Candidate, Question, ScoredPair
@@ -26,7 +27,7 @@ from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Loss
 from metasearch.spec.seeding import stream
 
-FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "student", "tiny", "neutral")
+FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "student", "tiny", "static", "neutral")
 INNER_LR = 0.05
 TRIPLET = Loss()
 SUPPORT, QUERY = 3, 2
@@ -47,6 +48,11 @@ def encoder_of(family: str, dtype: torch.dtype = torch.float64, layers: int = 1,
         made = tiny.build(make("bert", layers=1).max_length)
     elif family == "student":
         made = make_student(make("xlm-roberta", layers=2 * layers), bottleneck=6, recurrent=layers)
+    elif family == "static":
+        made = make_static(make("bert", layers=layers))
+        # Short rows, of which an inner step changes much.
+        rows = stream(0, "rows").normal(scale=0.1, size=(made.input.words.num_embeddings, made.dimension()))
+        made.input.words.weight.data.copy_(torch.from_numpy(rows))
     else:
         made = make("bert" if family == "neutral" else family, layers=layers)
     if family != "tiny":

@@ -4,8 +4,10 @@ import logging
 from pathlib import Path
 
 from metasearch.compress.sizes import planned_sizes
+from metasearch.compress.static import blank, make_static
 from metasearch.compress.student import make_student
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import transformer_of
 from metasearch.errors import ConfigError
 from metasearch.jobs import compose
 from metasearch.spec.distill_run import DistillConfig
@@ -43,13 +45,19 @@ class Roles:
         if "student" in self.config.used and self.config.student is None and settings is not None:
             if settings.initial == "random" and settings.bottleneck is None:
                 raise ConfigError("student.initial: random is for a bottleneck, and student.bottleneck is null")
-            # Planning its sizes shows what does not fit, without making the weights of a student.
-            config = self.at("assistant").model[0].auto_model.config
+            # Either shows what does not fit, without making the weights of a student.
+            if settings.static is not None:
+                blank(self.at("assistant"))
+                return
+            config = transformer_of(self.at("assistant").model).config
             planned_sizes(config, settings.bottleneck, settings.recurrent, settings.repeats)
 
     def stand_in(self, role: RoleName, max_length: int) -> Encoder:
-        """Return an encoder with the dimensions and the words of a role; the assistant for a student of it."""
-        return self.at("assistant" if role == "student" and self.config.student is None else role, max_length)
+        """Return an encoder with the dimensions and the words of a role, also of a student that is not made yet."""
+        if role != "student" or self.config.student is not None:
+            return self.at(role, max_length)
+        assistant, settings = self.at("assistant", max_length), self.config.recipe.student
+        return blank(assistant) if settings is not None and settings.static is not None else assistant
 
     def take(self, role: RoleName, folder: Path) -> None:
         """Go on with what a finished stage made of a role."""
@@ -82,15 +90,12 @@ class Roles:
         if settings is None:
             raise ConfigError(f"recipe '{self.config.recipe.recipe}': its stages need --student ENCODER")
         assistant = self.at("assistant")
-        student = make_student(
-            assistant,
-            settings.bottleneck,
-            settings.recurrent,
-            settings.repeats,
-            initial=settings.initial,
-            seed=self.config.seed,
-            name=self._label("student"),
-        )
+        label = self._label("student")
+        if settings.static is not None:
+            student = make_static(assistant, settings.static, name=label)
+        else:
+            sizes = (settings.bottleneck, settings.recurrent, settings.repeats)
+            student = make_student(assistant, *sizes, initial=settings.initial, seed=self.config.seed, name=label)
         before, after = assistant.parameter_count, student.parameter_count
         log.info("made the student: %s parameters of the assistant's %s", f"{after:,}", f"{before:,}")
         return student

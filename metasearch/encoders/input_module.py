@@ -1,0 +1,114 @@
+"""What an encoder asks of the first module of its model, the one that reads texts.
+
+Notation used for tensor shapes: B texts in a batch, T tokens, N tokens of all texts, D dimensions of an embedding, H
+columns of the word table.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+Features = Mapping[str, Tensor]
+"""Token ids, attention mask and what else the model's tokenizer gives, each `(B, T)`; or those of texts in one row."""
+
+Output = Literal["sentence", "pooled", "embedding", "tokens"]
+"""What is taken from an encoder.
+
+- `sentence`: the unit vector of a text, `(B, D)`; what searches and scores.
+- `pooled`: the same before normalisation, `(B, D)`; the sentence vector h of the distillation paper.
+- `embedding`: the mean over the tokens of what the embedding block gives the first layer, `(B, H)`.
+- `tokens`: that output at every token that is no padding, text after text, `(N, H)`.
+"""
+
+
+class InputModule(ABC):
+    """A look at the first module of a model, made anew wherever it is needed.
+
+    It holds nothing but the module: networks are copied, and run on other weights in their place.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """Name of the architecture."""
+
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Everything that its vectors depend on beside weights and tokenizer."""
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> dict[str, Any]:
+        """Everything that its tokens depend on, as JSON."""
+
+    @property
+    @abstractmethod
+    def has_words(self) -> bool:
+        """Whether the tokenizer knows anything but special tokens."""
+
+    @property
+    @abstractmethod
+    def words(self) -> Any:
+        """The word table; of a factorised one, the narrow factor."""
+
+    @property
+    @abstractmethod
+    def padding(self) -> int:
+        """Number of the padding token; -1 where there is none."""
+
+    @property
+    @abstractmethod
+    def longest(self) -> int:
+        """Longest input in tokens that it can take."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """H, of outputs `embedding` and `tokens`; `EncoderError` where there are none."""
+
+    @property
+    @abstractmethod
+    def why_padded(self) -> str | None:
+        """Why texts cannot stand in one row without padding; None where they can."""
+
+    @property
+    @abstractmethod
+    def looks_up_only(self) -> bool:
+        """Whether the word table is used to look words up and for nothing else."""
+
+    @abstractmethod
+    def attend_with(self, name: str) -> None:
+        """Use an attention function of transformers, by its name, where there is attention."""
+
+    @abstractmethod
+    def lengthen(self, tokens: int) -> None:
+        """Let the model that is saved take inputs of so many tokens, or as many as it can."""
+
+    @abstractmethod
+    def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
+        """Return what the tokenizer gives for each token, such as `input_ids`, text by text, cut at a limit."""
+
+    @abstractmethod
+    def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
+        """Return tokens of texts, `(columns, length)` each, as padded tensors `(B, T)`."""
+
+    @abstractmethod
+    def forward(self, features: Features) -> dict[str, Any]:
+        """Return the features with what the next module needs: token vectors, or `sentence_embedding` `(B, D)`."""
+
+    @abstractmethod
+    def embedded(self, features: Features, output: Output) -> Tensor:
+        """Return output `embedding` or `tokens`; `EncoderError` where there are none."""
+
+
+def stock(module: nn.Module, library: str) -> bool:
+    """Return whether a module is a library's own; one with code that came with a checkpoint may do something else."""
+    return type(module).__module__.startswith(f"{library}.")

@@ -1,0 +1,147 @@
+"""A static encoder's input module: a text is the mean of the rows of its tokens, and nothing else.
+
+The module is `StaticEmbedding` of sentence-transformers, which loads it without metasearch. It knows neither padding
+nor attention, and texts have no special tokens. Notation: see `input_module`; V words.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from metasearch.encoders.input_module import Features, InputModule, Output, stock
+from metasearch.errors import EncoderError
+
+STATIC = "static"
+"""What its kind is called."""
+
+
+class StaticInput(InputModule):
+    """A word table whose rows are averaged; for the properties see `InputModule`."""
+
+    @property
+    def kind(self) -> str:
+        """`static`."""
+        return STATIC
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """None: a table has no further ones."""
+        return {}
+
+    @property
+    def vocabulary(self) -> dict[str, Any]:
+        """The JSON of the tokenizer."""
+        found: dict[str, Any] = json.loads(self.module.tokenizer.to_str())
+        return found
+
+    @property
+    def has_words(self) -> bool:
+        """Whether there is any word."""
+        return int(self.module.tokenizer.get_vocab_size()) > 0
+
+    @property
+    def words(self) -> Any:
+        """The table `(V, D)`."""
+        return self.module.embedding
+
+    @property
+    def padding(self) -> int:
+        """-1: no row stands for padding."""
+        return -1
+
+    @property
+    def longest(self) -> int:
+        """What the tokenizer itself cuts texts at, if it does."""
+        cut: dict[str, Any] | None = self.module.tokenizer.truncation
+        return int(cut["max_length"]) if cut else sys.maxsize
+
+    @property
+    def width(self) -> int:
+        """There is none."""
+        raise EncoderError(_NO_LAYERS)
+
+    @property
+    def why_padded(self) -> str | None:
+        """Nothing stands against it."""
+        return None
+
+    @property
+    def looks_up_only(self) -> bool:
+        """Whether it is sentence-transformers' own module."""
+        return stock(self.module, "sentence_transformers")
+
+    def attend_with(self, name: str) -> None:
+        """Do nothing: there is no attention."""
+
+    def lengthen(self, tokens: int) -> None:
+        """Do nothing: it takes texts of any length, or of what its tokenizer says."""
+
+    def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
+        """Return tokens without special ones."""
+        encoded = self.module.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return {"input_ids": [found.ids[:limit] for found in encoded]}
+
+    def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
+        """Return tokens with their mask; what stands where there is no token is word 0, and is never read."""
+        lengths = np.array([row.shape[1] for row in rows])
+        mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
+        ids = np.zeros(mask.shape, np.int64)
+        ids[mask] = np.concatenate([row[list(columns).index("input_ids")] for row in rows])
+        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
+
+    def forward(self, features: Features) -> dict[str, Any]:
+        """Return the features with the mean rows as `sentence_embedding`; that of no token is zero."""
+        if "cu_seq_lens_q" in features:
+            words, bounds = features["input_ids"][0], features["cu_seq_lens_q"]
+            starts, counts = bounds[:-1], bounds.diff()
+        else:
+            mask = features["attention_mask"].bool()
+            words, counts = features["input_ids"][mask], mask.sum(1)
+            starts = counts.cumsum(0) - counts
+        table = self.words.weight
+        sums: Tensor = _Sums.apply(table, words, starts)  # type: ignore[no-untyped-call]  # torch's own
+        return {**features, "sentence_embedding": sums / counts.clamp(min=1).unsqueeze(-1).to(table.dtype)}
+
+    def embedded(self, features: Features, output: Output) -> Tensor:
+        """There is no embedding block."""
+        raise EncoderError(_NO_LAYERS)
+
+
+class _Sums(torch.autograd.Function):
+    """Sums of rows of a table in bags, which can be differentiated any number of times.
+
+    torch's `embedding_bag` can be once. The sum is linear in the table, s = A W with A_bv the number of times that word
+    v is in bag b, so its gradient Aᵀ g is a sum in bags, too: of the rows of g, in a bag for each word.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, words: Tensor, starts: Tensor) -> Tensor:
+        """Return the sums `(B, D)` of rows of a table `(V, D)` by word numbers `(N,)`, where each bag begins `(B,)`."""
+        ctx.save_for_backward(words, starts)
+        ctx.rows = len(table)
+        return F.embedding_bag(words, table, starts, mode="sum")
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        """Return the gradient `(V, D)`."""
+        words, starts = ctx.saved_tensors
+        ends = torch.cat([starts[1:], starts.new_tensor([len(words)])])
+        bag = torch.repeat_interleave(torch.arange(len(starts), device=starts.device), ends - starts)
+        # A stable sort, so that sums have the same bits every time.
+        order = words.argsort(stable=True)
+        times = torch.bincount(words, minlength=ctx.rows)
+        found: Tensor = _Sums.apply(gradients[0], bag[order], times.cumsum(0) - times)  # type: ignore[no-untyped-call]
+        return found, None, None
+
+
+_NO_LAYERS = (
+    "a static encoder is a table of word vectors without layers: of its outputs there are sentence and pooled, not "
+    "embedding or tokens"
+)

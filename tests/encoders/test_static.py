@@ -1,0 +1,131 @@
+"""Static encoders, whose vectors are means of word vectors: in every form those of plain sentence-transformers."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+from metasearch.compress.static import make_static
+from metasearch.encoders.builtin import tiny
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import transformer_of
+from metasearch.encoders.int8 import LEVELS
+from metasearch.encoders.open import open_checkpoint
+from metasearch.encoders.static import _Sums
+from metasearch.errors import EncoderError
+from metasearch.fast.encoder import Batch, FastEncoder
+from metasearch.jobs import compress
+from metasearch.spec.recipe import MaxLength
+
+TEXTS = ["Where is the key?", "", "أين المفتاح؟", "🗝️ key", "a mat", "the old key by the door", "x"]
+
+
+@pytest.fixture(scope="module")
+def static():
+    return make_static(tiny.build(MaxLength(question=30, candidate=30, text=30)), "words", name="static")
+
+
+@pytest.fixture(scope="module")
+def plain(static, tmp_path_factory):
+    """What plain sentence-transformers makes of the folder that is saved."""
+    folder = tmp_path_factory.mktemp("static") / "model"
+    static.save(folder)
+    return SentenceTransformer(str(folder), device="cpu")
+
+
+def tokens(encoder, text):
+    return encoder.model.tokenizer.encode(text, add_special_tokens=False).ids
+
+
+def test_a_vector_is_the_mean_of_the_rows_of_the_words_without_special_tokens(static):
+    table = static.model[0].embedding.weight.detach().double().numpy()
+    for text in TEXTS[:1] + TEXTS[2:]:
+        mean = table[tokens(static, text)].mean(0)
+        np.testing.assert_allclose(static.encode([text], "text", "pooled")[0], mean, atol=1e-6)
+        np.testing.assert_allclose(static.encode([text], "text")[0], mean / np.linalg.norm(mean), atol=1e-6)
+
+
+def test_a_text_without_words_has_a_vector_of_zeros(static):
+    assert not static.encode([""], "text").any()
+
+
+def test_padded_packed_and_saved_forms_have_the_vectors_of_plain_sentence_transformers(static, plain):
+    assert isinstance(plain[0], StaticEmbedding)
+    expected = plain.encode(TEXTS)
+    np.testing.assert_allclose(static.encode(TEXTS, "text"), expected, atol=1e-6)
+    batch = Batch(FastEncoder(static), [[("text", text) for text in TEXTS]])
+    assert batch.fast.plan.packs
+    (texts,) = batch.texts
+    assert texts.tokens == sum(len(tokens(static, text)) for text in TEXTS)  # no padding
+    (packed,) = batch.fast.each([None], lambda network, _: network.run(batch.weights(batch.fast.weights), texts))
+    np.testing.assert_allclose(packed.detach().numpy(), expected, atol=1e-6)
+
+
+def test_a_slice_of_the_table_has_the_words_of_the_texts_and_no_others(static):
+    batch = Batch(FastEncoder(static), [[("text", "the key")], [("text", "a mat")]])
+    assert batch.rows.tolist() == sorted({*tokens(static, "the key"), *tokens(static, "a mat")})
+
+
+def test_a_text_is_cut_at_the_length_of_its_role_and_one_of_its_tokenizer(static):
+    long = "the key " * 40
+    assert static.limit("text") == 30
+    assert static.encode([long], "text") == pytest.approx(static.encode([static.model.tokenizer.decode(
+        tokens(static, long)[:30])], "text"), abs=1e-6)  # fmt: skip
+    cut = copy.deepcopy(static.model)
+    cut[0].tokenizer.enable_truncation(7)
+    assert Encoder(cut, "cut", static.max_length).lengths([long], "text").tolist() == [7]
+
+
+def test_the_sum_of_rows_can_be_differentiated_twice():
+    table = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
+    words, starts = torch.tensor([4, 0, 0, 2]), torch.tensor([0, 1, 1])
+
+    def sums(weights):
+        return _Sums.apply(weights, words, starts)
+
+    torch.testing.assert_close(sums(table), torch.stack([table[4], 0 * table[0], 2 * table[0] + table[2]]))
+    assert torch.autograd.gradcheck(sums, table)
+    assert torch.autograd.gradgradcheck(lambda weights: sums(weights).pow(3), table)
+
+
+@pytest.mark.parametrize("output", ["embedding", "tokens"])
+def test_outputs_of_an_embedding_block_are_refused(static, output):
+    with pytest.raises(EncoderError, match="a static encoder is a table of word vectors without layers"):
+        static.encode(["key"], "text", output)
+    with pytest.raises(EncoderError, match="not embedding or tokens"):
+        static.dimension(output)
+
+
+def test_a_static_encoder_has_no_transformer_to_change(static):
+    with pytest.raises(EncoderError, match="no transformer to compress"):
+        transformer_of(static.model)
+
+
+def test_the_fingerprint_is_that_of_table_and_tokenizer(static, plain):
+    assert Encoder(plain, "loaded").fingerprint == static.fingerprint
+    other = copy.deepcopy(plain)
+    with torch.no_grad():
+        other[0].embedding.weight[5] += 1
+    assert Encoder(other, "other").fingerprint != static.fingerprint
+
+
+def test_weights_in_half_precision_are_opened_in_float32(static, tmp_path):
+    half = copy.deepcopy(static.model).half()
+    half.save_pretrained(str(tmp_path / "half"), create_model_card=False)
+    opened = open_checkpoint(str(tmp_path / "half"))
+    assert opened.model[0].embedding.weight.dtype == torch.float32
+    np.testing.assert_allclose(opened.encode(TEXTS, "text"), static.encode(TEXTS, "text"), atol=2e-3)
+
+
+def test_in_int8_plain_sentence_transformers_loads_it_to_half_a_step(static, tmp_path):
+    compress.export_stored(static, tmp_path / "small")
+    table = SentenceTransformer(str(tmp_path / "small"), device="cpu")[0].embedding.weight.detach()
+    expected = static.model[0].embedding.weight.detach()
+    steps = expected.abs().amax(1, keepdim=True) / LEVELS
+    assert ((table - expected).abs() <= 0.5001 * steps).all()
+    weights = tmp_path / "small" / "model.safetensors"
+    assert weights.stat().st_size < 1.1 * (expected.numel() + 4 * len(expected)) + 1024
+    assert open_checkpoint(str(tmp_path / "small")).parameter_count == expected.numel()
