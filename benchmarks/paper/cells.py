@@ -1,0 +1,136 @@
+"""Cells of a study as rows that outlive its folder: the measure of every test question, without the texts.
+
+A study of many hours is run over days and machines. Its run folders are large and hold texts of the data, which may not
+be published here; a row of a cell has what comparisons need. Values are rounded to four digits.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common.rows import Row
+from metasearch.data.benchmark import Benchmark, load_benchmark
+from metasearch.errors import DataError
+from metasearch.evaluation.scores import Evaluation, Score
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.questions import Cell, QuestionResults
+from metasearch.spec import yaml
+from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
+from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
+from metasearch.study.bias import bias_of
+from metasearch.study.read import read_study
+from metasearch.study.study import Scored, Study
+
+DIGITS = 10_000
+_PLACES = ("data", "include")
+_FACTS = ("task", "encoder", "learner", "mode", "recipe", "fold", "seed", "step")
+_SHARED = (*_FACTS, "versions", "data")
+
+
+def rows_of(study: Study) -> list[Row]:
+    """Return a row of every cell of a study: of each arm, fold and seed."""
+    selection = study.select()
+    return [_row(scored, *selection[:2]) for arm in study.arms for scored in study.of(arm)]
+
+
+def identity(row: Row) -> object:
+    """Return what a row is known again by: what was trained, on what, and how."""
+    config = {key: str(value) for key, value in row["config"].items() if key not in ("fold", "seed")}
+    keys = ("task", "encoder", "learner", "mode", "fold", "seed")
+    # Every run has the scores of the encoder as it was, whatever it trained.
+    return (*(row[key] for key in keys), None if row["learner"] == ZERO_SHOT else str(sorted(config.items())))
+
+
+def restored(rows: Iterable[Row], data: str, folder: Path) -> Study:
+    """Return the study of rows, by way of run folders that are written below a new folder.
+
+    Args:
+        rows: of one task.
+        data: folder of the task's data, which has the questions.
+        folder: to write to.
+
+    Raises:
+        DataError: the data is not what the rows were made on.
+    """
+    benchmarks: dict[tuple[str, int], Benchmark] = {}
+    runs: dict[str, list[Row]] = {}
+    for row in rows:
+        # A run may have scored several encoders: before training, after it, and with a map.
+        runs.setdefault(json.dumps(row["config"], sort_keys=True), []).append(row)
+    for number, run in enumerate(runs.values()):
+        key = run[0]["task"], run[0]["fold"]
+        if key not in benchmarks:
+            benchmarks[key] = load_benchmark(DataRef(task=key[0], fold=key[1], data=data))
+        _write(run, benchmarks[key], folder / f"{number}")
+    return read_study([folder / f"{number}" for number in range(len(runs))], any_version=True)
+
+
+def _row(scored: Scored, measure: str, pool: str) -> Row:
+    results, ranked = scored.questions, bias_of(scored)
+    values = {
+        language: np.rint(column * DIGITS).astype(int).tolist()
+        for (name, own, language, inside), column in results.columns.items()
+        if (name, own, inside) == (measure, pool, "all")
+    }
+    first = scored.rows[0]
+    config = {key: value for key, value in scored.run.config.items() if key not in _PLACES}
+    return {
+        **{key: first.get(key) for key in _SHARED},
+        "measure": measure,
+        "pool": pool,
+        "values": values,
+        "bias": None if ranked is None else ranked.figures.bias,
+        "dev": scored.values(measure, pool, "dev") and float(np.mean([*scored.values(measure, pool, "dev").values()])),
+        "facts": dict(scored.run.facts),
+        "config": config,
+    }
+
+
+def _write(rows: Sequence[Row], benchmark: Benchmark, folder: Path) -> None:
+    """Write a run folder with the test scores of its rows alone."""
+    first = rows[0]
+    if benchmark.data.fingerprint != first["data"]:
+        raise DataError(
+            f"the rows were made on data {first['data']}; {first['task']} is {benchmark.data.fingerprint} here"
+        )
+    kind: type[RunConfig | ScoreConfig] = RunConfig if "recipe" in first["config"] else ScoreConfig
+    files = RunFolder.create(folder, yaml.check(first["config"], kind, "config of a row"), first["data"])
+    for row in rows:
+        facts = {key: row[key] for key in _FACTS} | {"fold_seed": None, "split": "test"}
+        stamp = {"data": row["data"], "versions": row["versions"]}
+        results = _evaluation(row, benchmark)
+        results.questions.save(files.queries(row["task"], row["learner"], "test"), facts | stamp)
+        files.add_results({**facts, **each, **stamp} for each in results.rows())
+    files.finish(f"# {first['learner']}\n", first["facts"])
+
+
+def _evaluation(row: Row, benchmark: Benchmark) -> Evaluation:
+    """Return the scores of a row and of its questions, which are those of the test part in their order."""
+    questions = benchmark.part("test").questions_by_language  # type: ignore[union-attr]  # of a retrieval task
+    columns = {language: np.array(values) / DIGITS for language, values in row["values"].items()}
+    scores = tuple(
+        Score(row["measure"], row["pool"], language, "all", float(column.mean()), len(column))
+        for language, column in columns.items()
+    )
+    cells: dict[str, Cell] = {language: (row["pool"], language, "all") for language in columns}
+    units = {cell: tuple(question.id for question in questions[language]) for language, cell in cells.items()}
+    named = {(row["measure"], *cell): columns[language] for language, cell in cells.items()}
+    articles = {question.id: question.group for language in columns for question in questions[language]}
+    return Evaluation(scores, QuestionResults(units, named, None, articles))
+
+
+def missing(rows: Sequence[Row], arms: Iterable[str], folds: Iterable[int], seeds: Iterable[int]) -> list[Any]:
+    """Return seed, fold and the arms, such as `maml:trans`, that no row has, in the order to do them in."""
+    known = {(_arm(row), row["fold"], row["seed"]) for row in rows}
+    wanted = list(arms)
+    places = [
+        (seed, fold, [arm for arm in wanted if (arm, fold, seed) not in known]) for seed in seeds for fold in folds
+    ]
+    return [place for place in places if place[2]]
+
+
+def _arm(row: Row) -> str:
+    return row["learner"] if row["learner"] in (ZERO_SHOT, NEUTRAL) else f"{row['learner']}:{row['mode']}"
