@@ -183,7 +183,8 @@ class Encoder:
         # A batch begins at every multiple of `most`, so that to encode so many texts at a time changes no batch.
         for start in range(0, len(lengths), most):
             count = min(most, len(lengths) - start)
-            parts = ceil(count * lengths[start] / _BATCH_TOKENS) if self.device.type == "cpu" else 1
+            tokens = count * max(lengths[start], 1)
+            parts = ceil(tokens / _BATCH_TOKENS) if self.device.type == "cpu" else 1
             size = ceil(count / parts)
             yield from ((start + i, start + min(i + size, count)) for i in range(0, count, size))
 
