@@ -78,7 +78,9 @@ def test_points_of_a_small_study_are_trained_once_scored_on_dev_alone_and_listed
     from metasearch.jobs import compose
 
     path, scored, evaluate = tmp_path / "small.jsonl", [], compose.evaluate
-    monkeypatch.setattr(compose, "evaluate", lambda e, data, m: scored.append(data) or evaluate(e, data, m))
+    monkeypatch.setattr(
+        compose, "evaluate", lambda e, data, *m, **how: scored.append(data) or evaluate(e, data, *m, **how)
+    )
     words = ["--task", "demo", "--encoder", "tiny", "--learner", "fine-tune:mono-mono", "--axis", "outer.lr=1e-5,1e-3"]
     words += [word for each in QUICK for word in ("--set", each)]
     words += ["--max-steps", "4", "--every", "2", "--results", path]

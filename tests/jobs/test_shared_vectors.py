@@ -59,7 +59,7 @@ def test_a_study_of_three_folds_or_more_shares_the_vectors_of_its_zero_shot_cell
     tmp_path, monkeypatch, encoded, folds, shares
 ):
     inline(monkeypatch)
-    run(*STUDY, f"--folds={folds}", "-o", tmp_path / "study")
+    run(*STUDY, f"--folds={folds}", "--seeds=0", "-o", tmp_path / "study")
 
     cells = [tmp_path / "study" / "cells" / "zero-shot" / f"fold-{fold}-seed-0" for fold in (0, 1)]
     assert [shared_folder(cell) for cell in cells] == [tmp_path / "study" / "vectors" if shares else None] * 2
