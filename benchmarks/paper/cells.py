@@ -21,7 +21,7 @@ from metasearch.spec import yaml
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
 from metasearch.study.bias import bias_of
-from metasearch.study.read import read_study
+from metasearch.study.read import STUDY_FILE, read_study
 from metasearch.study.study import Scored, Study
 
 DIGITS = 10_000
@@ -64,8 +64,10 @@ def restored(rows: Iterable[Row], data: str, folder: Path) -> Study:
         key = run[0]["task"], run[0]["fold"]
         if key not in benchmarks:
             benchmarks[key] = load_benchmark(DataRef(task=key[0], fold=key[1], data=data))
-        _write(run, benchmarks[key], folder / f"{number}")
-    return read_study([folder / f"{number}" for number in range(len(runs))], any_version=True)
+        _write(run, benchmarks[key], folder / "cells" / f"{number}")
+    listed = {"cells": [f"{number}" for number in range(len(runs))]}
+    (folder / STUDY_FILE).write_text(yaml.dump(listed), encoding="utf-8")
+    return read_study([folder], any_version=True)
 
 
 def _row(scored: Scored, measure: str, pool: str) -> Row:

@@ -99,13 +99,20 @@ def _keep(folder: Path, results: Path) -> None:
 
 
 def _tables(task: str, data: str, results: Path) -> str:
-    """Return the tables of all rows of a task, and keep a row of each arm."""
+    """Return the tables of the arms that are on all folds, and keep a row of each; say which arms are not."""
     kept = [row for row in latest_rows(read_rows(results), cells.identity) if row["task"] == task]
+    places: dict[tuple[str, str], set[tuple[int, int]]] = {}
+    for row in kept:
+        places.setdefault((row["learner"], row["mode"]), set()).add((row["fold"], row["seed"]))
+    folds = {fold for fold, _ in places[ZERO_SHOT, None]}
+    begun = [arm for arm, done in places.items() if {fold for fold, _ in done} != folds]
+    whole = [row for row in kept if (row["learner"], row["mode"]) not in begun]
     with tempfile.TemporaryDirectory() as folder:
-        rows = study_rows(cells.restored(kept, data, Path(folder)), ENCODER)
-    rows = [{**row, **_bias(row, kept), **provenance()} for row in rows]
+        rows = study_rows(cells.restored(whole, data, Path(folder)), ENCODER)
+    rows = [{**row, **_bias(row, whole), **provenance()} for row in rows]
     append_new_rows(RESULTS / "main_table.jsonl", rows, main_table.identity)
-    tables = (languages_table(rows), summary_table(rows), changes_table(rows), orders_table(rows))
+    tables = [languages_table(rows), summary_table(rows), changes_table(rows), orders_table(rows)]
+    tables += [f"not on all folds yet: {learner} ({mode}), {len(places[learner, mode])}" for learner, mode in begun]
     return "\n\n".join(table for table in tables if table)
 
 

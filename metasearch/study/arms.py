@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from metasearch.spec.recipe import ZERO_SHOT
+from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 
 _NOT_SETTINGS = ("task", "fold", "seed", "data", "include", "device", "engine", "trust_remote_code", "fold_seed")
 _NOT_RECIPE = ("recipe", "description", "sources")
@@ -45,12 +45,19 @@ class Arm:
         """Whether it is the encoder before any training."""
         return self.learner == ZERO_SHOT
 
+    @property
+    def made_once(self) -> bool:
+        """Whether all folds share its model of a seed, as that of a distilled student."""
+        return self.mode is None and self.learner not in (ZERO_SHOT, NEUTRAL)
+
 
 def arm_of(row: Mapping[str, Any], config: Mapping[str, Any], source: str) -> Arm:
     """Return the arm of a score, without a label, by the configuration and the source (study or run) of its run."""
     learner, encoder = str(row["learner"]), str(row["encoder"])
     if learner == ZERO_SHOT:
         return Arm(learner, None, None, encoder)
+    if learner == NEUTRAL:  # its map is fitted on each fold
+        return Arm(learner, None, None, encoder, digest(settings_of(config)))
     if row.get("mode") is None:  # it was made elsewhere: each seed has an encoder of its own
         return Arm(learner, None, row.get("recipe"), "", source=source)
     return Arm(learner, row["mode"], row.get("recipe"), encoder, digest(settings_of(config)))

@@ -35,7 +35,7 @@ def fold_differences(
 
 def crossed(pairing: Pairing, baseline: Arm) -> bool:
     """Return whether the folds share their models, as those of a student that was distilled once with each seed."""
-    return any(arm.mode is None and not arm.zero_shot for arm in (pairing.arm, baseline))
+    return pairing.arm.made_once or baseline.made_once
 
 
 def _by_seed(own: Runs, other: Runs, languages: Sequence[str], selection: ScoreSelection) -> Array:

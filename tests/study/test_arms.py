@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.spec.recipe import ZERO_SHOT
+from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.study.arms import Arm, arm_of, digest, labelled, settings_of
 
 RECIPE = {"recipe": "maml-tiny", "description": "ours", "learner": "maml", "outer": {"lr": "3e-4", "clip": "0.0"}}
@@ -60,6 +60,18 @@ def test_an_encoder_that_was_made_elsewhere_is_known_by_its_label_and_source_wha
     one, other = ({**made, "encoder": f"made/seed-{seed}/model"} for seed in (1, 2))
     assert arm_of(one, {}, "a") == arm_of(other, {}, "a")
     assert arm_of(one, {}, "a") != arm_of(one, {}, "b")
+
+
+def test_a_map_that_is_fitted_on_each_fold_is_one_arm_in_all_studies_and_made_anew_on_each_fold():
+    row = {"learner": NEUTRAL, "encoder": "tiny", "mode": None, "recipe": None}
+    one, other = (arm_of(row, {"neutralise": {"rank": "3"}, "fold": fold}, source) for fold, source in ("0a", "1b"))
+    assert one == other
+    assert one != arm_of(row, {"neutralise": {"rank": "2"}, "fold": "0"}, "a")
+    assert [arm.made_once for arm in (one, Arm(ZERO_SHOT, None, None, "tiny"), Arm("student", None, "small", ""))] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_an_arm_that_differs_in_nothing_is_called_by_its_learner():
