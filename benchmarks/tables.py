@@ -32,6 +32,11 @@ def study(task: str, file: str = "main_table") -> list[Row]:
     return study_tables.rows_of_study(read_rows(RESULTS / f"{file}.jsonl"), task, "mini")
 
 
+def strong_study(task: str) -> list[Row]:
+    """Return the rows of the last study of a task with the encoder `e5`."""
+    return study_tables.rows_of_study(read_rows(RESULTS / "main_table.jsonl"), task, "e5")
+
+
 def small_study(learner: str | None = None) -> list[Row]:
     """Return the points of the small studies with today's `mini`, of all learners or one."""
     rows = of_encoder(read_rows(RESULTS / "small_studies.jsonl"), "lareqa-sentences", "mini")
@@ -55,6 +60,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "lareqa-changes": lambda: study_tables.changes_table(study(LAREQA)),
     "lareqa-orders": lambda: study_tables.orders_table(study(LAREQA)),
     "lareqa-modes": lambda: study_tables.modes_table(study(LAREQA)),
+    "e5-summary": lambda: study_tables.summary_table(strong_study(LAREQA)),
+    "e5-languages": lambda: study_tables.languages_table(strong_study(LAREQA)),
     "margin-summary": lambda: study_tables.summary_table(study(LAREQA, "paper_margin")),
     "margin-changes": lambda: study_tables.changes_table(study(LAREQA, "paper_margin")),
     "margin-orders": lambda: study_tables.orders_table(study(LAREQA, "paper_margin")),
