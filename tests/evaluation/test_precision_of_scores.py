@@ -9,6 +9,8 @@ from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs.compose import load_encoder
 from metasearch.spec.measure import Measure
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def both():

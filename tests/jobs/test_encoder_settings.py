@@ -27,6 +27,7 @@ def trimmed(*languages):
     return compose.encoder_of(config, load_benchmark("demo"))
 
 
+@pytest.mark.slow
 def test_a_trained_model_has_the_prompts_and_the_words_it_was_trained_with(tmp_path):
     ended = call(*TRAIN, "--prompt", "question=q: ", "--prompt", "candidate=c: ", "--trim=task", "-o", tmp_path / "run")
     assert ended.exit_code == 0, ended.output

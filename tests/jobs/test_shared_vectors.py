@@ -27,6 +27,7 @@ def encoded(monkeypatch):
     return calls
 
 
+@pytest.mark.slow
 def test_vectors_are_those_of_the_whole_task_encoded_at_once_whatever_the_fold(tmp_path, encoder):
     data = load_benchmark("demo").data
     expected = encoder.encode([candidate.text for candidate in data.candidates], "candidate")
@@ -37,6 +38,7 @@ def test_vectors_are_those_of_the_whole_task_encoded_at_once_whatever_the_fold(t
         assert np.array_equal(shared.encode(asked, "candidate"), np.stack([whole[text] for text in asked]))
 
 
+@pytest.mark.slow
 def test_each_text_is_encoded_once_per_role_and_weights(tmp_path, encoder, encoded):
     data = load_benchmark("demo").data
     for fold in range(3):
