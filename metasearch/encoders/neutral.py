@@ -21,7 +21,7 @@ which needs no language of a text at search time and is a linear module at the e
 Notation used for tensor shapes: n texts of a language, L languages, D dimensions, R directions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -32,8 +32,9 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 from torch import nn
 
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.vectors import EncodesTexts
 from metasearch.errors import ConfigError, DataError, EncoderError
-from metasearch.spec.recipe import NeutralMethod
+from metasearch.spec.recipe import NeutralMethod, Role
 
 Vectors = NDArray[np.float64]
 
@@ -83,6 +84,28 @@ class NeutralMap:
             for parts in ([part @ self.directions.T for part in centred], centred)
         )
         return float(inside / total)
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Gives the vectors of an encoder that has no map as they are with one.
+
+    Attributes:
+        before: gives vectors without the map.
+        neutral: the map.
+    """
+
+    before: EncodesTexts
+    neutral: NeutralMap
+
+    @property
+    def device(self) -> torch.device:
+        """Where texts are encoded."""
+        return self.before.device
+
+    def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+        """Return the unit vectors of texts, `(len(texts), D)`, without their language."""
+        return self.neutral(self.before.encode(texts, role)).astype(np.float32)
 
 
 def estimate(

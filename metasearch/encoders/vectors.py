@@ -19,3 +19,27 @@ class EncodesTexts(Protocol):
 
     def encode(self, texts: Sequence[str], role: Role, /) -> NDArray[np.float32]:
         """Return the unit vectors of texts, `(len(texts), D)`, in their order."""
+
+
+class Remembered:
+    """Gives the vectors of an encoder, and encodes each text of a role once; its weights must not change meanwhile.
+
+    Args:
+        encoder: whose vectors they are.
+    """
+
+    def __init__(self, encoder: EncodesTexts) -> None:
+        self._encoder = encoder
+        self._vectors: dict[tuple[Role, str], NDArray[np.float32]] = {}
+
+    @property
+    def device(self) -> torch.device:
+        """Where texts are encoded."""
+        return self._encoder.device
+
+    def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+        """Return the unit vectors of texts, `(len(texts), D)`, in their order."""
+        new = list(dict.fromkeys(text for text in texts if (role, text) not in self._vectors))
+        vectors = self._encoder.encode(new, role)
+        self._vectors.update(zip(((role, text) for text in new), vectors, strict=True))
+        return np.stack([self._vectors[role, text] for text in texts]) if texts else vectors

@@ -59,14 +59,21 @@ def neutralise(encoder: Encoder, benchmark: Benchmark, settings: NeutralSettings
         ConfigError: the rank does not fit them.
         EncoderError: it has a map already.
     """
+    append(encoder, train_map(encoder, benchmark, settings, listener))
+
+
+def train_map(
+    encoder: Encoder, benchmark: Benchmark, settings: NeutralSettings, listener: Listener = SILENT
+) -> NeutralMap:
+    """Return the map of an encoder as it is, estimated from the train part of a benchmark; raises as `neutralise`."""
     texts = train_texts(benchmark, settings)
     neutral = fitted(encoder, texts, settings, listener)
-    append(encoder, neutral)
     count = sum(map(len, texts.values()))
     log.info(
         f"neutralise: {settings.method}, {len(neutral.directions)} directions from {count} texts of the train part in "
         f"{', '.join(texts)}"
     )
+    return neutral
 
 
 def require_map(encoder: Encoder, recipe: Recipe) -> Encoder:

@@ -5,12 +5,14 @@ There is no command of this name: cells of a study are such runs, and `metasearc
 
 import logging
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.records import Data
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.vectors import EncodesTexts
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.retrieval import POOLS
 from metasearch.evaluation.scores import Evaluation
@@ -25,9 +27,11 @@ from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import processor, versions
 from metasearch.spec.measure import Pool
 from metasearch.spec.run import DataRef, Precision, ScoreConfig
-from metasearch.training.machine import used
+from metasearch.training.machine import used, warn_if_bf16_is_slow
 
 log = logging.getLogger(__name__)
+
+VectorsOf = Callable[[Encoder], EncodesTexts]
 
 
 def begin(config: ScoreConfig, folder: Path, listener: Listener = SILENT) -> RunResult:
@@ -52,11 +56,12 @@ def run_to_end(
     parts = {"dev": benchmark.split.dev, "test": benchmark.split.test}
     if benchmark.task.evaluation_only:
         del parts["dev"]
-    shared_vectors = shared_folder(files.path)
+    vectors_of, folder = None, shared_folder(files.path)
     if config.neutralise:
-        neutralise(encoder, benchmark, config.neutralise, listener)
-        shared_vectors = None  # each fold has a map of its own, so that no other cell has these vectors
-    add_scores(files, facts | {"step": 0}, benchmark, encoder, parts, listener, shared_vectors)
+        neutralise(encoder, benchmark, config.neutralise, listener)  # of each fold, so no other cell has these vectors
+    elif folder:
+        vectors_of = partial(SharedVectors, folder=folder, data=benchmark.data, first=benchmark.fold)
+    add_scores(files, facts | {"step": 0}, benchmark, encoder, parts, listener, vectors_of)
     report = f"# {config.label} on {config.task}\n\n{by_language(files.results(), 'test')}\n"
     files.finish(report, used(time.monotonic() - began, encoder.device))
 
@@ -68,7 +73,7 @@ def add_scores(
     encoder: Encoder,
     parts: dict[str, Data],
     listener: Listener = SILENT,
-    shared: Path | None = None,
+    vectors_of: VectorsOf | None = None,
 ) -> None:
     """Append the scores of an encoder on parts of the data to the results, unless they stand there.
 
@@ -81,7 +86,7 @@ def add_scores(
         encoder: what is scored.
         parts: name → data, such as `dev` and `test`.
         listener: hears how many texts are encoded.
-        shared: folder in which vectors of all of the task's texts are kept for further runs.
+        vectors_of: returns what gives the encoder's vectors, where that is not the encoder itself.
     """
     label, task = str(facts["learner"]), benchmark.task.task
     known = scored(files, task, {str(measure) for measure in benchmark.measures})
@@ -91,9 +96,8 @@ def add_scores(
         if (label, split) in known and (split != "test" or questions.is_file()):
             continue
         pools = POOLS if split == "test" else POOLS[:1]
-        results = evaluate_aloud(
-            encoder, data, benchmark, pools, f"{label} on {split} of {task}", listener, shared=shared
-        )
+        what = f"{label} on {split} of {task}"
+        results = evaluate_aloud(encoder, data, benchmark, pools, what, listener, vectors_of=vectors_of)
         if split == "test":
             # Before the rows: a row in the results says that the results by question are there.
             results.questions.save(questions, facts | {"split": split} | stamp)
@@ -112,13 +116,15 @@ def evaluate_aloud(
     what: str,
     listener: Listener,
     precision: Precision = "fp32",
-    shared: Path | None = None,
+    vectors_of: VectorsOf | None = None,
 ) -> Evaluation:
     """Return the scores of an encoder; say what is scored, and let a listener hear of every batch of its texts."""
     log.info("scoring %s: %s", what, data.describe())
+    if precision == "bf16":
+        warn_if_bf16_is_slow(encoder.device)
     encoder.on_progress = lambda done, total: listener.on_encode(what, done, total)
     try:
-        vectors = SharedVectors(encoder, shared, benchmark.data, benchmark.fold) if shared else encoder
+        vectors = vectors_of(encoder) if vectors_of else encoder
         return evaluate(vectors, data, benchmark.measures, pools, precision)
     finally:
         encoder.on_progress = None

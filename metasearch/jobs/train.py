@@ -6,19 +6,21 @@ from pathlib import Path
 
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.folds import hold_out
+from metasearch.data.records import Data
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.neutral import require_none
+from metasearch.encoders.neutral import Mapped, append, require_none
+from metasearch.encoders.vectors import Remembered
 from metasearch.episodes.of_benchmark import check_sizes
 from metasearch.jobs import compose
 from metasearch.jobs.lifecycle import Row, RunResult, complete, interrupted
-from metasearch.jobs.neutral import neutralise
+from metasearch.jobs.neutral import neutralise, train_map
 from metasearch.jobs.score import add_scores
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import SILENT, Listener, Logged
 from metasearch.runs.markdown import by_language, markdown
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import versions
-from metasearch.spec.recipe import ZERO_SHOT, with_map
+from metasearch.spec.recipe import ZERO_SHOT, Recipe, with_map
 from metasearch.spec.run import DataRef, RunConfig
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import used
@@ -81,14 +83,31 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
         what = "model (before its map is fitted)" if stage and stage.when == "after" else "model"
         raise interrupted(files.path, f"stopped after outer step {outcome.steps}; {what} and checkpoint are saved")
     facts |= {"learner": recipe.learner, "step": outcome.best_step}
-    add_scores(files, facts, benchmark, encoder, parts, listener)
-    if stage and stage.when == "after":
-        neutralise(encoder, benchmark, stage, listener)
-        files.save_model(encoder)
-        add_scores(files, facts | {"learner": with_map(recipe.learner)}, benchmark, encoder, parts, listener)
+    _score_trained(files, facts, benchmark, encoder, recipe, parts, listener)
     seconds = time.monotonic() - began
     cost = used(seconds, encoder.device) | {"engine": config.engine, "steps": outcome.steps}
     files.finish(report(files, config, benchmark, outcome, seconds), cost)
+
+
+def _score_trained(
+    files: RunFolder,
+    facts: Row,
+    benchmark: Benchmark,
+    encoder: Encoder,
+    recipe: Recipe,
+    parts: dict[str, Data],
+    listener: Listener,
+) -> None:
+    """Score the trained encoder, and once more with a map where the recipe has one after training; save it then."""
+    # With and without the map each text is encoded once.
+    trained = Remembered(encoder)
+    add_scores(files, facts, benchmark, encoder, parts, listener, lambda _: trained)
+    if recipe.neutralise and recipe.neutralise.when == "after":
+        mapped = Mapped(trained, train_map(encoder, benchmark, recipe.neutralise, listener))
+        facts = facts | {"learner": with_map(recipe.learner)}
+        add_scores(files, facts, benchmark, encoder, parts, listener, lambda _: mapped)
+        append(encoder, mapped.neutral)
+        files.save_model(encoder)
 
 
 def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: Outcome, seconds: float) -> str:

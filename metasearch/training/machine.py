@@ -1,15 +1,19 @@
 """Time, memory and hardware of a run, and how its process holds memory."""
 
 import ctypes
+import logging
 import os
 import platform
 import resource
 import sys
+import time
 from typing import Any
 
 import torch
 
 from metasearch.runs.versions import processor
+
+log = logging.getLogger(__name__)
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENAS = -1, -3, -8
 """Parameters of glibc's `mallopt`: two in bytes, and how many arenas threads have."""
@@ -37,6 +41,28 @@ def keep_memory() -> bool:
     raised = any(mallopt(_MMAP_THRESHOLD, size) for size in _MMAP_THRESHOLDS)
     # 2³¹ − 1 is the most that its argument, an int, can hold.
     return bool(raised and mallopt(_TRIM_THRESHOLD, 2**31 - 1) and mallopt(_ARENAS, 1))
+
+
+def warn_if_bf16_is_slow(device: torch.device) -> None:
+    """Warn where matrix products in bfloat16 take longer than in float32, as on CPUs that only emulate them.
+
+    Measured rather than looked up, as no list of processors would be complete; it takes less than a tenth of a second.
+    """
+    if device.type != "cpu":
+        return
+    times = _seconds(torch.bfloat16) / _seconds(torch.float32)
+    if times > 1:
+        log.warning("bf16: matrix products take %.1f times as long as in float32 on this processor; use fp32", times)
+
+
+def _seconds(kind: torch.dtype) -> float:
+    """Return the shortest time of three that the product of 256 vectors with a square layer takes."""
+    vectors, layer, taken = torch.ones(256, 384, dtype=kind), torch.ones(384, 384, dtype=kind), []
+    for _ in range(3):
+        began = time.perf_counter()
+        vectors @ layer
+        taken.append(time.perf_counter() - began)
+    return min(taken)
 
 
 def used(seconds: float, device: torch.device) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 from metasearch.training.early_stopping import EarlyStopping
 from metasearch.training.gradients import bf16_error, clip, norm_of, rows_or_all
 from metasearch.training.interrupt import Interrupt
+from metasearch.training.machine import warn_if_bf16_is_slow
 from metasearch.training.schedule import Schedule, rate
 
 log = logging.getLogger(__name__)
@@ -104,6 +105,8 @@ class Trainer:
             NonFiniteError: a loss or a gradient is not finite; the weights are those before that step.
             RunFolderError: a checkpoint is damaged or cannot be written.
         """
+        if self.precision == "bf16":
+            warn_if_bf16_is_slow(self.learner.encoder.device)
         self.learner.begin(self.schedule.total)
         if not (resume and self._restore()):
             self.baseline = self.dev() if self.baseline is None else self.baseline

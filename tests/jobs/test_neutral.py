@@ -9,9 +9,12 @@ import torch
 
 from helpers.training import Killed, kill
 from metasearch.data.benchmark import load_benchmark
+from metasearch.data.texts import texts_of
+from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import is_neutral, remove
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, DataError, EncoderError
+from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs import compose, train
 from metasearch.jobs.neutral import neutralise, train_texts
 from metasearch.jobs.resume import resume_run
@@ -26,6 +29,7 @@ SMALL = [
     *("budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"),
     "options.inner_steps=1",
 ]
+SCORED = train._score_trained
 FEW = NeutralSettings(texts=40)
 
 
@@ -108,6 +112,29 @@ def test_before_training_zero_shot_is_the_encoder_as_it_was_and_the_map_is_train
     weights = [encoder.model[-2].linear.weight.detach() for encoder in (fresh, trained)]
     assert not torch.equal(*weights)
     assert (weights[0] - weights[1]).abs().max() < 0.02
+
+
+def test_scores_with_and_without_the_map_encode_each_text_once(tmp_path, monkeypatch):
+    asked, encode = [], Encoder.encode
+    monkeypatch.setattr(Encoder, "encode", lambda self, texts, *more: asked.append(texts) or encode(self, texts, *more))
+    in_dev_scores = []
+    monkeypatch.setattr(train, "_score_trained", lambda *given: in_dev_scores.extend(asked) or SCORED(*given))
+
+    train.begin(run_of(*stage("after")), tmp_path / "run")
+
+    last = [text for texts in asked[len(in_dev_scores) :] for text in texts]
+    split = load_benchmark("demo-sts").split
+    scored = {text for part in (split.dev, split.test) for _, text, _ in texts_of(part)}
+    estimated = sum(map(len, train_texts(load_benchmark("demo-sts"), FEW).values()))
+    assert len(last) == len(scored) + estimated
+
+
+def test_scores_with_the_map_are_those_of_the_saved_model(runs):
+    benchmark = load_benchmark("demo-sts")
+    encoder = open_checkpoint(str(runs / "after/model"), benchmark.task.max_length)
+    found = evaluate(encoder, benchmark.split.test, benchmark.measures).mean("pearson")
+    # The model's map is in float32, that of the scores in float64.
+    assert found == pytest.approx(mean(runs / "after", "maml+neutral"), abs=1e-6)
 
 
 def test_a_study_has_an_arm_with_and_one_without_the_map_and_names_what_differs(runs):

@@ -11,6 +11,7 @@ from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs import compose
 from metasearch.jobs.compose import fit, load_encoder, make_gradients, make_learner
 from metasearch.spec.library import choose_recipe
+from metasearch.training import machine
 from metasearch.training.gradients import bf16_error
 
 
@@ -70,3 +71,11 @@ def test_dev_scores_while_training_have_the_precision_of_the_run(precision, monk
     fit(learner, benchmark, recipe, max_steps=1, precision=precision)
 
     assert asked == [precision] * 2  # before and after the step
+
+
+@pytest.mark.parametrize(("bf16", "said"), [(0.033, "bf16: matrix products take 33.0 times as long"), (0.0005, "")])
+def test_a_processor_that_only_emulates_bf16_is_said(bf16, said, monkeypatch, caplog):
+    monkeypatch.setattr(machine, "_seconds", {torch.bfloat16: bf16, torch.float32: 0.001}.get)
+    machine.warn_if_bf16_is_slow(torch.device("cpu"))
+    assert said in caplog.text
+    assert bool(caplog.text) == bool(said)
