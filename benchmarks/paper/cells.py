@@ -6,8 +6,9 @@ be published here; a row of a cell has what comparisons need. Values are rounded
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from metasearch.study.read import STUDY_FILE, read_study
 from metasearch.study.study import Scored, Study
 
 DIGITS = 10_000
+BEFORE = f"{NEUTRAL}+"
+"""Begins the name of an arm whose encoder had the language taken out before it was trained."""
 _PLACES = ("data", "include")
 _FACTS = ("task", "encoder", "learner", "mode", "recipe", "fold", "seed", "step")
 _SHARED = (*_FACTS, "versions", "data")
@@ -124,15 +127,35 @@ def _evaluation(row: Row, benchmark: Benchmark) -> Evaluation:
     return Evaluation(scores, QuestionResults(units, named, None, articles))
 
 
-def missing(rows: Sequence[Row], arms: Iterable[str], folds: Iterable[int], seeds: Iterable[int]) -> list[Any]:
-    """Return seed, fold and the arms, such as `maml:trans`, that no row has, in the order to do them in."""
-    known = {(_arm(row), row["fold"], row["seed"]) for row in rows}
+@dataclass(frozen=True)
+class Missing:
+    """Cells that have no row yet, and that one study can run.
+
+    Attributes:
+        seed: of all of them.
+        arms: such as `maml:trans`.
+        folds: that lack just these arms.
+    """
+
+    seed: int
+    arms: tuple[str, ...]
+    folds: tuple[int, ...]
+
+
+def missing(rows: Sequence[Row], arms: Iterable[str], folds: Iterable[int], seeds: Iterable[int]) -> list[Missing]:
+    """Return the cells of some arms that no row has, in the order to do them in."""
+    known = {(arm_of(row), row["fold"], row["seed"]) for row in rows}
     wanted = list(arms)
-    places = [
-        (seed, fold, [arm for arm in wanted if (arm, fold, seed) not in known]) for seed in seeds for fold in folds
-    ]
-    return [place for place in places if place[2]]
+    groups: dict[tuple[int, tuple[str, ...]], list[int]] = {}
+    for seed, fold in product(seeds, folds):
+        lacking = tuple(arm for arm in wanted if (arm, fold, seed) not in known)
+        groups.setdefault((seed, lacking), []).append(fold)
+    return [Missing(seed, lacking, tuple(places)) for (seed, lacking), places in groups.items() if lacking]
 
 
-def _arm(row: Row) -> str:
-    return row["learner"] if row["learner"] in (ZERO_SHOT, NEUTRAL) else f"{row['learner']}:{row['mode']}"
+def arm_of(row: Row) -> str:
+    """Return the arm of a row: `zero-shot`, `maml:trans`, or `neutral+maml:trans` where a map came before training."""
+    if row["learner"] in (ZERO_SHOT, NEUTRAL):
+        return str(row["learner"])
+    stage = row["config"]["recipe"].get("neutralise") or {}
+    return f"{BEFORE if stage.get('when') == 'before' else ''}{row['learner']}:{row['mode']}"

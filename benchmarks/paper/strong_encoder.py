@@ -4,11 +4,13 @@
     python -m benchmarks.paper.strong_encoder --task lareqa-sentences --data ~/data --collect studies/other
 
 A row of each finished cell is kept in `results/strong_encoder.jsonl`; a cell that has one is never run again, not even
-where the folder of the study is gone. Each trained arm is scored as it is and with a map that takes the language out of
-its vectors (`neutralise: after`). The rows of the arms, with intervals, are added to `results/main_table.jsonl`.
+where the folder of the study is gone. An arm such as `maml:trans` is scored as it is and with a map that takes the
+language out of its vectors (`neutralise: after`); `neutral+maml:trans` is trained through such a map (`before`). The
+rows of the arms, with intervals, are added to `results/main_table.jsonl`.
 """
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -19,12 +21,16 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
 from benchmarks.paper import cells, main_table
 from benchmarks.paper.study_rows import study_rows
-from benchmarks.paper.study_tables import changes_table, languages_table, orders_table, summary_table
+from benchmarks.paper.study_tables import changes_table, languages_table, name_of, orders_table, summary_table
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
+from metasearch.study.arms import digest
 
 ENCODER = "e5"
 CELLS = RESULTS / "strong_encoder.jsonl"
 ARMS = (
+    "neutral+fine-tune:mixt",
+    "neutral+maml:trans",
+    "neutral+maml-align:mono-bi-multi",
     "fine-tune:mono-mono",
     "maml:trans",
     "maml-align:mono-bi-multi",
@@ -74,26 +80,49 @@ def main(
         shared += ["--jobs", jobs, "--threads", threads, *(word for each in assignments for word in ("--set", each))]
         known = [row for row in read_rows(results) if row["task"] == task]
         wanted = [ZERO_SHOT, NEUTRAL, *arms.split(",")]
-        for seed, fold, lacking in cells.missing(known, wanted, _numbers(folds), _numbers(seeds)):
-            folder = output / f"{task}-fold-{fold}-seed-{seed}"
-            what = ["--learner", ",".join(lacking), *_maps(lacking), "--folds", f"{fold},", "--seeds", seed]
-            metasearch("crossval", *shared, *what, "-o", folder)
-            _keep(folder, results)
+        # Arms of one learner with different settings need studies of their own.
+        for before in (True, False):
+            now = [arm for arm in wanted if arm in (ZERO_SHOT, NEUTRAL) or arm.startswith(cells.BEFORE) == before]
+            for lacking in cells.missing(known, now, _numbers(folds), _numbers(seeds)):
+                _run(lacking, shared, output / f"{task}-{_digest(lacking)}", results)
     click.echo(_tables(task, data, results))
 
 
-def _maps(arms: list[str]) -> list[str]:
-    """Return the settings that give every arm a map: the trained ones after their training."""
+def _run(lacking: cells.Missing, shared: list[object], folder: Path, results: Path) -> None:
+    """Run cells in a study, and keep the rows of those that are finished, also where it is stopped."""
+    folds, arms = ",".join(map(str, lacking.folds)), [arm.removeprefix(cells.BEFORE) for arm in lacking.arms]
+    what = ["--learner", ",".join(arms), *_maps(lacking.arms), "--folds", f"{folds},", "--seeds", lacking.seed]
+    try:
+        metasearch("crossval", *shared, *what, "-o", folder)
+    finally:
+        _keep(folder, results)
+
+
+def _digest(lacking: cells.Missing) -> str:
+    """Return a name for the folder of a study, the same for the same cells."""
+    return digest({"arms": ",".join(lacking.arms), "folds": str(lacking.folds), "seed": str(lacking.seed)})
+
+
+def _maps(arms: Sequence[str]) -> list[str]:
+    """Return the settings that give every arm a map, before or after its training."""
     words = []
-    for name in dict.fromkeys(arm.partition(":")[0] for arm in arms if arm != ZERO_SHOT):
+    for name, when in dict.fromkeys(_when(arm) for arm in arms if arm != ZERO_SHOT):
         key = NEUTRAL if name == NEUTRAL else f"{name}:neutralise"
-        words += [] if name == NEUTRAL else ["--set", f"{key}.when=after"]
+        words += [] if name == NEUTRAL else ["--set", f"{key}.when={when}"]
         words += ["--set", f"{NEUTRAL}:texts={TEXTS}" if name == NEUTRAL else f"{key}.texts={TEXTS}"]
     return words
 
 
+def _when(arm: str) -> tuple[str, str]:
+    """Return the learner of an arm, and when it has its map."""
+    learner = arm.removeprefix(cells.BEFORE).partition(":")[0]
+    return learner, "before" if arm.startswith(cells.BEFORE) else "after"
+
+
 def _keep(folder: Path, results: Path) -> None:
     """Add the rows of a study's finished cells."""
+    if not any(folder.glob("cells/*/*/report.md")):
+        return
     study = ms.read_study([folder])
     append_new_rows(results, [{**row, **provenance()} for row in cells.rows_of(study)], cells.identity)
 
@@ -101,24 +130,25 @@ def _keep(folder: Path, results: Path) -> None:
 def _tables(task: str, data: str, results: Path) -> str:
     """Return the tables of the arms that are on all folds, and keep a row of each; say which arms are not."""
     kept = [row for row in latest_rows(read_rows(results), cells.identity) if row["task"] == task]
-    places: dict[tuple[str, str], set[tuple[int, int]]] = {}
+    places: dict[str, set[tuple[int, int]]] = {}
     for row in kept:
-        places.setdefault((row["learner"], row["mode"]), set()).add((row["fold"], row["seed"]))
-    folds = {fold for fold, _ in places[ZERO_SHOT, None]}
+        places.setdefault(cells.arm_of(row), set()).add((row["fold"], row["seed"]))
+    folds = {fold for fold, _ in places[ZERO_SHOT]}
     begun = [arm for arm, done in places.items() if {fold for fold, _ in done} != folds]
-    whole = [row for row in kept if (row["learner"], row["mode"]) not in begun]
+    whole = [row for row in kept if cells.arm_of(row) not in begun]
     with tempfile.TemporaryDirectory() as folder:
         rows = study_rows(cells.restored(whole, data, Path(folder)), ENCODER)
     rows = [{**row, **_bias(row, whole), **provenance()} for row in rows]
     append_new_rows(RESULTS / "main_table.jsonl", rows, main_table.identity)
     tables = [languages_table(rows), summary_table(rows), changes_table(rows), orders_table(rows)]
-    tables += [f"not on all folds yet: {learner} ({mode}), {len(places[learner, mode])}" for learner, mode in begun]
+    tables += [f"not on all folds yet: {arm}, {len(places[arm])} cells" for arm in begun]
     return "\n\n".join(table for table in tables if table)
 
 
 def _bias(row: Row, kept: list[Row]) -> Row:
     """Return the mean language bias of an arm's cells, which have no rankings to find it in again."""
-    own = [each["bias"] for each in kept if (each["learner"], each["mode"]) == (row["learner"], row["mode"])]
+    arm = name_of(row) if row["mode"] is None else f"{name_of(row)}:{row['mode']}"
+    own = [each["bias"] for each in kept if cells.arm_of(each) == arm]
     return {"bias": sum(own) / len(own), "bias_sd": None} if own and None not in own else {}
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.paper.cells import BEFORE
 from benchmarks.paper.maml_align_paper import MAIN_ARMS, TABLE
 from benchmarks.paper.widest import widest
 from metasearch.runs.markdown import markdown
@@ -23,7 +24,13 @@ def rows_of_study(rows: Sequence[Row], task: str, encoder: str) -> list[Row]:
     if not own:
         raise ValueError(f"no study of {task} with {encoder}")
     last = [row for row in own if row["study"] == own[-1]["study"]]
-    return list({(row["learner"], row["mode"]): row for row in last}.values())
+    return list({(name_of(row), row["mode"]): row for row in last}.values())
+
+
+def name_of(row: Row) -> str:
+    """Return what an arm is called in tables: its learner, after `neutral+` where it was trained through a map."""
+    before = row.get("settings", {}).get("recipe.neutralise.when") == "before"
+    return f"{BEFORE if before else ''}{row['learner']}"
 
 
 def languages_table(rows: Sequence[Row]) -> str:
@@ -33,7 +40,7 @@ def languages_table(rows: Sequence[Row]) -> str:
     heads = [f"{first['measure']}, folds {folds}", "mode", *first["languages"], "mean"]
     lines = [
         [
-            row["learner"], row["mode"] or "", *(_times(row["languages"][code]) for code in first["languages"]),
+            name_of(row), row["mode"] or "", *(_times(row["languages"][code]) for code in first["languages"]),
             _spread(row["mean"], row["sd"], 2), *(_times(row["groups"][name]) for name in first["groups"]),
         ]
         for row in rows
@@ -58,7 +65,7 @@ def summary_table(rows: Sequence[Row]) -> str:
             less = [_trained(change, len(first["folds"])), _ends(change)]
         mean = _spread(row["mean"], row["sd"], 2)
         bias = [_spread(row["bias"], row["bias_sd"], 1)] if "bias" in row else []
-        lines.append([row["learner"], row["mode"] or "", mean, *less, holm.get(row["label"], ""), *groups, *bias])
+        lines.append([name_of(row), row["mode"] or "", mean, *less, holm.get(row["label"], ""), *groups, *bias])
     return markdown(heads, lines, left=2)
 
 
@@ -80,7 +87,7 @@ def changes_table(rows: Sequence[Row]) -> str:
         bias = [_spread(row["bias"], row["bias_sd"], 1), _bias_p(row.get("bias_change"))] if biased else []
         kept = f"{row['kept']:.0f} of {row['steps']:.0f}" if row.get("steps") is not None else ""
         seconds = f"{row['seconds']:.0f}" if row["seconds"] is not None else ""
-        lines.append([row["learner"], row["mode"] or "", *less, holm.get(row["label"], ""), *bias, kept, seconds])
+        lines.append([name_of(row), row["mode"] or "", *less, holm.get(row["label"], ""), *bias, kept, seconds])
     return markdown(heads, lines, left=2)
 
 
@@ -91,7 +98,7 @@ def orders_table(rows: Sequence[Row]) -> str:
     """
     task = rows[0]["task"]
     figures = TABLE.get(task, ((), {}))[1]
-    by_arm = {(row["learner"], row["mode"]): row for row in rows}
+    by_arm = {(name_of(row), row["mode"]): row for row in rows}
     chain = [arm for arm in (("zero-shot", None), *MAIN_ARMS[task]) if arm in by_arm]
     lines = []
     for one, other in [(a, b) for i, a in enumerate(chain) for b in chain[:i]]:
@@ -116,8 +123,8 @@ def modes_table(rows: Sequence[Row]) -> str:
     """Return the modes of each learner from best to worst, ours and the paper's; empty where none has several."""
     figures = TABLE.get(rows[0]["task"], ((), {}))[1]
     lines = []
-    for learner in dict.fromkeys(row["learner"] for row in rows):
-        ours = {row["mode"]: row["mean"] for row in rows if row["learner"] == learner}
+    for learner in dict.fromkeys(map(name_of, rows)):
+        ours = {row["mode"]: row["mean"] for row in rows if name_of(row) == learner}
         theirs = {mode: _mean(figures[learner, mode]) for mode in ours if (learner, mode) in figures}
         if len(ours) > 1:
             lines.append([learner, _ranked(ours, 100), _ranked(theirs, 1)])

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks.paper.cells import DIGITS, identity, missing, restored, rows_of
+from benchmarks.paper.cells import DIGITS, Missing, identity, missing, restored, rows_of
 from metasearch.cli.train import configure
 from metasearch.errors import DataError
 from metasearch.jobs import train
@@ -64,11 +64,14 @@ def test_other_data_than_that_of_the_rows_is_refused(rows, tmp_path):
 
 def test_cells_that_have_a_row_are_not_missing(rows):
     arms = ["zero-shot", "fine-tune:mono-mono", "maml:trans"]
-    assert missing(rows, arms, folds=[0, 1], seeds=[0, 1]) == [
-        (0, 0, arms),
-        (0, 1, ["maml:trans"]),
-        (1, 0, arms),
-        (1, 1, arms),
+    assert missing(rows, arms, folds=[0, 1, 2], seeds=[0, 1]) == [
+        Missing(0, tuple(arms), (0, 2)),
+        Missing(0, ("maml:trans",), (1,)),
+        Missing(1, tuple(arms), (0, 1, 2)),
+    ]
+    # What was trained through a map is another arm.
+    assert missing(rows, ["neutral+fine-tune:mono-mono"], [1], [0]) == [
+        Missing(0, ("neutral+fine-tune:mono-mono",), (1,))
     ]
 
 
