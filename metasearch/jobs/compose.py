@@ -128,8 +128,8 @@ def resolved(recipe: Recipe) -> Recipe:
 
 def resolved_loss(loss: Loss, where: str) -> Loss:
     """Return the settings of a loss with all its options in them; `ConfigError` where one is wrong."""
-    first, *_ = losses_of(loss, where)
-    return loss.model_copy(update=first.options.model_dump())
+    options = [each.options.model_dump() for each in losses_of(loss, where)]
+    return loss.model_copy(update={name: value for own in options for name, value in own.items()})
 
 
 def fit(

@@ -91,14 +91,15 @@ class Loss(BaseModel):
     """The loss of a set of examples: a name, and options whose names and types that loss knows.
 
     Attributes:
-        name: name of the loss; None takes `triplet` for triplets, and `cosine-mse` for scored pairs.
+        name: name of the loss, or of several, of which the first that fits a task's examples is taken; None takes
+            `triplet` for triplets, and `cosine-mse` for scored pairs.
         margin: margin of a triplet loss; it also separates the classes of graded negatives, whatever the loss.
         distance: distance of a triplet loss; see `metasearch.learners.losses.triplet`.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    name: str | None = None
+    name: str | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     margin: NonNegative = 1.0
     distance: Literal["euclidean", "cosine"] = "euclidean"
 
@@ -108,6 +109,13 @@ class Loss(BaseModel):
         if self.name is None and (key := next(iter(self.model_extra or ()), "")):
             raise Contradiction(f"unknown key.{nearest(key, type(self).model_fields)}", key)
         return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of losses, the one to be taken first where several fit."""
+        if self.name is None:
+            return "triplet", "cosine-mse"
+        return (self.name,) if isinstance(self.name, str) else self.name
 
     def options(self, known: Collection[str]) -> dict[str, Any]:
         """Return the options for a loss that has these; only what is no field here may be unknown to it."""

@@ -13,7 +13,7 @@ from metasearch.errors import ConfigError
 from metasearch.jobs import compose
 from metasearch.learners.fine_tune import FineTune
 from metasearch.learners.losses.base import Loss as SetLoss
-from metasearch.learners.losses.base import losses_of, warn_of_unused
+from metasearch.learners.losses.base import fitting, losses_of, warn_of_unused
 from metasearch.spec import registry, yaml
 from metasearch.spec.library import load_recipe
 from metasearch.spec.recipe import Episodes, Loss, Recipe
@@ -40,6 +40,10 @@ def read(tmp_path, written):
             {"name": "infonce", "margin": 0.2, "distance": "euclidean", "temperature": 0.1},
         ),
         ("{name: cosine-mse}", {"name": "cosine-mse", "margin": 1.0, "distance": "euclidean"}),
+        (
+            "{name: [infonce, cosine-mse], temperature: 0.1}",
+            {"name": ["infonce", "cosine-mse"], "margin": 1.0, "distance": "euclidean", "temperature": 0.1},
+        ),
     ],
 )
 def test_a_run_holds_the_name_where_there_is_one_and_all_options_and_is_read_back_as_it_was(tmp_path, written, held):
@@ -57,9 +61,19 @@ def test_without_a_name_triplets_have_the_triplet_loss_and_scored_pairs_the_cosi
     assert pairs.columns == ("text1", "text2")
 
 
+def test_of_several_losses_the_first_that_fits_the_examples_is_taken():
+    contrast, pairs = losses_of(Loss(name=("infonce", "cosine-mse"), temperature=0.2))
+    assert contrast.options.temperature == 0.2
+    assert fitting((contrast, pairs), {"question": (), "positive": (), "negative": ()}) is contrast
+    assert fitting((contrast, pairs), {"text1": (), "text2": ()}) is pairs
+
+
 @pytest.mark.parametrize(
     ("written", "says"),
     [
+        ("{name: []}", r"mine\.yaml:5: loss\.name\.tuple.* at least 1 item"),
+        ("{name: [infonce, triplte]}", r"unknown loss 'triplte'\. Did you mean 'triplet'\?"),
+        ("{name: [infonce, cosine-mse], temprature: 1}", r"temprature: unknown key\. Did you mean 'temperature'"),
         ("{magrin: 1}", r"mine\.yaml:5: loss\.magrin: unknown key\. Did you mean 'margin'\?"),
         ("{margin: -1}", r"mine\.yaml:5: loss\.margin: .* \(got '-1'\)"),
         ("{name: infonec}", r"unknown loss 'infonec'\. Did you mean 'infonce'\?"),

@@ -52,13 +52,22 @@ class Loss(ABC):
 
 
 def losses_of(settings: Settings, where: str = "loss") -> tuple[Loss, ...]:
-    """Return the loss that a recipe names; where it names none, the default of each kind of examples.
+    """Return the losses that a recipe names; where it names none, the default of each kind of examples.
 
-    `ConfigError` where there is no such loss, or an option is unknown or has a wrong value.
+    An option goes to every loss that has it.
+
+    `ConfigError` where there is no such loss, or an option is unknown to all of them or has a wrong value.
     """
-    names = ("triplet", "cosine-mse") if settings.name is None else (settings.name,)
-    kinds: list[type[Loss]] = [registry.load("losses", name).LOSS for name in names]
-    return tuple(kind(yaml.check(settings.options(kind.Options.model_fields), kind.Options, where)) for kind in kinds)
+    kinds: list[type[Loss]] = [registry.load("losses", name).LOSS for name in settings.names]
+    known = [set(kind.Options.model_fields) for kind in kinds]
+    return tuple(
+        kind(yaml.check(_own(settings.options(own), set().union(*known) - own), kind.Options, where))
+        for kind, own in zip(kinds, known, strict=True)
+    )
+
+
+def _own(options: Mapping[str, Any], of_others: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in of_others}
 
 
 def warn_of_unused(settings: Settings, graded: bool = False) -> None:
@@ -75,7 +84,8 @@ def warn_of_unused(settings: Settings, graded: bool = False) -> None:
     given = {name: getattr(settings, name) for name in plain.keys() - known}
     values = [f"loss.{name}={value}" for name, value in sorted(given.items()) if value != plain[name]]
     if values:
-        log.warning("loss '%s' has no such option, so it does nothing: %s", settings.name, ", ".join(values))
+        names = " or ".join(settings.names)
+        log.warning("loss '%s' has no such option, so it does nothing: %s", names, ", ".join(values))
 
 
 def fitting(losses: tuple[Loss, ...], columns: Mapping[str, Any]) -> Loss:
