@@ -182,12 +182,6 @@ def require_none(encoder: Encoder) -> None:
         )
 
 
-def remove(encoder: Encoder) -> None:
-    """Take a map that `append` put there away again."""
-    assert is_neutral(encoder)
-    del encoder.model[-2:]
-
-
 def is_neutral(encoder: Encoder) -> bool:
     """Return whether an encoder ends as `append` leaves one: unit vectors, a square linear map, unit vectors."""
     last = list(encoder.model)[-3:]

@@ -4,7 +4,6 @@ With `metasearch.data.benchmark` this is the Python interface; the other jobs ma
 """
 
 import logging
-from functools import partial
 from typing import Any, get_args
 
 import torch
@@ -12,7 +11,7 @@ import torch
 from metasearch.compress.trimming import trim
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
-from metasearch.data.records import Data, RetrievalData, ScoredPair
+from metasearch.data.records import RetrievalData, ScoredPair
 from metasearch.data.texts import texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
@@ -21,9 +20,9 @@ from metasearch.encoders.prompts import replace_prompts
 from metasearch.episodes.episode import Triplet
 from metasearch.episodes.of_benchmark import needs_vectors, samplers
 from metasearch.errors import ConfigError, nearest, require_known
-from metasearch.evaluation.evaluate import evaluate
 from metasearch.fast import FastGradients
-from metasearch.jobs.neutral import as_delivered, require_map, train_texts
+from metasearch.jobs.dev_score import DevScore
+from metasearch.jobs.neutral import require_map, train_texts
 from metasearch.learners.base import Learner
 from metasearch.learners.gradients import Gradients, ReferenceGradients
 from metasearch.learners.losses.base import fitting, losses_of, warn_of_unused
@@ -145,6 +144,7 @@ def fit(
     store: CheckpointStore | None = None,
     resume: bool = False,
     baseline: float | None = None,
+    dev: DevScore | None = None,
 ) -> Outcome:
     """Meta-train and meta-valid a learner on a benchmark; its encoder ends with the weights of the best dev score.
 
@@ -160,6 +160,7 @@ def fit(
         store: where checkpoints go.
         resume: go on from the store's checkpoint.
         baseline: dev score before the first step, where it is known already.
+        dev: gives the dev scores, where it is asked for more than that afterwards.
 
     Raises:
         ConfigError: learner, mode and precision do not fit together, or there are no such gradients.
@@ -167,23 +168,20 @@ def fit(
         NonFiniteError: a loss or gradient is not finite.
     """
     check_fit(recipe, benchmark, precision)
-    if learner.second_order and not is_static(learner.encoder.model):
-        log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
     encoder, chosen = require_map(learner.encoder, recipe), _said(precision)
     take_gradients = make_gradients(encoder, gradients)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     sources = samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
-    if recipe.budget.meta_valid and scored is valid:
-        log.info("meta-valid trains on the dev questions that give the dev score; budget.dev_holdout keeps some apart")
+    _say(learner, recipe, scored is valid)
     trainer = Trainer(
         learner,
         take_gradients,
         schedule(recipe.budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
         recipe.outer,
         recipe.budget,
-        dev=partial(_dev_score, encoder, scored, benchmark, recipe, chosen),
+        dev=dev or DevScore(encoder, benchmark, recipe, chosen),
         listener=listener,
         store=store,
         seed=seed,
@@ -192,11 +190,6 @@ def fit(
         baseline=baseline,
     )
     return trainer.fit(resume)
-
-
-def _dev_score(encoder: Encoder, data: Data, benchmark: Benchmark, recipe: Recipe, precision: Precision) -> float:
-    with as_delivered(encoder, benchmark, recipe) as delivered:
-        return evaluate(delivered, data, benchmark.measures, precision=precision).mean(benchmark.task.monitor)
 
 
 def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
@@ -218,6 +211,14 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
         raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
     if precision == "bf16" and not getattr(options, "first_order", True):
         raise ConfigError("--precision bf16 works in first order only; use fp32, or --set options.first_order=true")
+
+
+def _say(learner: Learner, recipe: Recipe, one_part: bool) -> None:
+    """Log how a learner takes gradients, and whether it trains on what scores it: dev is `one_part` for both."""
+    if learner.second_order and not is_static(learner.encoder.model):
+        log.info("second order: attention runs on the plain kernel, which can be differentiated twice")
+    if recipe.budget.meta_valid and one_part:
+        log.info("meta-valid trains on the dev questions that give the dev score; budget.dev_holdout keeps some apart")
 
 
 def _said(precision: str) -> Precision:

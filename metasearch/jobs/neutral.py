@@ -1,8 +1,6 @@
 """The stage `neutralise` of a run: the map that takes the language out of vectors, fitted on a task's train part."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +8,8 @@ from numpy.typing import NDArray
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.tagged import Tagged, tagged_of
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.neutral import NeutralMap, append, check, estimate, is_neutral, remove
+from metasearch.encoders.neutral import NeutralMap, append, check, estimate, is_neutral, require_none
+from metasearch.encoders.vectors import EncodesTexts
 from metasearch.errors import ConfigError
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec.recipe import NeutralSettings, Recipe
@@ -18,8 +17,17 @@ from metasearch.spec.recipe import NeutralSettings, Recipe
 log = logging.getLogger(__name__)
 
 
-def vectors_of(encoder: Encoder, texts: Tagged, listener: Listener = SILENT) -> dict[str, NDArray[np.float32]]:
-    """Return language → the unit vectors of its texts `(n, D)`, each encoded in its role."""
+def vectors_of(
+    encoder: Encoder, texts: Tagged, listener: Listener = SILENT, through: EncodesTexts | None = None
+) -> dict[str, NDArray[np.float32]]:
+    """Return language → the unit vectors of its texts `(n, D)`, each encoded in its role.
+
+    Args:
+        encoder: whose vectors they are.
+        texts: by language.
+        listener: hears of every batch.
+        through: gives the encoder's vectors, where that is not the encoder itself.
+    """
     vectors = {}
     for language, tagged in texts.items():
         rows: dict[int, NDArray[np.float32]] = {}
@@ -27,16 +35,36 @@ def vectors_of(encoder: Encoder, texts: Tagged, listener: Listener = SILENT) -> 
         try:
             for role in dict.fromkeys(role for role, _ in tagged):
                 places = [i for i, (own, _) in enumerate(tagged) if own == role]
-                rows.update(zip(places, encoder.encode([tagged[i][1] for i in places], role), strict=True))
+                found = (through or encoder).encode([tagged[i][1] for i in places], role)
+                rows.update(zip(places, found, strict=True))
         finally:
             encoder.on_progress = None
         vectors[language] = np.stack([rows[i] for i in range(len(tagged))])
     return vectors
 
 
-def fitted(encoder: Encoder, texts: Tagged, settings: NeutralSettings, listener: Listener = SILENT) -> NeutralMap:
-    """Return the map of an encoder as it is, estimated from texts; raises as `estimate` does."""
-    return estimate(vectors_of(encoder, texts, listener), settings.method, settings.rank)
+def train_map(
+    encoder: Encoder,
+    benchmark: Benchmark,
+    settings: NeutralSettings,
+    listener: Listener = SILENT,
+    through: EncodesTexts | None = None,
+) -> NeutralMap:
+    """Return the map of an encoder as it is, estimated from the train part of a benchmark; no label is read.
+
+    Args:
+        encoder: without a map.
+        benchmark: whose train part it is.
+        settings: how the map is estimated.
+        listener: hears how many texts are encoded.
+        through: gives the encoder's vectors, where that is not the encoder itself.
+
+    Raises:
+        DataError: the train part has too few texts or languages.
+        ConfigError: the rank does not fit them.
+    """
+    texts = train_texts(benchmark, settings)
+    return estimate(vectors_of(encoder, texts, listener, through), settings.method, settings.rank)
 
 
 def train_texts(benchmark: Benchmark, settings: NeutralSettings) -> Tagged:
@@ -52,28 +80,20 @@ def train_texts(benchmark: Benchmark, settings: NeutralSettings) -> Tagged:
 
 
 def neutralise(encoder: Encoder, benchmark: Benchmark, settings: NeutralSettings, listener: Listener = SILENT) -> None:
-    """Put a map at the end of an encoder that is fitted on the train part of a benchmark; no label is read.
-
-    Raises:
-        DataError: the train part has too few texts or languages.
-        ConfigError: the rank does not fit them.
-        EncoderError: it has a map already.
-    """
-    append(encoder, train_map(encoder, benchmark, settings, listener))
+    """Put the map of `train_map` at the end of an encoder; raises as that does, and `EncoderError` where it has one."""
+    require_none(encoder)
+    neutral = train_map(encoder, benchmark, settings, listener)
+    append(encoder, neutral)
+    say(neutral, benchmark, settings)
 
 
-def train_map(
-    encoder: Encoder, benchmark: Benchmark, settings: NeutralSettings, listener: Listener = SILENT
-) -> NeutralMap:
-    """Return the map of an encoder as it is, estimated from the train part of a benchmark; raises as `neutralise`."""
-    texts = train_texts(benchmark, settings)
-    neutral = fitted(encoder, texts, settings, listener)
-    count = sum(map(len, texts.values()))
+def say(neutral: NeutralMap, benchmark: Benchmark, settings: NeutralSettings) -> None:
+    """Log what a map of `train_map` was estimated from."""
+    count = sum(map(len, train_texts(benchmark, settings).values()))
     log.info(
         f"neutralise: {settings.method}, {len(neutral.directions)} directions from {count} texts of the train part in "
-        f"{', '.join(texts)}"
+        f"{', '.join(neutral.languages)}"
     )
-    return neutral
 
 
 def require_map(encoder: Encoder, recipe: Recipe) -> Encoder:
@@ -84,17 +104,3 @@ def require_map(encoder: Encoder, recipe: Recipe) -> Encoder:
             "metasearch.neutralise(encoder, benchmark, recipe.neutralise) before make_learner"
         )
     return encoder
-
-
-@contextmanager
-def as_delivered(encoder: Encoder, benchmark: Benchmark, recipe: Recipe) -> Iterator[Encoder]:
-    """Give an encoder as a run of the recipe leaves it: with a map that is fitted anew, where one comes after."""
-    if recipe.neutralise is None or recipe.neutralise.when == "before":
-        yield encoder
-        return
-    texts = train_texts(benchmark, recipe.neutralise)
-    append(encoder, fitted(encoder, texts, recipe.neutralise))
-    try:
-        yield encoder
-    finally:
-        remove(encoder)

@@ -12,8 +12,9 @@ from metasearch.encoders.neutral import Mapped, append, require_none
 from metasearch.encoders.vectors import Remembered
 from metasearch.episodes.of_benchmark import check_sizes
 from metasearch.jobs import compose
+from metasearch.jobs.dev_score import DevScore
 from metasearch.jobs.lifecycle import Row, RunResult, complete, interrupted
-from metasearch.jobs.neutral import neutralise, train_map
+from metasearch.jobs.neutral import neutralise, say, train_map
 from metasearch.jobs.score import add_scores
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import SILENT, Listener, Logged
@@ -63,6 +64,7 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     stage = recipe.neutralise
     if stage and stage.when == "before":
         neutralise(encoder, benchmark, stage, listener)
+    dev_score = DevScore(encoder, benchmark, recipe, config.precision)
     outcome = compose.fit(
         compose.make_learner(recipe, encoder),
         benchmark,
@@ -76,6 +78,7 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
         resume=True,
         # Without a map zero-shot's dev score is that of step 0: the trainer need not compute it again.
         baseline=None if stage else _means(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"],
+        dev=dev_score,
     )
     # A run that was stopped has a model as well, to be used as it is.
     files.save_model(encoder)
@@ -83,10 +86,12 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
         what = "model (before its map is fitted)" if stage and stage.when == "after" else "model"
         raise interrupted(files.path, f"stopped after outer step {outcome.steps}; {what} and checkpoint are saved")
     facts |= {"learner": recipe.learner, "step": outcome.best_step}
-    _score_trained(files, facts, benchmark, encoder, recipe, parts, listener)
-    seconds = time.monotonic() - began
-    cost = used(seconds, encoder.device) | {"engine": config.engine, "steps": outcome.steps}
-    files.finish(report(files, config, benchmark, outcome, seconds), cost)
+    # The last dev score was of these weights where they are the best; vectors in bfloat16 are for dev scores alone.
+    again = outcome.best_step == outcome.steps and config.precision == "fp32"
+    trained = (dev_score.vectors if again else None) or Remembered(encoder)
+    _score_trained(files, facts, benchmark, encoder, trained, recipe, parts, listener)
+    cost = used(time.monotonic() - began, encoder.device) | {"engine": config.engine, "steps": outcome.steps}
+    files.finish(report(files, config, benchmark, outcome, cost["seconds"]), cost)
 
 
 def _score_trained(
@@ -94,16 +99,18 @@ def _score_trained(
     facts: Row,
     benchmark: Benchmark,
     encoder: Encoder,
+    trained: Remembered,
     recipe: Recipe,
     parts: dict[str, Data],
     listener: Listener,
 ) -> None:
     """Score the trained encoder, and once more with a map where the recipe has one after training; save it then."""
-    # With and without the map each text is encoded once.
-    trained = Remembered(encoder)
+    # From `trained`, its vectors: with and without the map each text is encoded once.
     add_scores(files, facts, benchmark, encoder, parts, listener, lambda _: trained)
-    if recipe.neutralise and recipe.neutralise.when == "after":
-        mapped = Mapped(trained, train_map(encoder, benchmark, recipe.neutralise, listener))
+    stage = recipe.neutralise
+    if stage and stage.when == "after":
+        mapped = Mapped(trained, train_map(encoder, benchmark, stage, listener, trained))
+        say(mapped.neutral, benchmark, stage)
         facts = facts | {"learner": with_map(recipe.learner)}
         add_scores(files, facts, benchmark, encoder, parts, listener, lambda _: mapped)
         append(encoder, mapped.neutral)

@@ -110,13 +110,6 @@ class Loss(BaseModel):
             raise Contradiction(f"unknown key.{nearest(key, type(self).model_fields)}", key)
         return self
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of losses, the one to be taken first where several fit."""
-        if self.name is None:
-            return "triplet", "cosine-mse"
-        return (self.name,) if isinstance(self.name, str) else self.name
-
     def options(self, known: Collection[str]) -> dict[str, Any]:
         """Return the options for a loss that has these; only what is no field here may be unknown to it."""
         own = {name: getattr(self, name) for name in ("margin", "distance") if name in known}

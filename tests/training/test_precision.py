@@ -8,7 +8,7 @@ import torch
 from helpers.training import small
 from metasearch.episodes.of_benchmark import samplers
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.jobs import compose
+from metasearch.jobs import dev_score
 from metasearch.jobs.compose import fit, load_encoder, make_gradients, make_learner
 from metasearch.spec.library import choose_recipe
 from metasearch.training import machine
@@ -65,7 +65,7 @@ def test_dev_scores_while_training_have_the_precision_of_the_run(precision, monk
     )
     learner, asked = make_learner(recipe, load_encoder("tiny", device="cpu")), []
     monkeypatch.setattr(
-        compose, "evaluate", lambda *args, **keys: asked.append(keys["precision"]) or evaluate(*args, **keys)
+        dev_score, "evaluate", lambda *args, **keys: asked.append(keys["precision"]) or evaluate(*args, **keys)
     )
 
     fit(learner, benchmark, recipe, max_steps=1, precision=precision)

@@ -58,12 +58,18 @@ def losses_of(settings: Settings, where: str = "loss") -> tuple[Loss, ...]:
 
     `ConfigError` where there is no such loss, or an option is unknown to all of them or has a wrong value.
     """
-    kinds: list[type[Loss]] = [registry.load("losses", name).LOSS for name in settings.names]
+    kinds: list[type[Loss]] = [registry.load("losses", name).LOSS for name in _names(settings)]
     known = [set(kind.Options.model_fields) for kind in kinds]
     return tuple(
         kind(yaml.check(_own(settings.options(own), set().union(*known) - own), kind.Options, where))
         for kind, own in zip(kinds, known, strict=True)
     )
+
+
+def _names(settings: Settings) -> tuple[str, ...]:
+    if settings.name is None:
+        return "triplet", "cosine-mse"
+    return (settings.name,) if isinstance(settings.name, str) else settings.name
 
 
 def _own(options: Mapping[str, Any], of_others: set[str]) -> dict[str, Any]:
@@ -84,7 +90,7 @@ def warn_of_unused(settings: Settings, graded: bool = False) -> None:
     given = {name: getattr(settings, name) for name in plain.keys() - known}
     values = [f"loss.{name}={value}" for name, value in sorted(given.items()) if value != plain[name]]
     if values:
-        names = " or ".join(settings.names)
+        names = " or ".join(_names(settings))
         log.warning("loss '%s' has no such option, so it does nothing: %s", names, ", ".join(values))
 
 
