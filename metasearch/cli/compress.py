@@ -10,6 +10,20 @@ from metasearch.cli import _options
 from metasearch.errors import ConfigError
 
 
+class LayersType(click.ParamType):  # type: ignore[type-arg]  # generic in some releases of click only
+    """A number of layers, or the numbers of some."""
+
+    name = "N|LIST"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | tuple[int, ...]:
+        """Return the number or the numbers; a usage error for anything else."""
+        words = str(value).split(",")
+        if not all(word.strip().isdecimal() for word in words):
+            self.fail(f"'{value}' is neither a number nor numbers such as 1,4,7", param, ctx)
+        numbers = tuple(map(int, words))
+        return numbers if len(numbers) > 1 else numbers[0]
+
+
 @click.command("compress", short_help="Make a small student of an encoder.")
 @click.argument("encoder")
 @click.option("--bottleneck", type=click.IntRange(min=1), metavar="K", help="Columns of the factorised word table.")
@@ -18,6 +32,11 @@ from metasearch.errors import ConfigError
 )
 @click.option(
     "--repeats", type=click.IntRange(min=1), metavar="R", help="How often they run; by default the depth stays."
+)
+@click.option(
+    "--layers",
+    type=LayersType(),
+    help="Layers to keep: how many, from the first to the last at equal distances, or which, such as 1,4,7.",
 )
 @click.option(
     "--feed-forward",
@@ -67,7 +86,8 @@ def command(
     as_json: bool,
     **plan: Any,
 ) -> None:
-    """Make a student of ENCODER: a word table with a bottleneck, narrow layers, few that run several times, or none.
+    """Make a student of ENCODER: a word table with a bottleneck, fewer or narrower layers, few that run several times,
+    or none.
 
     ENCODER is a built-in name, a local folder or a hub name; with --sizes-only also a folder or file of a configuration
     alone. The student is as good as its distillation: see `metasearch distill`.
@@ -76,6 +96,7 @@ def command(
     Examples:
       metasearch compress runs/assistant/model --bottleneck 128 --recurrent 3 -o student
       metasearch compress minilm --bottleneck 64 --recurrent 3 --trim corpus/ -o student
+      metasearch compress e5 --layers 6 -o shallow
       metasearch compress minilm --feed-forward 512 --texts english.txt -o narrow
       metasearch compress mini --static words --texts corpus/ -o static
       metasearch compress xlm-r/config.json --bottleneck 128 --recurrent 3 --sizes-only

@@ -15,6 +15,9 @@ Initial = Literal["svd", "random"]
 """
 
 
+Layers = int | tuple[int, ...]
+"""How many layers stay, or which: 1 is that above the words."""
+
 Rows = Literal["words", "tokens"]
 """What the rows of a static student are.
 
@@ -28,6 +31,7 @@ class Plan:
     """How to compress; the other attributes are arguments of `metasearch.compress.student.make_student`.
 
     Attributes:
+        layers: how many layers stay, or which, from 1.
         feed_forward: neurons that the feed-forward block of each layer keeps.
         static: what the rows of a static student are; None makes none.
         dimensions: columns that they keep; None keeps all.
@@ -39,6 +43,7 @@ class Plan:
     bottleneck: int | None = None
     recurrent: int | None = None
     repeats: int | None = None
+    layers: Layers | None = None
     feed_forward: int | None = None
     static: Rows | None = None
     dimensions: int | None = None
@@ -48,14 +53,21 @@ class Plan:
     seed: int = 0
 
     @property
+    def slims(self) -> bool:
+        """Whether layers, or neurons of them, are left out, which leaves a stock model."""
+        return self.layers is not None or self.feed_forward is not None
+
+    @property
     def shrinks(self) -> bool:
         """Whether a student is made, whose architecture is ours; the other parts leave a stock model."""
         return any(value is not None for value in (self.bottleneck, self.recurrent, self.repeats))
 
     def check(self, writes: bool = True) -> None:
         """Raise `ConfigError` where parts of the plan do not fit together; sizes alone can be asked for without any."""
-        if writes and not self.shrinks and not self.trim and self.feed_forward is None and self.static is None:
-            raise ConfigError("nothing to compress: say --bottleneck, --recurrent, --feed-forward, --static or --trim")
+        if writes and not self.shrinks and not self.trim and not self.slims and self.static is None:
+            raise ConfigError(
+                "nothing to compress: say --bottleneck, --recurrent, --layers, --feed-forward, --static or --trim"
+            )
         self._check_static()
         if writes and self.feed_forward is not None and not self.texts:
             raise ConfigError(f"feed-forward {self.feed_forward}: which neurons? Say with --texts what chooses them")
@@ -71,10 +83,10 @@ class Plan:
                 raise ConfigError(f"dimensions {self.dimensions}: they are those of word vectors; say --static, too")
             return
         require_known("static", self.static, get_args(Rows))
-        if self.shrinks or self.feed_forward is not None:
+        if self.shrinks or self.slims:
             raise ConfigError(
-                "--static makes word vectors, which have no layers: leave out --bottleneck, --recurrent, --repeats and "
-                "--feed-forward"
+                "--static makes word vectors, which have no layers: leave out --bottleneck, --recurrent, --repeats, "
+                "--layers and --feed-forward"
             )
 
 

@@ -13,6 +13,7 @@ from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planne
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
 from metasearch.compress.texts import read_texts
+from metasearch.compress.thinning import thin, thinned
 from metasearch.compress.trimming import trim
 from metasearch.encoders.compressed import CompressedConfig
 from metasearch.encoders.encoder import Encoder
@@ -40,12 +41,12 @@ def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
         write(student, folder)
         return before, encoder_sizes(student)
     # What does not fit the configuration is raised before there is work for it.
-    config = transformer_of(encoder.model).config
-    if plan.feed_forward is not None:
-        config = narrowed(config, plan.feed_forward)
+    config = _slimmed(transformer_of(encoder.model).config, plan)
     if plan.shrinks:
         CompressedConfig(backbone=config, bottleneck=plan.bottleneck, recurrent=plan.recurrent, repeats=plan.repeats)
     before, student = encoder_sizes(encoder), encoder
+    if plan.layers is not None:
+        student = thin(student, plan.layers)
     if plan.feed_forward is not None:
         student = narrow(student, plan.feed_forward, read_texts(plan.texts), plan.seed)
     if plan.trim:
@@ -76,8 +77,7 @@ def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:
         raise ConfigError(f"{flag} needs an encoder with its tokenizer and weights; this is a configuration alone")
     else:
         before, config = config_sizes(source), source
-    if plan.feed_forward is not None:
-        config = narrowed(config, plan.feed_forward)
+    config = _slimmed(config, plan)
     if not plan.shrinks:
         same = isinstance(source, Encoder) and config is transformer_of(source.model).config
         after = encoder_sizes(source) if same else config_sizes(config)
@@ -85,6 +85,13 @@ def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:
         after = planned_sizes(config, plan.bottleneck, plan.recurrent, plan.repeats)
     missing = before.counts["other"] - after.counts["other"]
     return before, with_other(after, missing)
+
+
+def _slimmed(config: Any, plan: Plan) -> Any:
+    """Return a configuration with the layers and neurons of a plan; `ConfigError` where there are fewer."""
+    if plan.layers is not None:
+        config = thinned(config, plan.layers)
+    return config if plan.feed_forward is None else narrowed(config, plan.feed_forward)
 
 
 def export(encoder: Encoder, folder: Path) -> bool:

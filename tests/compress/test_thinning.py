@@ -1,0 +1,90 @@
+"""Fewer layers: those that stay are as they were, one above the other."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sentence_transformers import SentenceTransformer
+
+from helpers.backbones import CONFIGS, TEXTS, make
+from metasearch.cli import main
+from metasearch.compress.student import make_student
+from metasearch.compress.thinning import chosen_layers, thin
+from metasearch.encoders.compressed import layers_of
+from metasearch.encoders.inputs import transformer_of
+from metasearch.errors import ConfigError, EncoderError
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def depth(encoder):
+    return transformer_of(encoder.model).config.num_hidden_layers
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_vectors_are_those_of_an_encoder_whose_other_layers_do_nothing(kind):
+    encoder = make(kind)
+    last = depth(encoder)
+    shallow = thin(encoder, (1, last))
+    stack = layers_of(transformer_of(encoder.model)).layer
+    for layer in stack[1 : last - 1]:
+        layer.forward = lambda hidden, *rest, **more: hidden if kind != "mpnet" else (hidden,)
+    assert np.array_equal(shallow.encode(TEXTS, "text"), encoder.encode(TEXTS, "text"))
+
+
+@pytest.mark.parametrize(
+    ("count", "kept"), [(1, [1]), (2, [1, 12]), (3, [1, 7, 12]), (4, [1, 5, 8, 12]), (6, [1, 3, 5, 8, 10, 12])]
+)
+def test_of_a_number_the_first_and_the_last_stay_and_others_between_them(count, kept):
+    config = CONFIGS["bert"](10)
+    config.num_hidden_layers = 12
+    assert chosen_layers(config, count) == kept
+
+
+@pytest.mark.parametrize(
+    ("layers", "says"),
+    [
+        (0, "layers 0: the encoder has 6 layers; choose a number from 1 to 5"),
+        (6, "layers 6: the encoder has 6 layers; choose a number from 1 to 5"),
+        ((1, 7), "layers 1,7: expected rising numbers from 1 to 6"),
+        ((2, 1), "layers 2,1: expected rising numbers from 1 to 6"),
+        ((0, 1), "layers 0,1: expected rising numbers from 1 to 6"),
+        ((1, 1), "layers 1,1: expected rising numbers from 1 to 6"),
+    ],
+)
+def test_layers_that_are_not_there_are_refused(layers, says):
+    with pytest.raises(ConfigError, match=says):
+        thin(make("bert"), layers)
+
+
+def test_a_compressed_encoder_is_refused():
+    with pytest.raises(EncoderError, match="compressed already"):
+        thin(make_student(make("bert"), bottleneck=4), 2)
+
+
+def test_the_command_writes_a_stock_model_and_says_beforehand_what_it_weighs(tmp_path):
+    make("bert").model.save_pretrained(str(tmp_path / "deep"))
+    asked = ["compress", tmp_path / "deep", "--layers", "1,3", "--json"]
+    planned = json.loads(metasearch(*asked, "--sizes-only").stdout)
+    made = json.loads(metasearch(*asked, "-o", tmp_path / "shallow").stdout)
+    assert made["after"] == planned["after"]
+    assert made["after"]["layers"] == made["before"]["layers"] * 2 // 6
+    plain = SentenceTransformer(str(tmp_path / "shallow"), device="cpu")
+    expected = thin(make("bert"), (1, 3)).encode(TEXTS[:4], "text")
+    np.testing.assert_allclose(plain.encode(TEXTS[:4]), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("written", ["two", "1;3", "1,", "-1"])
+def test_what_is_no_number_is_a_usage_error(tmp_path, written):
+    said = metasearch("compress", "tiny", f"--layers={written}", "--sizes-only", code=2).output
+    assert f"'{written}' is neither a number nor numbers such as 1,4,7" in said
+
+
+def test_layers_together_with_word_vectors_are_refused():
+    said = metasearch("compress", "tiny", "--layers=1", "--static=words", "--sizes-only", code=2).output
+    assert "--static makes word vectors, which have no layers" in said
