@@ -2,13 +2,17 @@
 
     python -m benchmarks.mini.build --data ~/data -o runs/mini
     python -m benchmarks.mini.build --data ~/data -o /tmp/mini --smoke     # all steps in a few minutes; of no use
+    python -m benchmarks.mini.build --data ~/data -o runs/mini-e5 --teacher e5    # of a multilingual teacher
 
 corpus/          the training texts without those of test sets, and overlap.md
 joined/          longer texts made of them
-english.txt      the English side of the corpus, which the teacher knows
-narrow/          the teacher with narrower layers
-assistant/       the same with a vocabulary learned from the corpus
-distill/         the run of recipe `mini`
+assistant/       what the student is made of, with a vocabulary learned from the corpus; and on the way to it,
+  english.txt      of minilm: the English side of the corpus, which it knows
+  narrow/          of minilm: the teacher with narrower layers
+  trimmed/         of e5: the words of the corpus alone
+  teacher/         of e5: the same without the language in its vectors
+  vocabulary/      of e5: with the new vocabulary; the assistant has half of its layers, and narrower ones
+distill/         the run of recipe `mini` or `mini-e5`
 mini/            the encoder in int8, and README.md, its model card
 scores/          of the encoder as it is stored, and of the teacher
 build.json       what it is made with
@@ -18,75 +22,23 @@ A step that is finished is not done again, and a stopped distillation goes on. W
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from benchmarks.common.command import Command, metasearch
 from benchmarks.mini import card, joined, overlap
+from benchmarks.mini.assistants import RECIPES, of_e5, of_minilm, teacher_of
 from benchmarks.mini.corpus_lines import read_lines, write_lines
+from benchmarks.mini.settings import Settings, Step
 from metasearch.compress.output import whole
 from metasearch.errors import ConfigError
 from metasearch.spec.library import load_distillation
 
 HERE = Path(__file__).parent
-RECIPE = "mini"
-TASKS = ("tatoeba-11", "sts17", "lareqa", "lareqa-sentences")
-TEACHER = ("all-MiniLM-L6-v2", "minilm")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the encoder is made with; kept in `build.json`.
-
-    Attributes:
-        data: folder of the data sets, with `parallel/`.
-        seed: of joins, vocabulary, students and batches.
-        vocabulary: tokens.
-        feed_forward: neurons in the feed-forward block of each layer of the assistant.
-        share: joined lines for each line of a corpus of long texts.
-        others: the same for each line of the other corpora.
-        lines: lines of each file that are used, the first ones; 0 uses all.
-        targets: folder of the teacher's vectors, which several builds may share; None keeps them in the build.
-        steps: of each stage, at most; None leaves it to the recipe.
-        device: where the teacher and its students run.
-        precision: of its forward passes.
-        compare: whether the teacher is scored, too.
-        tasks: what the encoder is scored on.
-    """
-
-    data: str
-    seed: int = 0
-    vocabulary: int = 32000
-    feed_forward: int = 512
-    share: float = 1.0
-    others: float = 0.05
-    lines: int = 0
-    targets: str | None = None
-    steps: int | None = None
-    device: str = "auto"
-    precision: str = "fp32"
-    compare: bool = True
-    tasks: tuple[str, ...] = TASKS
-
-    def smoke(self) -> "Settings":
-        """Return the settings of a build that only shows that every step works."""
-        return replace(self, lines=400, vocabulary=2000, steps=2, compare=False, tasks=("tatoeba-11", "sts17"))
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step of the build.
-
-    Attributes:
-        done: what is there when it is finished.
-        run: does it.
-    """
-
-    done: Path
-    run: Callable[[], None]
+MODEL = "mini"
 
 
 def plan(settings: Settings, out: Path) -> Iterator[Step]:
@@ -96,25 +48,24 @@ def plan(settings: Settings, out: Path) -> Iterator[Step]:
     if settings.lines:
         texts = out / "first-lines"
         yield Step(texts, lambda: _first_lines(data / "parallel", texts, settings.lines))
-    corpus, longer, english = out / "corpus", out / "joined", out / "english.txt"
+    corpus, longer, run, model = out / "corpus", out / "joined", out / "distill", out / MODEL
     yield Step(corpus, lambda: click.echo(overlap.check(data, texts, corpus)[0]))
     how = joined.Settings(settings.share, settings.others, seed=settings.seed)
-    yield Step(longer, lambda: click.echo(joined.make(corpus, longer, how, _held())))
-    yield Step(english, lambda: _english(corpus, english))
-    narrow, assistant, run = out / "narrow", out / "assistant", out / "distill"
-    yield Step(narrow, lambda: metasearch(
-        "compress", TEACHER[1], "--feed-forward", settings.feed_forward, "--texts", english, "--seed", settings.seed,
-        "--device", settings.device, "-o", narrow))  # fmt: skip
-    yield Step(assistant, lambda: metasearch(
-        "tokenizer", corpus, "--size", settings.vocabulary, "--lowercase", "--encoder", narrow,
-        "--seed", settings.seed, "-o", assistant))  # fmt: skip
+    yield Step(longer, lambda: click.echo(joined.make(corpus, longer, how, _held(settings))))
+    yield from (of_minilm if settings.teacher == "minilm" else of_e5)(settings, out)
     yield Step(run / "report.md", lambda: _distill(settings, out))
-    model = out / RECIPE
     yield Step(model, lambda: metasearch("export", run / "model", "--int8", "-o", model))
-    encoders = {card.NAME: str(model), **(dict([TEACHER]) if settings.compare else {})}
+    encoders = {card.NAME: str(model), **(_compared(settings, out) if settings.compare else {})}
     for (name, encoder), task in itertools.product(encoders.items(), settings.tasks):
         scores = out / "scores" / f"{name}-{task}.jsonl"
         yield Step(scores, lambda e=encoder, n=name, t=task, s=scores: _score(settings, e, n, t, s))
+
+
+def _compared(settings: Settings, out: Path) -> dict[str, str]:
+    """Return the name in the card of each encoder that is scored beside the student, and where it is."""
+    name = card.TEACHERS[settings.teacher].name
+    own, teacher = {name: settings.teacher}, teacher_of(settings, out)
+    return own if teacher == settings.teacher else {**own, f"{name}, neutral": teacher}
 
 
 def build(settings: Settings, out: Path, command: str) -> Path:
@@ -135,12 +86,14 @@ def build(settings: Settings, out: Path, command: str) -> Path:
         if not step.done.exists():
             click.echo(f"== {step.done.relative_to(out)}", err=True)
             step.run()
-    made = {"command": command, "seed": settings.seed, "steps": settings.steps}
-    scores = [out / "scores" / f"{name}-{task}.jsonl" for name in (card.NAME, TEACHER[0]) for task in settings.tasks]
+    recipe = RECIPES[settings.teacher]
+    made = {"command": command, "seed": settings.seed, "steps": settings.steps, "recipe": recipe}
+    names = (card.NAME, *_compared(settings, out))
+    scores = [out / "scores" / f"{name}-{task}.jsonl" for name in names for task in settings.tasks]
     scored = [path for path in scores if path.exists()]
-    text = card.render(out / "corpus", out / "joined", out / RECIPE, scored, made)
-    (out / RECIPE / "README.md").write_text(text, encoding="utf-8")
-    return out / RECIPE
+    text = card.render(out / "corpus", out / "joined", out / MODEL, scored, card.TEACHERS[settings.teacher], made)
+    (out / MODEL / "README.md").write_text(text, encoding="utf-8")
+    return out / MODEL
 
 
 def _begin(settings: Settings, out: Path) -> None:
@@ -157,9 +110,10 @@ def _begin(settings: Settings, out: Path) -> None:
         path.write_text(json.dumps(now, indent=1) + "\n", encoding="utf-8")
 
 
-def _held() -> int:
+def _held(settings: Settings) -> int:
     """Return the pairs of a language that a stage holds out, at most: no join may hold one of them."""
-    return max(stage.corpus.dev for stage in load_distillation(RECIPE, include=[str(HERE)]).stages.values())
+    recipe = load_distillation(RECIPES[settings.teacher], include=[str(HERE)])
+    return max(stage.corpus.dev for stage in recipe.stages.values())
 
 
 def _distill(settings: Settings, out: Path) -> None:
@@ -173,8 +127,8 @@ def _distill(settings: Settings, out: Path) -> None:
     if settings.steps:
         flags += ["--max-steps", settings.steps]
     metasearch(
-        "distill", "--recipe", RECIPE, "--include", HERE, "--teacher", TEACHER[1], "--assistant", out / "assistant",
-        "--corpus", out / "corpus", "--corpus", out / "joined", *flags, "-o", run,
+        "distill", "--recipe", RECIPES[settings.teacher], "--include", HERE, "--teacher", teacher_of(settings, out),
+        "--assistant", out / "assistant", "--corpus", out / "corpus", "--corpus", out / "joined", *flags, "-o", run,
     )  # fmt: skip
 
 
@@ -190,14 +144,6 @@ def _score(settings: Settings, encoder: str, name: str, task: str, path: Path) -
     raw.rename(path)
 
 
-def _english(corpus: Path, path: Path) -> None:
-    """Write the distinct English sentences of a corpus to a file, one a line."""
-    texts = dict.fromkeys(line.source for line in read_lines(corpus))
-    partial = path.with_suffix(".partial")
-    partial.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    partial.rename(path)
-
-
 def _first_lines(folder: Path, output: Path, count: int) -> None:
     with whole(output) as new:
         write_lines(new, (line for line in read_lines(folder) if line.number <= count))
@@ -208,6 +154,7 @@ def _first_lines(folder: Path, output: Path, count: int) -> None:
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Folder of the build."
 )
+@click.option("--teacher", type=click.Choice(list(RECIPES)), default="minilm", show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--share", type=click.FloatRange(min=0), default=1.0, show_default=True, help="See joined.py.")
 @click.option("--others", type=click.FloatRange(min=0), default=0.05, show_default=True, help="See joined.py.")

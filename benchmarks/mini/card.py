@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,45 @@ from metasearch.spec import yaml
 HERE = Path(__file__).parent
 NAME = "metasearch-mini"
 LICENCE = "cc-by-sa-4.0"
-BASE = "sentence-transformers/all-MiniLM-L6-v2"
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """The encoder that taught, from which the layers are.
+
+    Attributes:
+        name: as its authors call it.
+        base: its name on the model hub.
+        knows: languages it knows, in words.
+        credit: its authors' place and licence.
+        lowercase: whether the student's texts are made lower case.
+    """
+
+    name: str
+    base: str
+    knows: str
+    credit: str
+    lowercase: bool
+
+
+TEACHERS = {
+    "minilm": Teacher(
+        "all-MiniLM-L6-v2",
+        "sentence-transformers/all-MiniLM-L6-v2",
+        "English only",
+        "sentence-transformers, Apache 2.0",
+        lowercase=True,
+    ),
+    "e5": Teacher(
+        "multilingual-e5-small",
+        "intfloat/multilingual-e5-small",
+        "a hundred languages, of which the language was taken out of its vectors",
+        "Wang et al. 2024, MIT",
+        lowercase=False,
+    ),
+}
+"""Built-in name → what the card says of it."""
 
 
 def sources() -> dict[str, dict[str, str]]:
@@ -37,7 +75,9 @@ def require_licensed(corpora: Iterable[str], where: Path) -> None:
             )
 
 
-def render(corpus: Path, joined: Path, model: Path, scores: Sequence[Path], made: Mapping[str, Any]) -> str:
+def render(
+    corpus: Path, joined: Path, model: Path, scores: Sequence[Path], teacher: Teacher, made: Mapping[str, Any]
+) -> str:
     """Return the card in Markdown, with front matter as model hubs read it.
 
     Args:
@@ -45,7 +85,8 @@ def render(corpus: Path, joined: Path, model: Path, scores: Sequence[Path], made
         joined: folder of the joined ones.
         model: folder of the encoder as it is stored.
         scores: JSON-lines files of `metasearch evaluate`, those of the encoder under the name metasearch-mini.
-        made: `command`, `seed` and `steps` of the build.
+        teacher: of the encoder.
+        made: `command`, `seed`, `steps` and `recipe` of the build.
     """
     lines = list(read_lines(corpus))
     counts = Counter((line.corpus, line.language) for line in lines)
@@ -58,7 +99,8 @@ def render(corpus: Path, joined: Path, model: Path, scores: Sequence[Path], made
     template = Environment(loader=FileSystemLoader(HERE), undefined=StrictUndefined, autoescape=False)
     return (
         template.get_template("card.md.j2").render(
-            front=yaml.dump(_front(languages)),
+            front=yaml.dump(_front(languages, teacher)),
+            teacher=teacher,
             languages=languages,
             parameters=encoder.parameter_count,
             megabytes=sum(path.stat().st_size for path in model.rglob("*") if path.name != "README.md") / 1e6,
@@ -116,12 +158,12 @@ def _versions(rows: Sequence[Row]) -> str:
     return ", ".join(f"{library} {version}" for library, version in versions.items())
 
 
-def _front(languages: Sequence[str]) -> dict[str, Any]:
+def _front(languages: Sequence[str], teacher: Teacher) -> dict[str, Any]:
     return {
         "language": list(languages),
         "license": LICENCE,
         "library_name": "metasearch",
         "pipeline_tag": "sentence-similarity",
-        "base_model": BASE,
+        "base_model": teacher.base,
         "tags": ["sentence-transformers", "multilingual", "semantic-search", "distillation"],
     }

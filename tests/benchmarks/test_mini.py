@@ -1,12 +1,13 @@
 """The build of metasearch-mini: its recipe, the check of its texts, joined texts, the steps, and the model card."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.mini import build, card, corpus_lines, joined, overlap, test_sets
+from benchmarks.mini import assistants, build, card, corpus_lines, joined, overlap, test_sets
 from helpers.mini import MINI, line, small_data, written
 from metasearch.data.parallel.read import read_corpus
 from metasearch.encoders.builtin import tiny
@@ -24,8 +25,9 @@ def data(tmp_path):
     return small_data(tmp_path / "data")
 
 
-def test_the_recipe_is_sound_and_its_stages_read_what_the_build_writes():
-    recipe = load_distillation("mini", include=[str(MINI)])
+@pytest.mark.parametrize("name", assistants.RECIPES.values())
+def test_the_recipe_is_sound_and_its_stages_read_what_the_build_writes(name):
+    recipe = load_distillation(name, include=[str(MINI)])
     assert recipe.student.bottleneck
     assert {name for stage in recipe.stages.values() for name in stage.corpus.only} <= {"corpus", "joined"}
     assert recipe.stages[recipe.chosen[-1]].trains == "student"
@@ -62,8 +64,9 @@ class Commands:
 def commands(monkeypatch):
     """Return the stand-in of the command line; the card is left to its own test, and the corpus is small."""
     found = Commands()
-    monkeypatch.setattr(build, "_held", lambda: 3)
-    monkeypatch.setattr(build, "metasearch", found)
+    monkeypatch.setattr(build, "_held", lambda settings: 3)
+    for module in (build, assistants):
+        monkeypatch.setattr(module, "metasearch", found)
     monkeypatch.setattr(card, "render", lambda *arguments: "card")
     return found
 
@@ -81,7 +84,26 @@ def test_a_build_runs_its_steps_in_order_and_never_twice(data, commands, tmp_pat
     build.build(settings, tmp_path / "out", "command")
     assert len(commands.called) == 6
     with pytest.raises(ConfigError, match="begun with seed 0, not 1"):
-        build.build(build.replace(settings, seed=1), tmp_path / "out", "command")
+        build.build(replace(settings, seed=1), tmp_path / "out", "command")
+
+
+def test_a_multilingual_teacher_is_trimmed_and_made_neutral_and_the_assistant_has_some_of_its_layers(
+    data, commands, tmp_path
+):
+    out = tmp_path / "out"
+    build.build(build.Settings(str(data), teacher="e5", tasks=("sts17",)), out, "command")
+    made = [(words[0], words[1], words[words.index("-o") + 1]) for words in commands.called[:4]]
+    assert made == [
+        ("compress", "e5", str(out / "trimmed")),
+        ("neutralise", str(out / "trimmed"), str(out / "teacher")),
+        ("tokenizer", str(out / "corpus"), str(out / "vocabulary")),
+        ("compress", str(out / "vocabulary"), str(out / "assistant")),
+    ]
+    distill = commands.called[4]
+    assert distill[distill.index("--teacher") + 1] == str(out / "teacher")
+    assert distill[distill.index("--recipe") + 1] == "mini-e5"
+    scored = [words[words.index("--encoder") + 1] for words in commands.called if words[0] == "evaluate"]
+    assert scored == [str(out / "mini"), "e5", str(out / "teacher")]
 
 
 def test_a_stopped_distillation_goes_on(data, commands, tmp_path):
@@ -128,8 +150,9 @@ def test_the_card_is_made_of_the_build_alone(data, tmp_path, monkeypatch):
     joined.make(data / "parallel", tmp_path / "joined", joined.Settings())
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "weights").write_bytes(b"\0" * 2_300_000)
-    made = {"command": "build it", "seed": 7, "steps": None}
-    text = card.render(data / "parallel", tmp_path / "joined", tmp_path / "model", [], made)
+    made = {"command": "build it", "seed": 7, "steps": None, "recipe": "mini"}
+    teacher = card.TEACHERS["e5"]
+    text = card.render(data / "parallel", tmp_path / "joined", tmp_path / "model", [], teacher, made)
     front = text.split("---\n")[1]
     assert "language: [de, en]" in front
     assert "license: cc-by-sa-4.0" in front
@@ -138,6 +161,9 @@ def test_the_card_is_made_of_the_build_alone(data, tmp_path, monkeypatch):
     assert "Licence CC BY 2.0 FR" in text
     assert "Licence CC BY-SA 4.0" in text
     assert "TICO-19" not in text
+    assert "base_model: intfloat/multilingual-e5-small" in front
+    assert "Teacher, and where the layers begin: multilingual-e5-small (Wang et al. 2024, MIT)" in text
+    assert "lower case" not in text
     assert "build it\n```\n\nseed 7" in text
 
 

@@ -1,0 +1,52 @@
+"""From a built-in encoder to the teacher of metasearch-mini, and to the assistant that the student is made of."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.common.command import metasearch
+from benchmarks.mini.corpus_lines import read_lines
+from benchmarks.mini.settings import Settings, Step
+
+RECIPES = {"minilm": "mini", "e5": "mini-e5"}
+"""Teacher → the recipe of its distillation."""
+
+
+def of_minilm(settings: Settings, out: Path) -> Iterator[Step]:
+    """Yield the steps to an assistant that has the layers of minilm, which learns every other language from nothing."""
+    english, narrow, assistant = out / "english.txt", out / "narrow", out / "assistant"
+    yield Step(english, lambda: _english(out / "corpus", english))
+    yield Step(narrow, lambda: metasearch(
+        "compress", settings.teacher, "--feed-forward", settings.feed_forward, "--texts", english,
+        "--seed", settings.seed, "--device", settings.device, "-o", narrow))  # fmt: skip
+    yield Step(assistant, lambda: metasearch(
+        "tokenizer", out / "corpus", "--size", settings.vocabulary, "--lowercase", "--encoder", narrow,
+        "--seed", settings.seed, "-o", assistant))  # fmt: skip
+
+
+def of_e5(settings: Settings, out: Path) -> Iterator[Step]:
+    """Yield the steps to a teacher without language in its vectors, and to an assistant with half of its layers."""
+    corpus, trimmed, teacher = out / "corpus", out / "trimmed", out / "teacher"
+    vocabulary, assistant = out / "vocabulary", out / "assistant"
+    yield Step(trimmed, lambda: metasearch("compress", settings.teacher, "--trim", corpus, "-o", trimmed))
+    yield Step(teacher, lambda: metasearch(
+        "neutralise", trimmed, "--texts", corpus, "--sentences", settings.sentences, "--device", settings.device,
+        "-o", teacher))  # fmt: skip
+    yield Step(vocabulary, lambda: metasearch(
+        "tokenizer", corpus, "--size", settings.vocabulary, "--encoder", trimmed, "--seed", settings.seed,
+        "-o", vocabulary))  # fmt: skip
+    yield Step(assistant, lambda: metasearch(
+        "compress", vocabulary, "--layers", settings.layers, "--feed-forward", settings.feed_forward,
+        "--texts", corpus, "--seed", settings.seed, "--device", settings.device, "-o", assistant))  # fmt: skip
+
+
+def teacher_of(settings: Settings, out: Path) -> str:
+    """Return the encoder that teaches: a built-in name, or a folder that the build makes."""
+    return settings.teacher if settings.teacher == "minilm" else str(out / "teacher")
+
+
+def _english(corpus: Path, path: Path) -> None:
+    """Write the distinct English sentences of a corpus to a file, one a line."""
+    texts = dict.fromkeys(line.source for line in read_lines(corpus))
+    partial = path.with_suffix(".partial")
+    partial.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    partial.rename(path)
