@@ -38,6 +38,8 @@ ARMS = (
     "maml:mono-bi",
     "reptile:trans",
 )
+SETS = ("episodes.k=16", "episodes.q=16", "budget.meta_train=24", "budget.meta_valid=8", "budget.meta_batch=2")
+"""Over the recipes, whose sets fit tasks of some dozen questions: a set is what InfoNCE tells an answer from."""
 TEXTS = 150
 """Of each language, from which a map is fitted; 600 give a tenth of a point more and take four times as long."""
 
@@ -49,7 +51,10 @@ TEXTS = 150
 @click.option("--folds", default="0,1,2,3,4", show_default=True, help="Which folds.")
 @click.option("--seeds", default="0", show_default=True, help="Which seeds.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="bf16", show_default=True)
-@click.option("--set", "assignments", multiple=True, metavar="[LEARNER:]KEY=VALUE", help="Of recipes; repeatable.")
+@click.option(
+    "--set", "assignments", multiple=True, default=SETS, show_default=True, metavar="[LEARNER:]KEY=VALUE",
+    help="Of recipes; repeatable.",
+)  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Processes at a time.")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Of each process.")
 @click.option("--collect", type=click.Path(path_type=Path), help="Keep the finished cells of this study; run nothing.")
