@@ -82,6 +82,9 @@ def train_point(point: Point, setting: Setting, benchmark: ms.Benchmark, curve: 
         Interrupted: it was asked to stop; there is no row of a part.
     """
     encoder = ms.load_encoder(setting.encoder, benchmark.task.max_length, device="cpu", seed=setting.seed)
+    stage = point.recipe.neutralise
+    if stage and stage.when == "before":
+        ms.neutralise(encoder, benchmark, stage)
     learner = ms.make_learner(point.recipe, encoder)
     how = {"seed": setting.seed, "max_steps": setting.max_steps, "listener": curve}
     try:

@@ -1,6 +1,7 @@
 """The small studies: which points they have, what is kept of one, and that none is run twice."""
 
 from dataclasses import fields
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -9,6 +10,7 @@ import metasearch as ms
 from benchmarks.common.rows import read_rows
 from benchmarks.paper import grid, small_studies
 from benchmarks.paper.small_study_tables import of_encoder, points_table
+from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, NonFiniteError
 
 
@@ -69,6 +71,17 @@ def test_a_loss_that_is_not_finite_is_kept_as_a_finding(monkeypatch):
     assert (row["zero_shot"], row["best"], row["best_step"]) == (0.25, None, None)
     assert row["error"] == "loss is not finite at step 1"
     assert "loss is not finite" in points_table([row])
+
+
+def test_a_point_may_be_trained_through_a_map(monkeypatch):
+    trained = []
+    monkeypatch.setattr(
+        ms, "fit", lambda learner, *_, **__: trained.append(learner.encoder) or SimpleNamespace(reason="finished")
+    )
+    for settings in ([], ["neutralise=before"]):
+        point = grid.points("trans", "tiny", "maml", [], settings)[0]
+        small_studies.measured(point, small_studies.Setting("demo", "trans", "tiny", "f", "d", 0, 0, 4), None)
+    assert [is_neutral(encoder) for encoder in trained] == [False, True]
 
 
 @pytest.mark.parametrize("words", [[], ["--learner", "maml"]])
