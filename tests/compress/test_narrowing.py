@@ -227,7 +227,7 @@ def test_sizes_of_a_configuration_need_no_texts(tmp_path):
         (
             ["--texts", "TEXTS"],
             2,
-            "nothing to compress: say --bottleneck, --recurrent, --feed-forward, --static or --trim",
+            "nothing to compress: say --bottleneck, --recurrent, --layers, --feed-forward, --static or --trim",
         ),
         (["--bottleneck", 4, "--texts", "TEXTS"], 2, "say with --feed-forward how many to keep"),
         (["--feed-forward", 24, "--texts", "TEXTS"], 2, "a layer has 24 neurons; choose a number from 1 to 23"),
