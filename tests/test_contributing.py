@@ -40,6 +40,8 @@ for name in asked["modules"]:
 print(json.dumps(ended))
 """
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory):
@@ -94,14 +96,12 @@ def outcome(ended, part):
     return output
 
 
-@pytest.mark.slow
 def test_the_learner_trains(ended):
     assert "| mldg " in outcome(ended, "--learner mldg")
     steps = [json.loads(line) for line in (ended[1] / "runs" / "mldg" / "log.jsonl").read_text("utf-8").splitlines()]
     assert len([step for step in steps if "loss" in step]) == 2
 
 
-@pytest.mark.slow
 def test_the_loss_trains(ended):
     assert "| maml " in outcome(ended, "--recipe maml-soft")
     assert "temperature: 0.5" in (ended[1] / "runs" / "soft" / "config.yaml").read_text("utf-8")

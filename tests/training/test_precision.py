@@ -56,7 +56,7 @@ def test_a_run_in_bf16_says_it_once_and_one_in_fp32_does_not(made, caplog):
     assert caplog.text.count("bf16: dev scores while training are of vectors in bfloat16") == 1
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
 def test_dev_scores_while_training_have_the_precision_of_the_run(precision, monkeypatch):
     settings = ["episodes.k=2", "episodes.q=2", "options.inner_steps=1", "budget.meta_valid=0", "budget.eval_every=0"]
     benchmark, recipe = (
