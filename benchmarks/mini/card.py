@@ -52,7 +52,7 @@ TEACHERS = {
     "e5": Teacher(
         "multilingual-e5-small",
         "intfloat/multilingual-e5-small",
-        "a hundred languages, of which the language was taken out of its vectors",
+        "a hundred languages",
         "Wang et al. 2024, MIT",
         lowercase=False,
     ),

@@ -1,0 +1,163 @@
+"""The texts of metasearch-mini: the check that none stands in a test set, and joined ones."""
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.mini import corpus_lines, joined, overlap, test_sets
+from helpers.mini import line, small_data, written
+from metasearch.data.parallel.read import read_corpus
+from metasearch.errors import DataError
+from metasearch.spec.corpus import CorpusSettings
+
+ANSWER = "the tower was built by a king who liked bells"
+
+
+def index(*texts, passages=()):
+    placed = tuple((text, f"test:{i}") for i, text in enumerate((*texts, *passages), 1))
+    return overlap.Index(test_sets.TestSet("T", placed, placed[len(texts) :]))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Here comes the bus!", "here  comes, the BUS."),
+        ("«Ｃafé» – 5 €", "cafe\u0301 5"),
+        ("Straße", "STRASSE"),
+        ("हिन्दी में।", "हिन्दी में"),
+    ],
+)
+def test_texts_are_the_same_up_to_case_width_punctuation_and_spaces(one, other):
+    assert overlap.key(one) == overlap.key(other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("की", "का"), ("resume", "résumé"), ("no. 5", "no. 6")])
+def test_vowel_signs_accents_and_digits_make_another_text(one, other):
+    assert overlap.key(one) != overlap.key(other)
+
+
+def test_either_side_of_a_pair_overlaps_and_others_do_not():
+    lines = [line("One.", "Eins."), line("Two.", "Zwei."), line("Three.", "Drei.")]
+    found = overlap.overlaps(lines, [index("one", "x", "ZWEI!")])
+    assert [(one.line.source, one.place) for one in found["T"]] == [("One.", "test:1"), ("Two.", "test:3")]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (ANSWER, "test:2 (part)"),
+        (f"They say {ANSWER}.", "test:1 (contained)"),
+        ("liked bells", None),
+        ("the tower was built by a king who liked trumpets", None),
+    ],
+)
+def test_a_part_of_a_passage_overlaps_from_25_characters_and_so_does_what_holds_a_sentence_of_it(text, place):
+    found = index(ANSWER, passages=[f"In those days {ANSWER} and drums."]).find(overlap.key(text))
+    assert found == (place if text != ANSWER else "test:1")
+    if text == ANSWER:
+        assert index(passages=[f"In those days {ANSWER}"]).find(overlap.key(text)) == "test:1 (part)"
+
+
+def test_a_passage_part_shorter_than_25_characters_says_nothing():
+    passage = index(passages=["0123456789012345678901234567890"])
+    assert passage.find(overlap.key("1234567890123456789012345")) == "test:1 (part)"
+    assert passage.find(overlap.key("123456789012345678901234")) is None
+
+
+def test_overlaps_are_counted_by_test_set_and_the_cleaned_corpus_has_none(tmp_path):
+    main, data = overlap.main, small_data(tmp_path / "data")
+    first = CliRunner().invoke(main, ["--data", str(data), "--write", str(tmp_path / "clean")])
+    assert first.exit_code == 1, first.output
+    rows = {
+        cells[1].strip(): cells[3].strip()
+        for cells in (r.split("|") for r in first.output.splitlines())
+        if len(cells) > 3
+    }
+    assert rows["Tatoeba (LASER)"] == "1"
+    assert rows["STS-b dev and test"] == "1"
+    assert "en-de.tsv:31 = tatoeba.deu-eng.deu:1" in first.output
+    kept = (tmp_path / "clean" / "en-de.tsv").read_text(encoding="utf-8").splitlines()
+    assert len(kept) == 30 + 1
+    assert kept[-1] == "train one\tdrei\tntrex"
+    again = CliRunner().invoke(main, ["--data", str(data), "--corpus", str(tmp_path / "clean")])
+    assert again.exit_code == 0, again.output
+
+
+def test_a_line_without_its_corpus_is_an_error_that_names_it(tmp_path):
+    written(tmp_path, de=["a\tb\tntrex", "c\td"])
+    with pytest.raises(DataError, match=r"en-de.tsv:2: expected English, translation and corpus .* 'c\td'"):
+        list(corpus_lines.read_lines(tmp_path))
+
+
+def parallel(count, languages=("de", "el"), corpus="ntrex", words=3):
+    """Return pairs of which sentence i is `corpus-i` and some words, and its translation has its language in front."""
+    texts = [" ".join([f"{corpus}-{i}", *["word"] * (words - 1)]) for i in range(count)]
+    return [line(text, f"{code}:{text}", code, corpus) for code in languages for text in texts]
+
+
+def test_a_join_has_2_to_5_sentences_of_one_corpus_and_its_translation_the_same_ones():
+    lines = [*parallel(40), *parallel(40, corpus="tatoeba")]
+    made = joined.joined(lines, joined.Settings(share=1, others=0.5, front=0))
+    assert len([one for one in made if one.corpus == "ntrex"]) == 2 * 40 * 1
+    assert len([one for one in made if one.corpus == "tatoeba"]) == 2 * 40 * 0.5
+    for one in made:
+        names = [word for word in one.source.split() if word != "word"]
+        assert 2 <= len(names) == len(set(names)) <= 5
+        assert {name.split("-")[0] for name in names} == {one.corpus}
+        assert one.target == " ".join(f"{one.language}:{name} word word" for name in names)
+    assert {len(one.source.split()) // 3 for one in made} == {2, 3, 4, 5}
+
+
+def test_the_same_english_joins_serve_all_languages_that_have_the_sentences():
+    lines = [*parallel(40), *parallel(40, ("fr",), corpus="flores")]
+    by_language = {code: [] for code in ("de", "el", "fr")}
+    for one in joined.joined(lines, joined.Settings()):
+        by_language[one.language].append(one.source)
+    assert by_language["de"] == by_language["el"]
+    assert not set(by_language["fr"]) & set(by_language["de"])
+
+
+def test_sentences_that_few_share_are_joined_in_each_language_alone():
+    lines = [*parallel(15), *parallel(5, ("de",), corpus="ntrex", words=4)]
+    pools = list(joined.pools(lines))
+    assert {(tuple(pool.renditions), len(pool.texts)) for pool in pools} == {(("de",), 15 + 5), (("el",), 15)}
+
+
+def test_a_candidate_is_a_sentence_before_its_paragraph_and_its_english_the_sentence_alone():
+    made = [one for one in joined.joined(parallel(30), joined.Settings(front=1)) if one.language == "de"]
+    paragraphs = []
+    for one in made:
+        front, *rest = [word.removeprefix("de:") for word in one.target.split() if word != "word"]
+        assert one.source == f"{front} word word"
+        assert rest.count(front) == 1
+        assert 2 <= len(rest) == len(set(rest)) <= 5
+        paragraphs.append((front, tuple(rest)))
+    # Each paragraph stands behind two of its sentences.
+    for (first, one), (second, other) in zip(paragraphs[::2], paragraphs[1::2], strict=True):
+        assert one == other
+        assert first != second
+
+
+def test_no_side_is_longer_than_the_limits():
+    lines = parallel(60, words=30)
+    made = joined.joined(lines, joined.Settings(words=100))
+    assert {len(one.target.split()) for one in made} == {2 * 30, 3 * 30}
+    assert all(len(one.target) <= 500 for one in joined.joined(lines, joined.Settings(characters=500)))
+    assert joined.joined(lines, joined.Settings(words=59)) == []
+
+
+def test_joins_depend_on_their_seed_alone():
+    lines = parallel(30)
+    made = joined.joined(lines, joined.Settings(seed=1))
+    assert made == joined.joined(lines, joined.Settings(seed=1))
+    assert made != joined.joined(lines, joined.Settings(seed=2))
+
+
+def test_what_a_distillation_of_the_seed_holds_out_is_in_no_join(tmp_path):
+    """The corpus and its joins are read together, as by `metasearch distill`."""
+    folder = written(tmp_path / "corpus", de=[f"english {i}\tdeutsch {i}\tntrex" for i in range(60)])
+    joined.make(folder, tmp_path / "joined", joined.Settings(seed=3), dev=10)
+    train, dev = read_corpus([folder, tmp_path / "joined"], CorpusSettings()).hold_out(10, 3)
+    held = {pair.source for pair in dev if len(pair.source.split()) == 2}
+    parts = [text.split() for text in {pair.source for pair in train}]
+    assert held
+    assert not held & {f"english {number}" for words in parts if len(words) > 2 for number in words[1::2]}
