@@ -146,6 +146,7 @@ def test_every_recipe_runs_to_its_end(place, tmp_path, recipe):
         given += [] if declared.student.static else narrow  # word vectors have no layers
     else:
         given += [f"--student={place / 'assistant'}"]
+        given += [f"--teacher={place / 'assistant'}"] if any(s.against for s in declared.stages.values()) else []
     sizes = small(*declared.stages, corpus__dev=6, corpus__max_tokens=60)
     distill(f"--recipe={recipe}", *given, *sizes, "--max-steps=1", "-o", tmp_path / "run")
     ran = [path.name.partition("-")[2] for path in sorted((tmp_path / "run").glob("[0-9]-*"))]
