@@ -26,17 +26,26 @@ from metasearch.study.read import STUDY_FILE, read_study
 from metasearch.study.study import Scored, Study
 
 DIGITS = 10_000
+ENCODER = "e5"
 BEFORE = f"{NEUTRAL}+"
 """Begins the name of an arm whose encoder had the language taken out before it was trained."""
+ALIGNED = "aligned"
+"""Encoder that `benchmarks.paper.aligned` makes of `e5`, and what its arms begin with; alone, it is untrained."""
 _PLACES = ("data", "include")
 _FACTS = ("task", "encoder", "learner", "mode", "recipe", "fold", "seed", "step")
 _SHARED = (*_FACTS, "versions", "data")
 
 
-def rows_of(study: Study) -> list[Row]:
-    """Return a row of every cell of a study: of each arm, fold and seed."""
+def rows_of(study: Study, encoder: str) -> list[Row]:
+    """Return a row of every cell of a study: of each arm, fold and seed.
+
+    Args:
+        study: of one encoder.
+        encoder: as it is to be called: the name of a folder says nothing elsewhere.
+    """
     selection = study.select()
-    return [_row(scored, *selection[:2]) for arm in study.arms for scored in study.of(arm)]
+    rows = [_row(scored, *selection[:2]) for arm in study.arms for scored in study.of(arm)]
+    return [{**row, "encoder": encoder, "config": {**row["config"], "encoder": encoder}} for row in rows]
 
 
 def identity(row: Row) -> object:
@@ -154,8 +163,14 @@ def missing(rows: Sequence[Row], arms: Iterable[str], folds: Iterable[int], seed
 
 
 def arm_of(row: Row) -> str:
-    """Return the arm of a row: `zero-shot`, `maml:trans`, or `neutral+maml:trans` where a map came before training."""
-    if row["learner"] in (ZERO_SHOT, NEUTRAL):
-        return str(row["learner"])
-    stage = row["config"]["recipe"].get("neutralise") or {}
-    return f"{BEFORE if stage.get('when') == 'before' else ''}{row['learner']}:{row['mode']}"
+    """Return the arm of a row: `zero-shot`, `maml:trans`, `neutral+maml:trans`, `aligned` or `aligned+maml:trans`."""
+    stage = (row["config"].get("recipe") or {}).get("neutralise") or {}
+    name = named(row["learner"], row["encoder"], stage.get("when") == "before")
+    return name if row["mode"] is None or row["learner"] in (ZERO_SHOT, NEUTRAL) else f"{name}:{row['mode']}"
+
+
+def named(learner: str, encoder: str, before: bool) -> str:
+    """Return what a learner is called with what was done to its encoder first; `before`: it trained through a map."""
+    if encoder == ALIGNED:
+        return ALIGNED if learner == ZERO_SHOT else f"{ALIGNED}+{learner}"
+    return f"{BEFORE if before and learner not in (ZERO_SHOT, NEUTRAL) else ''}{learner}"

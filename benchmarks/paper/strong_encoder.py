@@ -2,15 +2,19 @@
 
     python -m benchmarks.paper.strong_encoder --task lareqa-sentences --data ~/data --jobs 2 -o studies/e5
     python -m benchmarks.paper.strong_encoder --task lareqa-sentences --data ~/data --collect studies/other
+    python -m benchmarks.paper.aligned --task lareqa-sentences --data ~/data -o studies/aligned
+    python -m benchmarks.paper.strong_encoder --data ~/data --aligned studies/aligned/run/model
+      --arms aligned,aligned+fine-tune:trans -o studies/e5
 
 A row of each finished cell is kept in `results/strong_encoder.jsonl`; a cell that has one is never run again, not even
 where the folder of the study is gone. An arm such as `maml:trans` is scored as it is and with a map that takes the
-language out of its vectors (`neutralise: after`); `neutral+maml:trans` is trained through such a map (`before`). The
-rows of the arms, with intervals, are added to `results/main_table.jsonl`.
+language out of its vectors (`neutralise: after`); `neutral+maml:trans` is trained through such a map (`before`), and
+`aligned+maml:trans` from the encoder of `benchmarks.paper.aligned`, which ends in one. The rows of the arms, with
+intervals, are added to `results/main_table.jsonl`.
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -21,11 +25,10 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
 from benchmarks.paper import cells, main_table
 from benchmarks.paper.study_rows import study_rows
-from benchmarks.paper.study_tables import changes_table, languages_table, name_of, orders_table, summary_table
+from benchmarks.paper.study_tables import against_table, changes_table, languages_table, name_of, summary_table
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
-from metasearch.study.arms import digest
+from metasearch.study.arms import Arm, digest
 
-ENCODER = "e5"
 CELLS = RESULTS / "strong_encoder.jsonl"
 ARMS = (
     "neutral+fine-tune:mixt",
@@ -57,6 +60,7 @@ TEXTS = 150
 )  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Processes at a time.")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Of each process.")
+@click.option("--aligned", type=click.Path(exists=True), help="Encoder of the arms `aligned` and `aligned+…`.")
 @click.option("--collect", type=click.Path(path_type=Path), help="Keep the finished cells of this study; run nothing.")
 @click.option("--results", type=click.Path(path_type=Path), default=CELLS, help="Rows of cells to add to.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the studies.")
@@ -70,6 +74,7 @@ def main(
     assignments: tuple[str, ...],
     jobs: int,
     threads: int,
+    aligned: str | None,
     collect: Path | None,
     results: Path,
     output: Path | None,
@@ -81,22 +86,44 @@ def main(
         _keep(collect, results)
     else:
         assert output is not None
-        shared = ["--task", task, "--encoder", ENCODER, "--trim", "task", "--data", data, "--precision", precision]
+        shared: list[object] = ["--task", task, "--trim", "task", "--data", data, "--precision", precision]
         shared += ["--jobs", jobs, "--threads", threads, *(word for each in assignments for word in ("--set", each))]
         known = [row for row in read_rows(results) if row["task"] == task]
-        wanted = [ZERO_SHOT, NEUTRAL, *arms.split(",")]
-        # Arms of one learner with different settings need studies of their own.
-        for before in (True, False):
-            now = [arm for arm in wanted if arm in (ZERO_SHOT, NEUTRAL) or arm.startswith(cells.BEFORE) == before]
-            for lacking in cells.missing(known, now, _numbers(folds), _numbers(seeds)):
-                _run(lacking, shared, output / f"{task}-{_digest(lacking)}", results)
+        for encoder, wanted in _apart([ZERO_SHOT, NEUTRAL, *arms.split(",")], aligned):
+            for lacking in cells.missing(known, wanted, _numbers(folds), _numbers(seeds)):
+                _run(lacking, [*shared, "--encoder", encoder], output / f"{task}-{_digest(lacking)}", results)
     click.echo(_tables(task, data, results))
+
+
+def _apart(arms: Sequence[str], aligned: str | None) -> Iterator[tuple[str, list[str]]]:
+    """Yield an encoder and the arms that one study can have: a learner has the same settings in all of its cells."""
+    own = [arm for arm in arms if _aligned(arm)]
+    if own and aligned is None:
+        raise click.UsageError(f"{own[0]} needs --aligned ENCODER; see benchmarks.paper.aligned")
+    others = [arm for arm in arms if not _aligned(arm)]
+    untrained = [arm for arm in others if arm in (ZERO_SHOT, NEUTRAL)]
+    for before in (True, False):
+        trained = [arm for arm in others if arm not in untrained and arm.startswith(cells.BEFORE) == before]
+        yield cells.ENCODER, untrained + trained
+    if own:
+        yield str(aligned), [cells.ALIGNED, *(arm for arm in own if arm != cells.ALIGNED)]
+
+
+def _aligned(arm: str) -> bool:
+    return arm.partition("+")[0] == cells.ALIGNED
 
 
 def _run(lacking: cells.Missing, shared: list[object], folder: Path, results: Path) -> None:
     """Run cells in a study, and keep the rows of those that are finished, also where it is stopped."""
-    folds, arms = ",".join(map(str, lacking.folds)), [arm.removeprefix(cells.BEFORE) for arm in lacking.arms]
-    what = ["--learner", ",".join(arms), *_maps(lacking.arms), "--folds", f"{folds},", "--seeds", lacking.seed]
+    what: list[object] = ["--folds", f"{','.join(map(str, lacking.folds))},", "--seeds", lacking.seed]
+    if _aligned(lacking.arms[0]):
+        # The recipes of e5 for an encoder that has another name, and a map of its own.
+        pairs = [arm.removeprefix(f"{cells.ALIGNED}+").split(":") for arm in lacking.arms if arm != cells.ALIGNED]
+        named = [f"{learner}-{cells.ENCODER}:{mode}" for learner, mode in pairs]
+        what += ["--learner", ZERO_SHOT, *(["--recipe", ",".join(named)] if named else [])]
+    else:
+        learners = [arm.removeprefix(cells.BEFORE) for arm in lacking.arms]
+        what += ["--learner", ",".join(learners), *_maps(lacking.arms)]
     try:
         metasearch("crossval", *shared, *what, "-o", folder)
     finally:
@@ -129,7 +156,8 @@ def _keep(folder: Path, results: Path) -> None:
     if not any(folder.glob("cells/*/*/report.md")):
         return
     study = ms.read_study([folder])
-    append_new_rows(results, [{**row, **provenance()} for row in cells.rows_of(study)], cells.identity)
+    encoder = cells.ENCODER if study.baseline.encoder == cells.ENCODER else cells.ALIGNED
+    append_new_rows(results, [{**row, **provenance()} for row in cells.rows_of(study, encoder)], cells.identity)
 
 
 def _tables(task: str, data: str, results: Path) -> str:
@@ -142,12 +170,18 @@ def _tables(task: str, data: str, results: Path) -> str:
     begun = [arm for arm, done in places.items() if {fold for fold, _ in done} != folds]
     whole = [row for row in kept if cells.arm_of(row) not in begun]
     with tempfile.TemporaryDirectory() as folder:
-        rows = study_rows(cells.restored(whole, data, Path(folder)), ENCODER)
+        study = cells.restored(whole, data, Path(folder))
+        rows = study_rows(study, cells.ENCODER, references=[arm for arm in study.arms if _is_reference(arm)])
     rows = [{**row, **_bias(row, whole), **provenance()} for row in rows]
     append_new_rows(RESULTS / "main_table.jsonl", rows, main_table.identity)
-    tables = [languages_table(rows), summary_table(rows), changes_table(rows), orders_table(rows)]
+    tables = [languages_table(rows), summary_table(rows), changes_table(rows), against_table(rows)]
     tables += [f"not on all folds yet: {arm}, {len(places[arm])} cells" for arm in begun]
     return "\n\n".join(table for table in tables if table)
+
+
+def _is_reference(arm: Arm) -> bool:
+    """Return whether other arms are compared with one: with what is untrained, and with fine-tuning."""
+    return arm.mode is None or arm.learner == "fine-tune"
 
 
 def _bias(row: Row, kept: list[Row]) -> Row:

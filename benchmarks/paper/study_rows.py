@@ -24,13 +24,17 @@ from metasearch.study.study import Study
 FEW_SHOT, ZERO_SHOT = "few-shot", "zero-shot"
 
 
-def study_rows(study: Study, encoder: str, resamples: int = bootstrap.RESAMPLES) -> list[Row]:
+def study_rows(
+    study: Study, encoder: str, resamples: int = bootstrap.RESAMPLES, references: Sequence[Arm] | None = None
+) -> list[Row]:
     """Return a row of each arm, the baseline first.
 
     Args:
         study: as it was read.
         encoder: as it is to be called.
         resamples: of the bootstrap.
+        references: what all arms are compared with; by default zero-shot, and the rows of Table 1 that the paper puts
+            in an order.
 
     Raises:
         ConfigError: there is nothing to compare.
@@ -38,7 +42,7 @@ def study_rows(study: Study, encoder: str, resamples: int = bootstrap.RESAMPLES)
     """
     measure, pool, _ = study.select()
     groups = groups_of(Library().task(study.task), study.languages)
-    compared = {arm.label: _against(study, arm, groups, resamples) for arm in _references(study)}
+    compared = {arm.label: _against(study, arm, groups, resamples) for arm in references or _references(study)}
     changes = bias_changes(study)
     shared = {
         "task": study.task,
@@ -55,7 +59,7 @@ def study_rows(study: Study, encoder: str, resamples: int = bootstrap.RESAMPLES)
             **shared,
             "learner": arm.learner,
             "mode": arm.mode,
-            **_scores(study, arm, groups),
+            **_scores(study, arm, groups, encoder),
             "against": {label: by_arm[arm.label] for label, by_arm in compared.items() if arm.label in by_arm},
             **changes.get(arm.label, {}),
             **_budget(study, arm),
@@ -77,12 +81,11 @@ def groups_of(task: Task, languages: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _references(study: Study) -> list[Arm]:
-    """Return what the arms are compared with: zero-shot, and the rows of Table 1 that the paper puts in an order."""
     main = MAIN_ARMS.get(study.task, ())
     return [study.baseline, *(arm for arm in study.arms if (arm.learner, arm.mode) in main)]
 
 
-def _scores(study: Study, arm: Arm, groups: Mapping[str, Sequence[str]]) -> Row:
+def _scores(study: Study, arm: Arm, groups: Mapping[str, Sequence[str]], encoder: str) -> Row:
     selection, dev = study.select(), study.select()._replace(split="dev")
     folds = study.by_fold(arm, selection)
     languages = {
@@ -96,6 +99,7 @@ def _scores(study: Study, arm: Arm, groups: Mapping[str, Sequence[str]]) -> Row:
     dev_runs = list(study.by_fold(arm, dev).values())
     return {
         "label": arm.label,
+        "trained": encoder if arm.encoder == study.baseline.encoder else arm.encoder,
         "recipe": arm.recipe,
         "languages": languages,
         "mean": total.mean,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.paper.cells import BEFORE
+from benchmarks.paper.cells import named
 from benchmarks.paper.maml_align_paper import MAIN_ARMS, TABLE
 from benchmarks.paper.widest import widest
 from metasearch.runs.markdown import markdown
@@ -28,9 +28,9 @@ def rows_of_study(rows: Sequence[Row], task: str, encoder: str) -> list[Row]:
 
 
 def name_of(row: Row) -> str:
-    """Return what an arm is called in tables: its learner, after `neutral+` where it was trained through a map."""
+    """Return what an arm is called in tables: its learner, and what was done to its encoder first."""
     before = row.get("settings", {}).get("recipe.neutralise.when") == "before"
-    return f"{BEFORE if before else ''}{row['learner']}"
+    return named(row["learner"], row.get("trained", ""), before)
 
 
 def languages_table(rows: Sequence[Row]) -> str:
@@ -89,6 +89,18 @@ def changes_table(rows: Sequence[Row]) -> str:
         seconds = f"{row['seconds']:.0f}" if row["seconds"] is not None else ""
         lines.append([name_of(row), row["mode"] or "", *less, holm.get(row["label"], ""), *bias, kept, seconds])
     return markdown(heads, lines, left=2)
+
+
+def against_table(rows: Sequence[Row]) -> str:
+    """Return what each trained arm has more than each arm that it was compared with, over training."""
+    references = [row for row in rows if any(row["label"] in each["against"] for each in rows)]
+    heads = [f"less … {LEVEL}", "mode", *(" ".join(filter(None, (name_of(one), one["mode"]))) for one in references)]
+    lines = []
+    for row in rows:
+        changes = [row["against"].get(one["label"]) for one in references]
+        less = [_trained(change, len(row["folds"])) if change else "" for change in changes]
+        lines.append([name_of(row), row["mode"] or "", *less])
+    return markdown(heads, [line for line in lines if any(line[2:])], left=2)
 
 
 def orders_table(rows: Sequence[Row]) -> str:

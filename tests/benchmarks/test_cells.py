@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from benchmarks.paper.cells import DIGITS, Missing, identity, missing, restored, rows_of
+from benchmarks.paper.cells import ALIGNED, DIGITS, Missing, arm_of, identity, missing, restored, rows_of
+from benchmarks.paper.study_rows import study_rows
 from metasearch.cli.train import configure
 from metasearch.errors import DataError
 from metasearch.jobs import train
@@ -32,12 +33,12 @@ def study(tmp_path_factory):
 @pytest.fixture(scope="module")
 def rows(study):
     # As they are read back from a file.
-    return [json.loads(json.dumps(row)) for row in rows_of(study)]
+    return [json.loads(json.dumps(row)) for row in rows_of(study, "e5")]
 
 
 def test_there_is_a_row_of_each_arm_without_a_text_of_the_data(study, rows):
     assert [row["learner"] for row in rows] == ["zero-shot", "fine-tune", "fine-tune+neutral"]
-    assert {(row["fold"], row["seed"], row["encoder"]) for row in rows} == {(1, 0, "tiny")}
+    assert {(row["fold"], row["seed"], row["encoder"]) for row in rows} == {(1, 0, "e5")}
     written = json.dumps(rows, ensure_ascii=False)
     assert not any(question.text in written for question in study.of(study.arms[0])[0].questions.ranking.questions)
 
@@ -80,3 +81,21 @@ def test_a_row_is_known_again_by_what_was_trained_and_how(rows):
     assert len({identity(row) for row in [*rows, *rows, other]}) == 4
     # Whatever a run trains, the encoder as it was is the same.
     assert identity({**rows[0], "config": other["config"]}) == identity(rows[0])
+
+
+def test_an_arm_begins_with_what_was_done_to_its_encoder(study, rows):
+    assert [arm_of(row) for row in rows] == ["zero-shot", "fine-tune:mono-mono", "fine-tune+neutral:mono-mono"]
+    aligned = [arm_of(row) for row in rows_of(study, ALIGNED)]
+    assert aligned == ["aligned", "aligned+fine-tune:mono-mono", "aligned+fine-tune+neutral:mono-mono"]
+    through = {**rows[1], "config": {"recipe": {"neutralise": {"when": "before"}}}}
+    assert arm_of(through) == "neutral+fine-tune:mono-mono"
+
+
+def test_encoders_of_two_names_are_arms_of_one_study(study, rows, tmp_path):
+    both = restored([*rows, *rows_of(study, ALIGNED)], str(shipped() / "demo"), tmp_path / "both")
+    trained = [(arm.learner, arm.encoder) for arm in both.arms if arm.mode]
+    assert trained == [(learner, name) for name in ("e5", ALIGNED) for learner in ("fine-tune", "fine-tune+neutral")]
+    of_each = {row["label"]: row for row in study_rows(both, "e5", resamples=200)}
+    assert [of_each[f"zero-shot, {name}"]["trained"] for name in ("e5", ALIGNED)] == ["e5", ALIGNED]
+    # The same values are under both names.
+    assert of_each["zero-shot, aligned"]["against"]["zero-shot, e5"]["difference"] == 0

@@ -1,0 +1,86 @@
+"""Makes the encoder of the arms `aligned+…`: `e5`, of which translations learned the neutral vectors of their sources.
+
+    python -m benchmarks.paper.aligned --task lareqa-sentences --data ~/data -o studies/aligned
+
+lines/      lines of FLORES-200, NTREX-128 and TICO-19 in the languages of the task
+corpus/     those that stand in no test set, and overlap.md
+words/      the task's texts, by which the vocabulary is cut; nothing else is read of them
+trimmed/    `e5` with the words of both alone
+neutral/    the same without the language in its vectors, by the texts of the corpus: teacher and student
+run/        the run of recipe `align`; the encoder is run/model
+
+A step that is finished is not done again, and a stopped run goes on. No label of the task is read.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+import metasearch as ms
+from benchmarks.common.command import Command, metasearch
+from benchmarks.mini import overlap
+from benchmarks.mini.corpus_lines import read_lines, write_lines
+from benchmarks.mini.settings import Step
+from metasearch.compress.output import whole
+from metasearch.data.texts import texts_of
+
+ENCODER = "e5"
+CORPORA = ("flores", "ntrex", "tico19")
+"""Of whole sentences; the others have the short ones of Tatoeba."""
+SETS = ("budget.steps=640", "budget.epochs=4", "budget.eval_every=160")
+
+
+@click.command(cls=Command)
+@click.option("--task", default="lareqa-sentences", show_default=True, help="Whose languages and words are kept.")
+@click.option("--data", required=True, type=click.Path(path_type=Path), help="Folder of the data, with parallel/.")
+@click.option(
+    "--set", "assignments", multiple=True, default=SETS, show_default=True, metavar="KEY=VALUE", help="Of the stage."
+)
+@click.option("--seed", default=0, show_default=True, help="Of the batches.")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder of all that is made.")
+def main(task: str, data: Path, assignments: tuple[str, ...], seed: int, device: str, output: Path) -> None:
+    """Do all steps that are not finished."""
+    for step in steps(task, data, assignments, seed, device, output):
+        if not step.done.exists():
+            click.echo(f"== {step.done.relative_to(output)}", err=True)
+            step.run()
+    click.echo(output / "run" / "model")
+
+
+def steps(task: str, data: Path, assignments: tuple[str, ...], seed: int, device: str, out: Path) -> Iterator[Step]:
+    """Yield the steps to the encoder, in their order."""
+    lines, corpus, words = (out / name for name in ("lines", "corpus", "words"))
+    trimmed, neutral, run = (out / name for name in ("trimmed", "neutral", "run"))
+    yield Step(lines, lambda: _lines(task, data, lines))
+    yield Step(corpus, lambda: click.echo(overlap.check(data, lines, corpus)[0], err=True))
+    yield Step(words, lambda: _words(task, data, words))
+    yield Step(trimmed, lambda: metasearch("compress", ENCODER, "--trim", corpus, "--trim", words, "-o", trimmed))
+    yield Step(neutral, lambda: metasearch("neutralise", trimmed, "--texts", corpus, "--device", device, "-o", neutral))
+    made = [word for each in assignments for word in ("--set", f"stages.align.{each}")]
+    begin = ["--recipe", "align", "--teacher", neutral, "--student", neutral, "--corpus", corpus, *made]
+    begin += ["--seed", seed, "--device", device, "-o", run]
+    yield Step(run / "report.md", lambda: metasearch("distill", *(["--resume", run] if run.exists() else begin)))
+
+
+def _lines(task: str, data: Path, path: Path) -> None:
+    """Write the lines of the corpora in the languages of a task."""
+    languages = ms.load_benchmark(task, data=str(data)).data.languages
+    with whole(path) as new:
+        lines = read_lines(data / "parallel")
+        write_lines(new, (line for line in lines if line.corpus in CORPORA and line.language in languages))
+
+
+def _words(task: str, data: Path, path: Path) -> None:
+    """Write the texts of a task, a file of each language."""
+    by_language: dict[str, list[str]] = {}
+    for _, text, language in texts_of(ms.load_benchmark(task, data=str(data)).data):
+        by_language.setdefault(language, []).append(" ".join(text.split()))
+    with whole(path) as new:
+        for language, texts in sorted(by_language.items()):
+            (new / f"{language}.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
