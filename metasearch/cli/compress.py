@@ -72,6 +72,12 @@ class LayersType(click.ParamType):  # type: ignore[type-arg]  # generic in some 
     metavar="PATH",
     help="Keep only the vocabulary of these texts: files, or folders of .txt, .tsv and Moses files; repeatable.",
 )
+@click.option(
+    "--vocabulary",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Tokens of --trim to keep at most, the most frequent ones; rare words are cut into smaller tokens.",
+)
 @_options.seed("Of fresh weights, and of the choice among more texts than are needed.")
 @click.option("--sizes-only", is_flag=True, help="Print the table and write nothing; a config.json is enough.")
 @_options.options_group(_options.device, _options.trust)
@@ -96,6 +102,7 @@ def command(
     Examples:
       metasearch compress runs/assistant/model --bottleneck 128 --recurrent 3 -o student
       metasearch compress minilm --bottleneck 64 --recurrent 3 --trim corpus/ -o student
+      metasearch compress e5 --trim corpus/ --vocabulary 32000 -o fewer-words
       metasearch compress e5 --layers 6 -o shallow
       metasearch compress minilm --feed-forward 512 --texts english.txt -o narrow
       metasearch compress mini --static words --texts corpus/ -o static

@@ -63,6 +63,15 @@ def needed(spec: Spec, used: Iterable[str]) -> set[str]:
     return tokens
 
 
+def alphabet(spec: Spec, tokens: set[str]) -> set[str]:
+    """Return those of some tokens that all the others can be spelt with."""
+    model = spec["model"]
+    if model["type"] == "BPE":
+        # A character at the end of a word may have a mark, so that its length tells nothing.
+        return tokens - {made for _, _, made in _merges(model)}
+    return tokens & {character for name in tokens for character in name}
+
+
 def cut(spec: Spec, tokens: set[str]) -> tuple[dict[str, Any], dict[int, int]]:
     """Return the JSON of the tokenizer with these tokens only, and the new number of each by its old one."""
     old = numbers(spec)

@@ -37,6 +37,7 @@ class Plan:
         dimensions: columns that they keep; None keeps all.
         texts: text files, or folders of them, that choose neurons, or say how frequent words are.
         trim: text files, or folders of them, whose words are the vocabulary to keep; all words where there is none.
+        vocabulary: tokens of these that stay at most, the most frequent ones; None keeps all.
         seed: seed of fresh weights, and of the choice among many texts.
     """
 
@@ -50,6 +51,7 @@ class Plan:
     texts: Sequence[Path] = ()
     initial: Initial = "svd"
     trim: Sequence[Path] = ()
+    vocabulary: int | None = None
     seed: int = 0
 
     @property
@@ -73,6 +75,8 @@ class Plan:
             raise ConfigError(f"feed-forward {self.feed_forward}: which neurons? Say with --texts what chooses them")
         if self.texts and self.feed_forward is None and self.static is None:
             raise ConfigError("--texts choose the neurons of narrower layers; say with --feed-forward how many to keep")
+        if self.vocabulary is not None and not self.trim:
+            raise ConfigError(f"vocabulary {self.vocabulary}: which tokens? Say with --trim what texts they are of")
         if self.repeats is not None and self.recurrent is None:
             raise ConfigError(f"repeats {self.repeats}: which layers? Say how many recurrent ones to keep, too")
         check_initial(self.initial, self.bottleneck)

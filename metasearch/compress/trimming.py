@@ -1,6 +1,10 @@
-"""Makes the vocabulary of an encoder smaller, for the languages it is used for, without any change to its vectors."""
+"""Makes the vocabulary of an encoder smaller, for the languages it is used for, without any change to its vectors.
+
+A number of tokens can be named, too: then rare ones go, and words that had them are made of smaller tokens.
+"""
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args
 
@@ -8,6 +12,7 @@ import torch
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from metasearch.compress._frequent import most_frequent
 from metasearch.compress._replace import padding_of, replaced, word_table
 from metasearch.compress._tokenizer_json import KINDS, cut, greedy, needed
 from metasearch.encoders.encoder import Encoder
@@ -16,11 +21,13 @@ from metasearch.encoders.prompts import prompt_of
 from metasearch.errors import DataError, EncoderError
 from metasearch.spec.recipe import Role
 
+log = logging.getLogger(__name__)
+
 _BATCH = 1000
 _KEPT_OPTIONS = ("model_max_length", "model_input_names", "padding_side", "truncation_side")
 
 
-def trim(encoder: Encoder, texts: Iterable[str]) -> Encoder:
+def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Encoder:
     """Return an encoder that knows only the tokens that texts are made of, and gives the same vectors.
 
     Special tokens, bytes and the characters of all kept tokens are kept, too. For every text whose tokens are all kept,
@@ -28,11 +35,17 @@ def trim(encoder: Encoder, texts: Iterable[str]) -> Encoder:
     Other texts are cut into smaller tokens than before. (A text with words that the old vocabulary does not know at
     all is safe with WordPiece only if it is among the texts.) Prompts of the encoder are put before texts, too.
 
+    Args:
+        encoder: whose vocabulary is cut.
+        texts: that say what is kept.
+        size: tokens to keep at most, those that are most frequent in the texts, and all of their characters. Words with
+            another token are cut into smaller ones; the log says how many tokens the texts have then. None keeps all.
+
     Raises:
         DataError: there are no texts.
         EncoderError: the tokenizer is not of a kind that can be trimmed, or a text would be cut otherwise.
+        ConfigError: the characters of the texts are more tokens than are to be kept.
     """
-    transformer = transformer_of(encoder.model)
     old = encoder.model.tokenizer
     backend = getattr(old, "backend_tokenizer", None)
     if backend is None:
@@ -41,29 +54,42 @@ def trim(encoder: Encoder, texts: Iterable[str]) -> Encoder:
     kind = spec["model"].get("type")
     if kind not in KINDS:
         raise EncoderError(f"a tokenizer of kind {kind} cannot be trimmed; these can: {', '.join(KINDS)}")
-    prompts = dict.fromkeys(prompt_of(encoder.model, role) for role in get_args(Role))
-    distinct = dict.fromkeys(texts)
-    if not distinct:
-        raise DataError("there are no texts whose vocabulary could be kept")
-    # Prompts of other names stand alone: they may be put before any text later.
-    inputs = [prompt + text for prompt in prompts for text in distinct] + list(encoder.model.prompts.values())
-    padding = padding_of(transformer)
+    inputs = _inputs(encoder, texts)
+    padding = padding_of(transformer_of(encoder.model))
     # The model's padding token can be another than the tokenizer's, see `padding_of`.
     special = {*old.all_special_ids, padding} - {None}
     before = [ids for batch in _batches(inputs) for ids in old(batch, verbose=False)["input_ids"]]
-    used = {*old.convert_ids_to_tokens(sorted(special)), *_used(old, spec, inputs, before)}
-    smaller, moved = cut(spec, needed(spec, used))
+    always = set(old.convert_ids_to_tokens(sorted(special)))
+    names = needed(spec, always | _used(old, spec, inputs, before))
+    smaller, moved = cut(spec, names if size is None else most_frequent(spec, names, always, before, size))
     # The plain class takes the JSON as it is; others build their own from the words.
     new = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(json.dumps(smaller)),
         **{name: getattr(old, name) for name in _KEPT_OPTIONS},
         **old.special_tokens_map,
     )
-    _verify(encoder, new, moved, inputs, before)
-    table = word_table(transformer).weight.detach()
+    after = [ids for batch in _batches(inputs) for ids in new(batch, verbose=False)["input_ids"]]
+    _verify(encoder, new, moved, inputs, zip(before, after, strict=True) if len(moved) == len(names) else ())
+    if len(moved) < len(names):
+        counts = [sum(map(len, rows)) / len(rows) for rows in (before, after)]
+        log.info(
+            f"the {len(moved):,} most frequent of {len(names):,} tokens are kept: a text of {counts[0]:.1f} tokens has "
+            f"{counts[1]:.1f} now"
+        )
+    table = word_table(transformer_of(encoder.model)).weight.detach()
     # Old numbers in the order of the new ones: row i is that of the new token i.
     order = torch.tensor(sorted(moved, key=moved.__getitem__), device=table.device)
     return replaced(encoder, new, table[order], None if padding is None else moved[padding])
+
+
+def _inputs(encoder: Encoder, texts: Iterable[str]) -> list[str]:
+    """Return each distinct text behind the prompt of each role, and the prompts alone."""
+    prompts = dict.fromkeys(prompt_of(encoder.model, role) for role in get_args(Role))
+    distinct = dict.fromkeys(texts)
+    if not distinct:
+        raise DataError("there are no texts whose vocabulary could be kept")
+    # Prompts of other names stand alone: they may be put before any text later.
+    return [prompt + text for prompt in prompts for text in distinct] + list(encoder.model.prompts.values())
 
 
 def _used(
@@ -97,16 +123,15 @@ def _verify(
     new: PreTrainedTokenizerBase,
     moved: dict[int, int],
     inputs: Sequence[str],
-    tokens: Sequence[Sequence[int]],
+    tokens: Iterable[tuple[Sequence[int], Sequence[int]]],
 ) -> None:
-    """Raise `EncoderError` unless the new tokenizer has the moved tokens and cuts all inputs into them."""
+    """Raise `EncoderError` unless the new tokenizer has the moved tokens, and cuts inputs into them if given."""
     old = encoder.model.tokenizer
     names = old.get_vocab()
     wrong = [name for name, number in new.get_vocab().items() if moved.get(names[name]) != number]
     if len(new) != len(moved) or wrong:
         raise EncoderError(f"{encoder.name}: its tokenizer numbers tokens in a way that cannot be trimmed: {wrong[:3]}")
-    after = (ids for batch in _batches(inputs) for ids in new(batch, verbose=False)["input_ids"])
-    for text, was, now in zip(inputs, tokens, after, strict=True):
+    for text, (was, now) in zip(inputs, tokens, strict=False):
         if [moved[number] for number in was] != now:
             raise EncoderError(
                 f"{encoder.name}: its tokenizer cannot be trimmed: it would cut this otherwise: {text!r}"

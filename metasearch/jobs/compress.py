@@ -36,7 +36,9 @@ def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
     plan.check()
     claim(folder)
     if plan.static is not None:
-        before, student = encoder_sizes(encoder), trim(encoder, read_texts(plan.trim)) if plan.trim else encoder
+        before, student = encoder_sizes(encoder), encoder
+        if plan.trim:
+            student = trim(student, read_texts(plan.trim), plan.vocabulary)
         student = make_static(student, plan.static, plan.dimensions, read_texts(plan.texts) if plan.texts else None)
         write(student, folder)
         return before, encoder_sizes(student)
@@ -50,7 +52,7 @@ def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
     if plan.feed_forward is not None:
         student = narrow(student, plan.feed_forward, read_texts(plan.texts), plan.seed)
     if plan.trim:
-        student = trim(student, read_texts(plan.trim))
+        student = trim(student, read_texts(plan.trim), plan.vocabulary)
     if plan.shrinks:
         student = make_student(student, plan.bottleneck, plan.recurrent, plan.repeats, plan.initial, plan.seed)
     write(student, folder)
@@ -68,7 +70,7 @@ def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:
     plan.check(writes=False)
     if isinstance(source, Encoder):
         before = encoder_sizes(source)
-        trimmed = trim(source, read_texts(plan.trim)) if plan.trim else source
+        trimmed = trim(source, read_texts(plan.trim), plan.vocabulary) if plan.trim else source
         if plan.static is not None:
             return before, static_sizes(trimmed, plan.dimensions)
         config = transformer_of(trimmed.model).config

@@ -20,7 +20,7 @@ from metasearch.compress.student import make_student
 from metasearch.compress.trimming import trim
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.encoders.builtin import minilm
-from metasearch.errors import DataError, EncoderError
+from metasearch.errors import ConfigError, DataError, EncoderError
 
 TEXTS = ["the key is under the mat", "an old house", "KEYHOLE ☃ a中b", "", "中"]
 
@@ -65,6 +65,30 @@ def test_tokens_that_no_text_has_are_gone_and_their_rows_with_them(pair):
     assert len(kept) == len(after) == new.model[0].auto_model.config.vocab_size
     for name, number in after.items():
         np.testing.assert_array_equal(kept[number].detach(), rows[before[name]].detach())
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_of_a_number_of_tokens_the_most_frequent_stay_and_rare_words_are_spelt(name, caplog):
+    caplog.set_level("INFO")
+    encoder, texts = around(name), ["the key", "the key", "the mat under the house"]
+    whole = trim(encoder, texts)
+    kept = len(whole.model.tokenizer)
+    fewer = trim(encoder, texts, kept - 1)
+    assert len(fewer.model.tokenizer) <= kept - 1
+    assert f"the {len(fewer.model.tokenizer):,} most frequent of {kept:,} tokens are kept" in caplog.text
+    # What is left of the vocabulary has the vectors that it had, and a text of frequent words is as it was.
+    assert cut_into(fewer, "the key") == cut_into(encoder, "the key")
+    np.testing.assert_array_equal(fewer.encode(["the key"], "text"), encoder.encode(["the key"], "text"))
+    rare = cut_into(fewer, "the mat under the house")
+    assert len(rare) > len(cut_into(encoder, "the mat under the house"))
+    assert encoder.model.tokenizer.unk_token not in rare
+    # A number that is not reached changes nothing.
+    assert len(trim(encoder, texts, kept).model.tokenizer) == kept
+
+
+def test_fewer_tokens_than_characters_are_an_error(pair):
+    with pytest.raises(ConfigError, match=r"vocabulary 3: the characters of the texts, .* are \d+ tokens; keep"):
+        trim(pair[0], TEXTS, 3)
 
 
 def test_special_tokens_have_their_new_numbers_everywhere(pair):
