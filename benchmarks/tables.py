@@ -61,6 +61,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "lareqa-orders": lambda: study_tables.orders_table(study(LAREQA)),
     "lareqa-modes": lambda: study_tables.modes_table(study(LAREQA)),
     "e5-summary": lambda: study_tables.summary_table(strong_study(LAREQA)),
+    "e5-against": lambda: study_tables.against_table(strong_study(LAREQA)),
     "e5-languages": lambda: study_tables.languages_table(strong_study(LAREQA)),
     "margin-summary": lambda: study_tables.summary_table(study(LAREQA, "paper_margin")),
     "margin-changes": lambda: study_tables.changes_table(study(LAREQA, "paper_margin")),

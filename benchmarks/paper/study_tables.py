@@ -96,11 +96,11 @@ def against_table(rows: Sequence[Row]) -> str:
     references = [row for row in rows if any(row["label"] in each["against"] for each in rows)]
     heads = [f"less … {LEVEL}", "mode", *(" ".join(filter(None, (name_of(one), one["mode"]))) for one in references)]
     lines = []
-    for row in rows:
+    for row in (each for each in rows if each["mode"]):
         changes = [row["against"].get(one["label"]) for one in references]
         less = [_trained(change, len(row["folds"])) if change else "" for change in changes]
         lines.append([name_of(row), row["mode"] or "", *less])
-    return markdown(heads, [line for line in lines if any(line[2:])], left=2)
+    return markdown(heads, lines, left=2)
 
 
 def orders_table(rows: Sequence[Row]) -> str:
