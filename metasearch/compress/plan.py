@@ -35,7 +35,8 @@ class Plan:
         feed_forward: neurons that the feed-forward block of each layer keeps.
         static: what the rows of a static student are; None makes none.
         dimensions: columns that they keep; None keeps all.
-        texts: text files, or folders of them, that choose neurons, or say how frequent words are.
+        texts: text files, or folders of them, that choose neurons, or say how frequent words are, of which the
+            approximation by a bottleneck is best for the most frequent.
         trim: text files, or folders of them, whose words are the vocabulary to keep; all words where there is none.
         vocabulary: tokens of these that stay at most, the most frequent ones; None keeps all.
         seed: seed of fresh weights, and of the choice among many texts.
@@ -64,6 +65,11 @@ class Plan:
         """Whether a student is made, whose architecture is ours; the other parts leave a stock model."""
         return any(value is not None for value in (self.bottleneck, self.recurrent, self.repeats))
 
+    @property
+    def weighs_words(self) -> bool:
+        """Whether texts can say how much the words of a bottleneck matter."""
+        return self.bottleneck is not None and self.initial == "svd"
+
     def check(self, writes: bool = True) -> None:
         """Raise `ConfigError` where parts of the plan do not fit together; sizes alone can be asked for without any."""
         if writes and not self.shrinks and not self.trim and not self.slims and self.static is None:
@@ -73,8 +79,11 @@ class Plan:
         self._check_static()
         if writes and self.feed_forward is not None and not self.texts:
             raise ConfigError(f"feed-forward {self.feed_forward}: which neurons? Say with --texts what chooses them")
-        if self.texts and self.feed_forward is None and self.static is None:
-            raise ConfigError("--texts choose the neurons of narrower layers; say with --feed-forward how many to keep")
+        if self.texts and self.feed_forward is None and self.static is None and not self.weighs_words:
+            raise ConfigError(
+                "--texts choose the neurons of narrower layers, or say which words a bottleneck is for: say with "
+                "--feed-forward or --bottleneck how many numbers to keep"
+            )
         if self.vocabulary is not None and not self.trim:
             raise ConfigError(f"vocabulary {self.vocabulary}: which tokens? Say with --trim what texts they are of")
         if self.repeats is not None and self.recurrent is None:

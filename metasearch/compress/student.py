@@ -5,8 +5,10 @@ Multi-stage distillation paper, section 3.1.3.
 
 import copy
 import logging
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
@@ -16,7 +18,7 @@ from metasearch.encoders.compressed import CompressedConfig, CompressedModel, wi
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.factorised import FactorisedEmbedding
 from metasearch.encoders.inputs import transformer_of
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, DataError
 from metasearch.spec.seeding import seed_of
 
 log = logging.getLogger(__name__)
@@ -30,6 +32,7 @@ def make_student(
     initial: Initial = "svd",
     seed: int = 0,
     name: str | None = None,
+    texts: Iterable[str] | None = None,
 ) -> Encoder:
     """Return a compressed encoder; all that is not compressed is a copy of the assistant's.
 
@@ -41,11 +44,14 @@ def make_student(
         initial: how the bottleneck is initialised.
         seed: seed of fresh weights.
         name: name of the student in results; by default the assistant's name with K and M.
+        texts: say how frequent each word is, for `svd`: the error of a word's vector counts once for each time that
+            they have it, and once more. By default all words count the same.
 
     Raises:
         EncoderError: the assistant is of a kind that cannot be compressed, or is compressed already.
         ConfigError: a number does not fit the assistant, there is none, or `initial` is unknown or has no bottleneck
             to start.
+        DataError: there are no texts.
     """
     check_initial(initial, bottleneck)
     if bottleneck is None and recurrent is None and repeats is None:
@@ -69,10 +75,21 @@ def make_student(
                     module.reset_parameters()
     table = student.get_input_embeddings()
     if initial == "svd" and isinstance(table, FactorisedEmbedding):
-        table.approximate(source.get_input_embeddings().weight)
+        words = source.get_input_embeddings().weight
+        table.approximate(words, None if texts is None else _counts(assistant, texts, len(words)))
     label = name or "".join([assistant.name, f"-b{bottleneck}" * bool(bottleneck), f"-r{recurrent}" * bool(recurrent)])
     made = Encoder(with_transformer(assistant.model, student.to(torch.float32)), label, assistant.max_length)
     return made.to(assistant.device)
+
+
+def _counts(encoder: Encoder, texts: Iterable[str], size: int) -> torch.Tensor:
+    """Return how often an encoder reads each word `(V,)` in texts, special tokens and prompts included, and 1 more."""
+    rows = encoder.tokens(list(dict.fromkeys(texts)), "text")
+    if not rows:
+        raise DataError("there are no texts whose words could be counted")
+    own = encoder.columns.index("input_ids")
+    ids = np.concatenate([row[own] for row in rows]).astype(np.int64)
+    return 1 + torch.bincount(torch.from_numpy(ids), minlength=size)
 
 
 def student_config(assistant: Any, bottleneck: int | None, recurrent: int | None, repeats: int | None) -> Any:

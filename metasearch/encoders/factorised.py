@@ -47,19 +47,23 @@ class FactorisedEmbedding(nn.Module):
         return torch.cat([self(part[None])[0] for part in _parts(ids)])
 
     @torch.no_grad()
-    def approximate(self, table: Tensor) -> None:
+    def approximate(self, table: Tensor, weights: Tensor | None = None) -> None:
         """Set both factors to the best approximation of a table `(V, H)` in the sense of least squares.
 
         That is the truncated singular value decomposition `T ≈ U S Wᵀ` (Eckart and Young, 1936) with `U S` as the
         table and `W` as the projection. `W` holds the first K eigenvectors of the small matrix `TᵀT` `(H, H)`, and
         `U S = T W`: exact, and no decomposition of a matrix of V rows is needed. Computed in float64.
+
+        With weights w `(V,)` of the words, none below 0, the sum of `w_i · |row i − its approximation|²` is smallest:
+        `W` holds the eigenvectors of `Tᵀ diag(w) T`.
         """
         # float64 does not exist on Apple's devices.
         device = torch.device("cpu") if table.device.type == "mps" else table.device
         gram = torch.zeros(table.shape[1], table.shape[1], dtype=torch.float64, device=device)
-        for part in _parts(table.detach()):
+        shares = torch.ones(len(table)) if weights is None else weights
+        for part, share in zip(_parts(table.detach()), _parts(shares.detach()), strict=True):
             rows = part.to(device, torch.float64)
-            gram += rows.T @ rows
+            gram += rows.T @ (share.to(device, torch.float64)[:, None] * rows)
         # Eigenvalues come in ascending order.
         basis = torch.linalg.eigh(gram).eigenvectors.flip(1)[:, : self.table.embedding_dim]
         self.projection.weight.copy_(basis)

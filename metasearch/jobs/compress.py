@@ -54,7 +54,10 @@ def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
     if plan.trim:
         student = trim(student, read_texts(plan.trim), plan.vocabulary)
     if plan.shrinks:
-        student = make_student(student, plan.bottleneck, plan.recurrent, plan.repeats, plan.initial, plan.seed)
+        counted = read_texts(plan.texts) if plan.texts and plan.weighs_words else None
+        student = make_student(
+            student, plan.bottleneck, plan.recurrent, plan.repeats, plan.initial, plan.seed, texts=counted
+        )
     write(student, folder)
     return before, encoder_sizes(student)
 

@@ -11,6 +11,7 @@ from transformers import XLMRobertaConfig
 
 from helpers.backbones import TEXTS, make
 from metasearch.cli import main
+from metasearch.encoders.builtin import tiny
 from metasearch.encoders.open import open_checkpoint
 
 QUICK = ["--max-steps", 2, *(f"--set=episodes.{key}=2" for key in "kq")]
@@ -53,6 +54,22 @@ def test_compress_prints_sizes_before_and_after_and_the_counting_rule(tiny_stude
     assert "other" not in table  # a row of nothing is left out
     assert lines[-3].startswith("Counting rule of the papers: embedding = words + projection + positions")
     assert lines[-1] == f"student: {folder}"
+
+
+def test_a_bottleneck_is_best_for_the_words_that_texts_have(tmp_path):
+    text = tmp_path / "texts.txt"
+    text.write_text("the cat sat on the mat\n")
+    plain, weighed = tmp_path / "plain", tmp_path / "weighed"
+    metasearch("compress", "tiny", "--bottleneck", 4, "-o", plain)
+    metasearch("compress", "tiny", "--bottleneck", 4, "--texts", text, "-o", weighed)
+    whole = tiny.build()
+    ids = whole.features(["the cat sat on the mat"], "text")["input_ids"][0]
+    rows = whole.model[0].auto_model.get_input_embeddings().weight[ids]
+    students = (open_checkpoint(str(folder)).model[0].auto_model for folder in (plain, weighed))
+    of_plain, of_weighed = (
+        (student.get_input_embeddings().multiplied_out()[ids] - rows).norm() for student in students
+    )
+    assert of_weighed < of_plain
 
 
 def test_a_student_can_be_evaluated(tiny_student):

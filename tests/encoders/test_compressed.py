@@ -58,6 +58,16 @@ def test_the_first_approximation_is_the_truncated_singular_value_decomposition(b
     np.testing.assert_allclose(embedding.multiplied_out().numpy(), best, atol=1e-12)
 
 
+def test_an_approximation_with_weights_has_the_least_weighted_squares():
+    weights = torch.tensor([1.0 + i % 4 for i in range(WORDS)], dtype=torch.float64)
+    embedding = FactorisedEmbedding(WORDS, 3, WIDTH).double()
+    embedding.approximate(drawn(), weights)
+    # Eckart and Young for diag(√w)·T, whose best approximation has the same columns.
+    root = weights.sqrt()[:, None].numpy()
+    u, s, v = np.linalg.svd(root * drawn().numpy(), full_matrices=False)
+    np.testing.assert_allclose(root * embedding.multiplied_out().numpy(), u[:, :3] * s[:3] @ v[:3], atol=1e-12)
+
+
 def test_a_bottleneck_as_wide_as_the_table_reproduces_it():
     embedding = FactorisedEmbedding(WORDS, WIDTH, WIDTH).double()
     embedding.approximate(drawn())
