@@ -39,6 +39,11 @@ class LayersType(click.ParamType):  # type: ignore[type-arg]  # generic in some 
     help="Layers to keep: how many, from the first to the last at equal distances, or which, such as 1,4,7.",
 )
 @click.option(
+    "--merge",
+    type=LayersType(),
+    help="Layers that follow each other become one: into how many, or by the last of each group, such as 2,4,6.",
+)
+@click.option(
     "--feed-forward",
     type=click.IntRange(min=1),
     metavar="F",
@@ -104,7 +109,7 @@ def command(
       metasearch compress minilm --bottleneck 64 --recurrent 3 --trim corpus/ -o student
       metasearch compress e5 --trim corpus/ --vocabulary 32000 -o fewer-words
       metasearch compress e5 --layers 6 -o shallow
-      metasearch compress minilm --feed-forward 512 --texts english.txt -o narrow
+      metasearch compress e5 --merge 6 --feed-forward 512 --texts corpus/ -o merged
       metasearch compress mini --static words --texts corpus/ -o static
       metasearch compress xlm-r/config.json --bottleneck 128 --recurrent 3 --sizes-only
     """

@@ -32,6 +32,7 @@ class Plan:
 
     Attributes:
         layers: how many layers stay, or which, from 1.
+        merge: into how many layers the layers are merged, or the last layers of the groups that become one.
         feed_forward: neurons that the feed-forward block of each layer keeps.
         static: what the rows of a static student are; None makes none.
         dimensions: columns that they keep; None keeps all.
@@ -46,6 +47,7 @@ class Plan:
     recurrent: int | None = None
     repeats: int | None = None
     layers: Layers | None = None
+    merge: Layers | None = None
     feed_forward: int | None = None
     static: Rows | None = None
     dimensions: int | None = None
@@ -58,7 +60,12 @@ class Plan:
     @property
     def slims(self) -> bool:
         """Whether layers, or neurons of them, are left out, which leaves a stock model."""
-        return self.layers is not None or self.feed_forward is not None
+        return self.layers is not None or self.fits
+
+    @property
+    def fits(self) -> bool:
+        """Whether layers are fitted to what others did, on texts."""
+        return self.merge is not None or self.feed_forward is not None
 
     @property
     def shrinks(self) -> bool:
@@ -74,15 +81,19 @@ class Plan:
         """Raise `ConfigError` where parts of the plan do not fit together; sizes alone can be asked for without any."""
         if writes and not self.shrinks and not self.trim and not self.slims and self.static is None:
             raise ConfigError(
-                "nothing to compress: say --bottleneck, --recurrent, --layers, --feed-forward, --static or --trim"
+                "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, --feed-forward, --static or "
+                "--trim"
             )
         self._check_static()
-        if writes and self.feed_forward is not None and not self.texts:
-            raise ConfigError(f"feed-forward {self.feed_forward}: which neurons? Say with --texts what chooses them")
-        if self.texts and self.feed_forward is None and self.static is None and not self.weighs_words:
+        if self.layers is not None and self.merge is not None:
+            raise ConfigError("--layers leaves layers out and --merge puts them together; choose one of them")
+        if writes and self.fits and not self.texts:
+            what = f"merge {self.merge}" if self.merge is not None else f"feed-forward {self.feed_forward}"
+            raise ConfigError(f"{what}: which neurons? Say with --texts what chooses them")
+        if self.texts and not self.fits and self.static is None and not self.weighs_words:
             raise ConfigError(
-                "--texts choose the neurons of narrower layers, or say which words a bottleneck is for: say with "
-                "--feed-forward or --bottleneck how many numbers to keep"
+                "--texts choose the neurons of merged or narrower layers, or say which words a bottleneck is for: say "
+                "--merge, --feed-forward or --bottleneck, too"
             )
         if self.vocabulary is not None and not self.trim:
             raise ConfigError(f"vocabulary {self.vocabulary}: which tokens? Say with --trim what texts they are of")
@@ -99,7 +110,7 @@ class Plan:
         if self.shrinks or self.slims:
             raise ConfigError(
                 "--static makes word vectors, which have no layers: leave out --bottleneck, --recurrent, --repeats, "
-                "--layers and --feed-forward"
+                "--layers, --merge and --feed-forward"
             )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from transformers import AutoConfig
 
 from metasearch.compress.export import is_compressed, plain
-from metasearch.compress.narrowing import narrow, narrowed
+from metasearch.compress.merging import merge, merged
 from metasearch.compress.output import claim, whole
 from metasearch.compress.plan import Plan
 from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes, static_sizes, with_other
@@ -49,8 +49,8 @@ def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
     before, student = encoder_sizes(encoder), encoder
     if plan.layers is not None:
         student = thin(student, plan.layers)
-    if plan.feed_forward is not None:
-        student = narrow(student, plan.feed_forward, read_texts(plan.texts), plan.seed)
+    if plan.fits:
+        student = merge(student, plan.merge, plan.feed_forward, read_texts(plan.texts), plan.seed)
     if plan.trim:
         student = trim(student, read_texts(plan.trim), plan.vocabulary)
     if plan.shrinks:
@@ -96,7 +96,7 @@ def _slimmed(config: Any, plan: Plan) -> Any:
     """Return a configuration with the layers and neurons of a plan; `ConfigError` where there are fewer."""
     if plan.layers is not None:
         config = thinned(config, plan.layers)
-    return config if plan.feed_forward is None else narrowed(config, plan.feed_forward)
+    return merged(config, plan.merge, plan.feed_forward) if plan.fits else config
 
 
 def export(encoder: Encoder, folder: Path) -> bool:

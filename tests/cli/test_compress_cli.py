@@ -159,7 +159,7 @@ def test_trimming_keeps_the_words_of_the_texts_and_their_vectors(assistant, tmp_
         (["--recurrent", 4], 2, "recurrent 4: 6 layers are no multiple of it; choose 1 or 2 or 3 or 6"),
         (["--repeats", 2], 2, "which layers?"),
         (["--recurrent", 3, "--initial", "random"], 2, "initial random is for a bottleneck"),
-        ([], 2, "nothing to compress: say --bottleneck, --recurrent, --layers, --feed-forward, --static or --trim"),
+        ([], 2, "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, --feed-forward, --static or --trim"),
         (["--bottleneck", 4, "--sizes-only"], 2, "one of them"),
         (["--trim", "/nowhere/at/all.txt"], 3, "/nowhere/at/all.txt"),
     ],

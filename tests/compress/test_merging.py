@@ -1,4 +1,4 @@
-"""Narrower feed-forward blocks: the neurons that stay take over what the others did."""
+"""Merged layers and narrower feed-forward blocks: the neurons that stay take over what the others did."""
 
 import json
 
@@ -13,9 +13,13 @@ from transformers import XLMRobertaConfig
 
 from helpers.backbones import CONFIGS, TEXTS, make
 from metasearch.cli import main
-from metasearch.compress import narrowing
-from metasearch.compress.narrowing import narrow, reconstruct
+from metasearch.compress import merging
+from metasearch.compress._fit_layer import block_of
+from metasearch.compress._moments import Moments
+from metasearch.compress._reconstruct import RIDGE, reconstruct
+from metasearch.compress.merging import groups_of, merge
 from metasearch.compress.student import make_student
+from metasearch.compress.thinning import thin
 from metasearch.encoders.compressed import layers_of
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, DataError, EncoderError
@@ -29,6 +33,10 @@ def metasearch(*args, code=0):
     return result
 
 
+def narrow(encoder, neurons, texts, seed=0):
+    return merge(encoder, None, neurons, texts, seed)
+
+
 def drawn(seed, tokens=200, neurons=7, columns=3):
     """Values of neurons that depend on each other, with the weights that read them, in float64."""
     random = torch.Generator().manual_seed(seed)
@@ -40,7 +48,7 @@ def drawn(seed, tokens=200, neurons=7, columns=3):
 def least_squares(values, weight, kept):
     """Solve for W' on the values themselves, the ridge written as further rows of them; returns it and its error."""
     count, neurons = values.shape
-    ridge = narrowing._RIDGE * values.square().mean(0).mean()
+    ridge = RIDGE * values.square().mean(0).mean()
     rows = torch.cat([values, (ridge * count).sqrt() * torch.eye(neurons, dtype=torch.float64)])
     found = torch.linalg.lstsq(rows[:, kept], rows @ weight.T).solution
     return found.T, float((rows[:, kept] @ found - rows @ weight.T).square().sum())
@@ -88,7 +96,7 @@ def test_nothing_is_lost_where_neurons_say_the_same_twice(kind):
     encoder = make(kind)
     half = NEURONS // 2
     for layer in layers_of(encoder.model[0].auto_model).layer:
-        into, _ = narrowing._block(layer)
+        into = block_of(layer).into
         with torch.no_grad():
             into.weight[half:], into.bias[half:] = into.weight[:half], into.bias[:half]
     new = narrow(encoder, half, TEXTS)
@@ -119,16 +127,63 @@ def test_what_the_other_neurons_did_is_made_up_for():
     assert near < far / 2
 
 
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_merged_layers_give_what_the_layers_gave_where_neurons_are_enough(kind):
+    encoder = make(kind)
+    texts = [text for text in TEXTS if text][:2]  # with fewer tokens than neurons anything can be fitted
+    merged = merge(encoder, 3, None, texts)
+    assert len(layers_of(merged.model[0].auto_model).layer) == 3
+    far, near = (
+        np.abs(e.encode(texts, "text") - encoder.encode(texts, "text")).max() for e in (thin(encoder, 3), merged)
+    )
+    assert near < 0.05 < far
+
+
+def test_a_merged_layer_solves_the_equations_of_least_squares_on_what_is_below_it():
+    encoder = make("bert")
+    merged = merge(encoder, (1, 3, 6), 10, TEXTS)
+    stack, old = (layers_of(e.model[0].auto_model).layer for e in (merged, encoder))
+    seen = {}
+    hooks = [
+        block_of(stack[1]).out.register_forward_pre_hook(lambda _, values: seen.update(neurons=values[0])),
+        block_of(stack[1]).into.register_forward_pre_hook(lambda _, values: seen.update(read=values[0])),
+        block_of(old[2]).norm.register_forward_pre_hook(lambda _, values: seen.update(total=values[0])),
+    ]
+    parts = {name: [] for name in ("neurons", "read", "total")}
+    for text in TEXTS:
+        for each in (merged, encoder):
+            each.embedder(each.features([text], "text"))
+        for name, values in seen.items():
+            parts[name].append(values.detach().double().flatten(0, 1))
+    for hook in hooks:
+        hook.remove()
+    neurons, read, total = (torch.cat(parts[name]) for name in ("neurons", "read", "total"))
+    out = block_of(stack[1]).out
+    ours = total - read - (neurons @ out.weight.double().T + out.bias.double())
+    with_one = torch.cat([neurons, torch.ones(len(neurons), 1).double()], dim=1)
+    best = total - read - with_one @ torch.linalg.lstsq(with_one, total - read).solution
+    # The ridge, 1e-4 of a neuron's variance, costs next to nothing; the bias is exact.
+    assert best.norm() <= ours.norm() <= 1.01 * best.norm()
+    torch.testing.assert_close(ours.mean(0), torch.zeros_like(ours[0]), rtol=0, atol=1e-5)
+
+
+def test_groups_are_of_equal_size_or_end_where_one_says():
+    config = make("bert", layers=6).model[0].auto_model.config
+    assert groups_of(config, 3) == [range(0, 2), range(2, 4), range(4, 6)]
+    assert groups_of(config, 4) == [range(0, 2), range(2, 3), range(3, 4), range(4, 6)]
+    assert groups_of(config, (1, 2, 6)) == [range(0, 1), range(1, 2), range(2, 6)]
+
+
 def test_the_encoder_stays_as_it_is_and_the_same_texts_give_the_same_bits():
     encoder = make("xlm-roberta")
     before = encoder.fingerprint
-    first, second = narrow(encoder, 8, TEXTS), narrow(encoder, 8, TEXTS)
+    first, second = merge(encoder, 4, 8, TEXTS), merge(encoder, 4, 8, TEXTS)
     assert encoder.fingerprint == before
     assert first.fingerprint == second.fingerprint != before
 
 
 def test_of_many_texts_some_are_drawn_by_the_seed(monkeypatch):
-    monkeypatch.setattr(narrowing, "TEXTS", 3)
+    monkeypatch.setattr(merging, "TEXTS", 3)
     encoder, texts = make("bert"), [f"{word} key" for word in ["the", "old", "round", "shiny", "door", "small"]]
     seeds = [narrow(encoder, 8, texts, seed).fingerprint for seed in (0, 0, 1)]
     assert seeds[0] == seeds[1] != seeds[2]
@@ -138,12 +193,14 @@ def test_of_many_texts_some_are_drawn_by_the_seed(monkeypatch):
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 1.0, 1e4]))
 def test_mean_and_covariance_are_exact_however_high_the_values_are(seed, height):
     values = drawn(seed)[0] + height
-    moments = narrowing._Moments()
+    moments = Moments()
     for part in values.float().split(37):
-        moments.add(part)
+        moments.add(part[:, :5], part[:, 5:])
     expected = torch.cov(values.float().double().T, correction=0)
-    torch.testing.assert_close(moments.covariance, expected, rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(moments.mean, values.float().double().mean(0), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(moments.covariance, expected[:5, :5], rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(moments.cross, expected[5:, :5], rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(moments.variance, expected.diagonal()[5:], rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(torch.cat(moments.means), values.float().double().mean(0), rtol=1e-5, atol=1e-5)
 
 
 def test_its_modules_share_one_configuration_as_packing_needs():
@@ -166,14 +223,12 @@ def test_dropout_has_no_part_in_the_choice():
     assert training.embedder.training
 
 
-def test_padding_says_nothing():
+def test_padding_says_nothing(monkeypatch):
     encoder, texts = make("bert"), ["the key", "the key is under the mat of the old house"]
-    together = narrowing._moments(encoder, texts)
-    alone = [narrowing._moments(encoder, [text]) for text in texts]
-    for both, *each in zip(together, *alone, strict=True):
-        assert both.tokens == sum(one.tokens for one in each)
-        mean = sum(one.tokens * one.mean for one in each) / both.tokens
-        torch.testing.assert_close(both.mean, mean, rtol=1e-5, atol=1e-6)
+    together = narrow(encoder, 8, texts)
+    monkeypatch.setattr("metasearch.compress._fit_layer._BATCH", 1)
+    alone = narrow(encoder, 8, texts)
+    np.testing.assert_allclose(alone.encode(TEXTS, "text"), together.encode(TEXTS, "text"), atol=1e-4)
 
 
 @pytest.mark.parametrize("neurons", [0, NEURONS, 100])
@@ -224,12 +279,20 @@ def test_sizes_of_a_configuration_need_no_texts(tmp_path):
     ("args", "code", "says"),
     [
         (["--feed-forward", 8], 2, "feed-forward 8: which neurons? Say with --texts what chooses them"),
+        (["--merge", 3], 2, "merge 3: which neurons? Say with --texts what chooses them"),
+        (["--merge", 3, "--layers", 3, "--texts", "TEXTS"], 2, "choose one of them"),
+        (["--merge", 6, "--texts", "TEXTS"], 2, "merge 6: the encoder has 6 layers; choose a number from 1 to 5"),
+        (
+            ["--merge", "2,4", "--texts", "TEXTS"],
+            2,
+            "merge 2,4: expected rising numbers from 1 to 6, of which the last",
+        ),
         (
             ["--texts", "TEXTS"],
             2,
-            "nothing to compress: say --bottleneck, --recurrent, --layers, --feed-forward, --static or --trim",
+            "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, --feed-forward, --static or --trim",
         ),
-        (["--bottleneck", 4, "--texts", "TEXTS"], 2, "say with --feed-forward how many to keep"),
+        (["--layers", 4, "--texts", "TEXTS"], 2, "say --merge, --feed-forward or --bottleneck, too"),
         (["--feed-forward", 24, "--texts", "TEXTS"], 2, "a layer has 24 neurons; choose a number from 1 to 23"),
         (["--feed-forward", 8, "--texts", "/nowhere/at/all.txt"], 3, "/nowhere/at/all.txt"),
     ],

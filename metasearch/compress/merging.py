@@ -1,0 +1,120 @@
+"""Makes an encoder shallower and narrower: layers that follow each other become one, and few of their neurons stay.
+
+A group of layers l … m becomes one layer. Its attention is that of one of them. Of the neurons of all their
+feed-forward blocks some stay, and read what this attention gives; their output weights and bias are chosen so that the
+layer gives what layer m gave in the whole encoder, nearest in the mean of squares over the tokens of some texts. Groups
+are made from the lowest on, each on what the new ones below it give, so that a layer makes up for their errors, too. A
+group of one layer has its attention, and fewer neurons. Training continues from there.
+
+- New weights: the reconstruction of a layer's output from some of its channels by He, Zhang & Sun, "Channel Pruning for
+  Accelerating Very Deep Neural Networks" (2017), equation 1. There, too, errors of the layers below are made up for.
+- Which neurons stay: the next is always the one that explains most of what is left; Chen, Billings & Luo, "Orthogonal
+  least squares methods and their application to non-linear system identification" (1989). The columns of the output
+  count as LayerNorm scales them.
+- Which attention: that with which less is left over.
+
+With s the sum that layer m normalises at its end, and y what the new layer's attention gives, s − y is what its neurons
+h have to give: W·h + b. Notation used for tensor shapes: F neurons of the blocks, M that stay, H columns of the output.
+"""
+
+import copy
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from torch import nn
+
+from metasearch.compress._fit_layer import LayerFitter
+from metasearch.compress.plan import Layers
+from metasearch.compress.student import with_transformer
+from metasearch.encoders.compressed import backbone_config, layers_of
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import transformer_of
+from metasearch.encoders.limits import check_fewer
+from metasearch.errors import ConfigError, DataError
+from metasearch.spec.seeding import stream
+
+log = logging.getLogger(__name__)
+
+TEXTS = 4000
+"""Largest number of texts that are used; of more, a random part."""
+
+
+def merge(
+    encoder: Encoder, layers: Layers | None, feed_forward: int | None, texts: Iterable[str], seed: int = 0
+) -> Encoder:
+    """Return a stock encoder with fewer layers, or fewer neurons in the feed-forward block of each, else a copy.
+
+    Args:
+        encoder: of a kind in `metasearch.encoders.compressed.BACKBONES`.
+        layers: how many there are to be, of groups of equal size if possible; or the numbers of the last layers of the
+            groups, from 1. None merges none.
+        feed_forward: neurons M of each; None leaves as many as a layer has.
+        texts: should be in languages that the encoder knows; of more than `TEXTS` a part is drawn.
+        seed: of that part.
+
+    Raises:
+        EncoderError: the encoder is of another kind, compressed already, or gives values that are not finite.
+        ConfigError: a number does not fit the encoder, or nothing is left out.
+        DataError: there are no texts.
+    """
+    source = transformer_of(encoder.model)
+    config = merged(source.config, layers, feed_forward)
+    drawn = _drawn(texts, seed)
+    fitter = LayerFitter(encoder, drawn)
+    for group in groups_of(source.config, layers):
+        found = fitter.fit(group, getattr(config, _neurons(config)))
+        names = f"layer {group[0] + 1}" if len(group) == 1 else f"layers {group[0] + 1} to {group[-1] + 1}"
+        log.info(f"{names}: {100 * found.left:.1f} % of the variance of their output is not made up for")
+    made = copy.deepcopy(source)
+    layers_of(made).layer = nn.ModuleList(copy.deepcopy(fitter.below))
+    # Its modules share this object and would not see a new one.
+    for name in ("num_hidden_layers", _neurons(config)):
+        setattr(made.config, name, getattr(config, name))
+    for module in made.modules():
+        if hasattr(module, "config"):
+            module.config = made.config
+    name = encoder.name + (f"-l{len(fitter.below)}" if layers else "") + (f"-f{feed_forward}" if feed_forward else "")
+    return Encoder(with_transformer(encoder.model, made), name, encoder.max_length)
+
+
+def merged(config: Any, layers: Layers | None, feed_forward: int | None) -> Any:
+    """Return the configuration of a model with fewer layers or neurons; raises as `merge` does."""
+    changed = backbone_config(config)
+    if layers is not None:
+        changed.num_hidden_layers = len(groups_of(config, layers))
+    if feed_forward is not None:
+        name = _neurons(changed)
+        neurons = getattr(changed, name)
+        check_fewer("feed-forward", feed_forward, neurons, f"a layer has {neurons} neurons")
+        setattr(changed, name, feed_forward)
+    return changed
+
+
+def groups_of(config: Any, layers: Layers | None) -> list[range]:
+    """Return the layers of an encoder in the groups that become one; `ConfigError` where there are no such groups."""
+    depth = backbone_config(config).num_hidden_layers
+    if layers is None:
+        return [range(number, number + 1) for number in range(depth)]
+    count = layers if isinstance(layers, int) else len(layers)
+    check_fewer("merge", count, depth, f"the encoder has {depth} layers")
+    ends = [round(i * depth / count) for i in range(1, count + 1)] if isinstance(layers, int) else list(layers)
+    starts = [0, *ends[:-1]]
+    if ends[-1] != depth or any(start >= end for start, end in zip(starts, ends, strict=True)):
+        written = ",".join(map(str, ends))
+        raise ConfigError(f"merge {written}: expected rising numbers from 1 to {depth}, of which the last is {depth}")
+    return [range(start, end) for start, end in zip(starts, ends, strict=True)]
+
+
+def _neurons(config: Any) -> str:
+    """Return what a configuration calls the number of neurons."""
+    return "hidden_dim" if config.model_type == "distilbert" else "intermediate_size"
+
+
+def _drawn(texts: Iterable[str], seed: int) -> list[str]:
+    distinct = list(dict.fromkeys(texts))
+    if not distinct:
+        raise DataError("there are no texts that layers could be fitted on")
+    if len(distinct) <= TEXTS:
+        return distinct
+    return [distinct[i] for i in stream(seed, "narrowing").choice(len(distinct), TEXTS, replace=False)]
