@@ -148,6 +148,11 @@ def test_trimming_keeps_the_words_of_the_texts_and_their_vectors(assistant, tmp_
     texts = ["Where is the key?", "Πού είναι το κλειδί;", "The key is here."]
     small, whole = (open_checkpoint(str(folder)) for folder in (tmp_path / "small", assistant))
     np.testing.assert_allclose(small.encode(texts, "text"), whole.encode(texts, "text"), atol=1e-6)
+    words = printed["after"]["words"] // 16
+    fewer = json.loads(metasearch(*arguments, "--vocabulary", words - 2, "--sizes-only").stdout)
+    assert words - 10 <= fewer["after"]["words"] / 16 <= words - 2
+    too_few = metasearch(*arguments, "--vocabulary", 5, "--sizes-only", code=2)
+    assert "vocabulary 5: the characters of the texts, and what stays always, are" in too_few.stderr
     both = json.loads(metasearch(*arguments, "--bottleneck", 4, "--sizes-only").stdout)
     assert both["after"]["words"] * 16 == printed["after"]["words"] * 4
 
@@ -158,8 +163,13 @@ def test_trimming_keeps_the_words_of_the_texts_and_their_vectors(assistant, tmp_
         (["--bottleneck", 16], 2, "bottleneck 16: the word table has 16 columns; choose a number from 1 to 15"),
         (["--recurrent", 4], 2, "recurrent 4: 6 layers are no multiple of it; choose 1 or 2 or 3 or 6"),
         (["--repeats", 2], 2, "which layers?"),
+        (["--vocabulary", 100, "--bottleneck", 4], 2, "vocabulary 100: which tokens? Say with --trim what texts they"),
         (["--recurrent", 3, "--initial", "random"], 2, "initial random is for a bottleneck"),
-        ([], 2, "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, --feed-forward, --static or --trim"),
+        (
+            [],
+            2,
+            "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, --feed-forward, --static or --trim",
+        ),
         (["--bottleneck", 4, "--sizes-only"], 2, "one of them"),
         (["--trim", "/nowhere/at/all.txt"], 3, "/nowhere/at/all.txt"),
     ],
