@@ -7,15 +7,20 @@ corpus/     those that stand in no test set, and overlap.md
 words/      the task's texts, by which the vocabulary is cut; nothing else is read of them
 trimmed/    `e5` with the words of both alone
 neutral/    the same without the language in its vectors, by the texts of the corpus: teacher and student
-run/        the run of recipe `align`; the encoder is run/model
+run/        the run of recipe `align`
+model/      the encoder: weights between those of neutral/ and of run/model
 
-A step that is finished is not done again, and a stopped run goes on. No label of the task is read.
+Some thousand sentences align the languages and let the encoder forget what else it knows of them. Between the weights
+before and after there are some that have the one and not the other (Wortsman et al. 2022, "Robust fine-tuning of
+zero-shot models", equation 1). A step that is finished is not done again, and a stopped run goes on. No label of the
+task is read.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import torch
 
 import metasearch as ms
 from benchmarks.common.command import Command, metasearch
@@ -24,11 +29,15 @@ from benchmarks.mini.corpus_lines import read_lines, write_lines
 from benchmarks.mini.settings import Step
 from metasearch.compress.output import whole
 from metasearch.data.texts import texts_of
+from metasearch.jobs.compose import load_encoder
+from metasearch.jobs.compress import write
 
 ENCODER = "e5"
 CORPORA = ("flores", "ntrex", "tico19")
 """Of whole sentences; the others have the short ones of Tatoeba."""
 SETS = ("budget.steps=640", "budget.epochs=4", "budget.eval_every=160")
+SHARE = 0.25
+"""Of the way from the weights before to those after."""
 
 
 @click.command(cls=Command)
@@ -37,19 +46,24 @@ SETS = ("budget.steps=640", "budget.epochs=4", "budget.eval_every=160")
 @click.option(
     "--set", "assignments", multiple=True, default=SETS, show_default=True, metavar="KEY=VALUE", help="Of the stage."
 )
+@click.option("--share", type=click.FloatRange(0, 1), default=SHARE, show_default=True, help="Of the way to run/model.")
 @click.option("--seed", default=0, show_default=True, help="Of the batches.")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder of all that is made.")
-def main(task: str, data: Path, assignments: tuple[str, ...], seed: int, device: str, output: Path) -> None:
+def main(
+    task: str, data: Path, assignments: tuple[str, ...], share: float, seed: int, device: str, output: Path
+) -> None:
     """Do all steps that are not finished."""
-    for step in steps(task, data, assignments, seed, device, output):
+    for step in steps(task, data, assignments, share, seed, device, output):
         if not step.done.exists():
             click.echo(f"== {step.done.relative_to(output)}", err=True)
             step.run()
-    click.echo(output / "run" / "model")
+    click.echo(output / "model")
 
 
-def steps(task: str, data: Path, assignments: tuple[str, ...], seed: int, device: str, out: Path) -> Iterator[Step]:
+def steps(
+    task: str, data: Path, assignments: tuple[str, ...], share: float, seed: int, device: str, out: Path
+) -> Iterator[Step]:
     """Yield the steps to the encoder, in their order."""
     lines, corpus, words = (out / name for name in ("lines", "corpus", "words"))
     trimmed, neutral, run = (out / name for name in ("trimmed", "neutral", "run"))
@@ -62,6 +76,18 @@ def steps(task: str, data: Path, assignments: tuple[str, ...], seed: int, device
     begin = ["--recipe", "align", "--teacher", neutral, "--student", neutral, "--corpus", corpus, *made]
     begin += ["--seed", seed, "--device", device, "-o", run]
     yield Step(run / "report.md", lambda: metasearch("distill", *(["--resume", run] if run.exists() else begin)))
+    yield Step(out / "model", lambda: between(neutral, run / "model", share, out / "model"))
+
+
+def between(before: Path, after: Path, share: float, path: Path) -> None:
+    """Write an encoder whose weights are `(1 − share)·before + share·after`."""
+    made, other = load_encoder(str(before)), load_encoder(str(after))
+    weights = other.model.state_dict()
+    with torch.no_grad():
+        for name, weight in made.model.state_dict().items():
+            if weight.is_floating_point():
+                weight.lerp_(weights[name].to(weight), share)
+    write(made, path)
 
 
 def _lines(task: str, data: Path, path: Path) -> None:

@@ -3,7 +3,7 @@
     python -m benchmarks.paper.strong_encoder --task lareqa-sentences --data ~/data --jobs 2 -o studies/e5
     python -m benchmarks.paper.strong_encoder --task lareqa-sentences --data ~/data --collect studies/other
     python -m benchmarks.paper.aligned --task lareqa-sentences --data ~/data -o studies/aligned
-    python -m benchmarks.paper.strong_encoder --data ~/data --aligned studies/aligned/run/model
+    python -m benchmarks.paper.strong_encoder --data ~/data --aligned studies/aligned/model
       --arms aligned,aligned+fine-tune:trans -o studies/e5
 
 A row of each finished cell is kept in `results/strong_encoder.jsonl`; a cell that has one is never run again, not even

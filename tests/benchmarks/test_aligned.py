@@ -1,0 +1,56 @@
+"""The encoder of the arms `aligned+…`: which texts it is made of, and its weights between two."""
+
+import shutil
+
+import torch
+
+from benchmarks.mini.corpus_lines import read_lines
+from benchmarks.paper import aligned
+from helpers.mini import small_data, written
+from metasearch.data.benchmark import load_benchmark
+from metasearch.data.texts import texts_of
+from metasearch.encoders.builtin import tiny
+from metasearch.jobs.compose import load_encoder
+from metasearch.jobs.compress import write
+from metasearch.spec.library import shipped
+
+
+def steps(out, data):
+    return {step.done.name: step for step in aligned.steps("demo", data, aligned.SETS, 0.25, 0, "cpu", out)}
+
+
+def test_the_steps_are_done_in_their_order_and_stop_where_the_encoder_is(tmp_path):
+    names = ["lines", "corpus", "words", "trimmed", "neutral", "report.md", "model"]
+    assert list(steps(tmp_path, tmp_path)) == names
+
+
+def test_lines_are_of_corpora_of_sentences_and_of_the_languages_of_the_task(tmp_path):
+    data = small_data(tmp_path / "data")
+    shutil.copytree(shipped() / "demo", data / "demo")
+    written(data / "parallel", nl=["sentence 1\tzin 1\tntrex"])  # no language of the task
+    steps(tmp_path, data)["lines"].run()
+    lines = list(read_lines(tmp_path / "lines"))
+    # Of the 33 lines of German, one is of Tatoeba.
+    assert [(line.language, line.corpus) for line in lines] == [("de", "ntrex")] * 32
+
+
+def test_words_are_those_of_all_texts_of_the_task(tmp_path):
+    shutil.copytree(shipped() / "demo", tmp_path / "demo")
+    steps(tmp_path, tmp_path)["words"].run()
+    data = load_benchmark("demo").data
+    assert {path.stem for path in (tmp_path / "words").iterdir()} == set(data.languages)
+    greek = (tmp_path / "words" / "el.txt").read_text(encoding="utf-8").splitlines()
+    assert set(greek) == {" ".join(text.split()) for _, text, language in texts_of(data) if language == "el"}
+
+
+def test_wortsman_et_al_2022_equation_1_weights_are_on_the_line_between_two_encoders(tmp_path):
+    first, second = tiny.build(seed=0), tiny.build(seed=0)
+    with torch.no_grad():
+        for weight in second.embedder.parameters():
+            weight += 1
+    for name, encoder in (("first", first), ("second", second)):
+        write(encoder, tmp_path / name)
+    aligned.between(tmp_path / "first", tmp_path / "second", 0.25, tmp_path / "made")
+    made = load_encoder(str(tmp_path / "made"))
+    for before, now in zip(first.embedder.parameters(), made.embedder.parameters(), strict=True):
+        torch.testing.assert_close(now, before + 0.25)
