@@ -24,19 +24,27 @@ def of_minilm(settings: Settings, out: Path) -> Iterator[Step]:
 
 
 def of_e5(settings: Settings, out: Path) -> Iterator[Step]:
-    """Yield the steps to a teacher without language in its vectors, and to an assistant with half of its layers."""
-    corpus, trimmed, teacher = out / "corpus", out / "trimmed", out / "teacher"
-    vocabulary, assistant = out / "vocabulary", out / "assistant"
+    """Yield the steps to a teacher without language in its vectors, and to a student that is cut out of it.
+
+    Each cut is the best of its kind in the sense of least squares: the most frequent words stay with their vectors,
+    layers that follow each other become one, and the word table's approximation is best for frequent words.
+    """
+    corpus, assistant = out / "corpus", out / "assistant"
+    trimmed, teacher, fewer, merged, narrow = (
+        out / name for name in ("trimmed", "teacher", "vocabulary", "merged", "narrow")
+    )
+    texts, device = ("--texts", corpus), ("--seed", settings.seed, "--device", settings.device)
+    neutral = (*texts, "--sentences", settings.sentences, "--device", settings.device)
     yield Step(trimmed, lambda: metasearch("compress", settings.teacher, "--trim", corpus, "-o", trimmed))
-    yield Step(teacher, lambda: metasearch(
-        "neutralise", trimmed, "--texts", corpus, "--sentences", settings.sentences, "--device", settings.device,
-        "-o", teacher))  # fmt: skip
-    yield Step(vocabulary, lambda: metasearch(
-        "tokenizer", corpus, "--size", settings.vocabulary, "--encoder", trimmed, "--seed", settings.seed,
-        "-o", vocabulary))  # fmt: skip
-    yield Step(assistant, lambda: metasearch(
-        "compress", vocabulary, "--layers", settings.layers, "--feed-forward", settings.feed_forward,
-        "--texts", corpus, "--seed", settings.seed, "--device", settings.device, "-o", assistant))  # fmt: skip
+    yield Step(teacher, lambda: metasearch("neutralise", trimmed, *neutral, "-o", teacher))
+    yield Step(fewer, lambda: metasearch(
+        "compress", trimmed, "--trim", corpus, "--vocabulary", settings.vocabulary, "-o", fewer))  # fmt: skip
+    yield Step(merged, lambda: metasearch(
+        "compress", fewer, "--merge", settings.layers, "--feed-forward", settings.feed_forward, *texts, *device,
+        "-o", merged))  # fmt: skip
+    yield Step(narrow, lambda: metasearch(
+        "compress", merged, "--bottleneck", settings.bottleneck, *texts, *device, "-o", narrow))  # fmt: skip
+    yield Step(assistant, lambda: metasearch("neutralise", narrow, *neutral, "-o", assistant))
 
 
 def teacher_of(settings: Settings, out: Path) -> str:

@@ -6,12 +6,14 @@
 
 corpus/          the training texts without those of test sets, and overlap.md
 joined/          longer texts made of them
-assistant/       what the student is made of, with a vocabulary learned from the corpus; and on the way to it,
+assistant/       what the student is made of, with a vocabulary of the corpus; and on the way to it,
   english.txt      of minilm: the English side of the corpus, which it knows
   narrow/          of minilm: the teacher with narrower layers
   trimmed/         of e5: the words of the corpus alone
   teacher/         of e5: the same without the language in its vectors
-  vocabulary/      of e5: with the new vocabulary; the assistant has half of its layers, and narrower ones
+  vocabulary/      of e5: its most frequent words
+  merged/          of e5: with fewer and narrower layers
+  narrow/          of e5: with a narrower word table; the assistant has the language taken out of its vectors
 distill/         the run of recipe `mini` or `mini-e5`
 mini/            the encoder in int8, and README.md, its model card
 scores/          of the encoder as it is stored, and of the teacher
@@ -126,9 +128,12 @@ def _distill(settings: Settings, out: Path) -> None:
         flags += ["--targets", settings.targets]
     if settings.steps:
         flags += ["--max-steps", settings.steps]
+    recipe = RECIPES[settings.teacher]
+    # A recipe makes its student of an assistant, or takes it as it is.
+    role = "--assistant" if load_distillation(recipe, include=[str(HERE)]).student else "--student"
     metasearch(
-        "distill", "--recipe", RECIPES[settings.teacher], "--include", HERE, "--teacher", teacher_of(settings, out),
-        "--assistant", out / "assistant", "--corpus", out / "corpus", "--corpus", out / "joined", *flags, "-o", run,
+        "distill", "--recipe", recipe, "--include", HERE, "--teacher", teacher_of(settings, out),
+        role, out / "assistant", "--corpus", out / "corpus", "--corpus", out / "joined", *flags, "-o", run,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ class Settings:
         seed: of joins, vocabulary, students and batches.
         vocabulary: tokens.
         layers: of the assistant, where the teacher has more.
+        bottleneck: columns of its word table; of minilm the recipe's.
         feed_forward: neurons in the feed-forward block of each layer of the assistant.
         sentences: of each language, from which the map that takes the language out of the teacher's vectors is fitted.
         share: joined lines for each line of a corpus of long texts.
@@ -35,6 +36,7 @@ class Settings:
     seed: int = 0
     vocabulary: int = 32000
     layers: int = 6
+    bottleneck: int = 112
     feed_forward: int = 512
     sentences: int = 600
     share: float = 1.0
