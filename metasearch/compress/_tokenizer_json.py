@@ -38,8 +38,14 @@ def numbers(spec: Spec) -> dict[str, int]:
     return {**_own_numbers(spec["model"]), **{added["content"]: added["id"] for added in spec["added_tokens"]}}
 
 
-def needed(spec: Spec, used: Iterable[str]) -> set[str]:
-    """Return the tokens that must stay so that the used ones come out as before; the used ones are among them."""
+def needed(spec: Spec, used: Iterable[str], scripts: bool = True) -> set[str]:
+    """Return the tokens that must stay so that the used ones come out as before; the used ones are among them.
+
+    Args:
+        spec: JSON of the tokenizer.
+        used: tokens that stay in any case.
+        scripts: whether with Unigram all other characters of their scripts stay, too.
+    """
     names = numbers(spec).keys()
     model = spec["model"]
     added = {token["content"] for token in spec["added_tokens"]}
@@ -55,21 +61,26 @@ def needed(spec: Spec, used: Iterable[str]) -> set[str]:
     tokens |= names & {*characters, *(prefix + character for character in characters)}
     if model["type"] == "Unigram":
         tokens.add(model["vocab"][model["unk_id"] or 0][0])
-        # Without bytes to fall back on, a new text must not meet a character of its own script that is unknown.
-        scripts = {_script(character) for character in characters}
-        tokens |= {name for name in names if len(name) == 1 and _script(name) in scripts}
+        if scripts:
+            # Without bytes to fall back on, a new text must not meet a character of its own script that is unknown.
+            known = {_script(character) for character in characters}
+            tokens |= {name for name in names if len(name) == 1 and _script(name) in known}
         # The price of an unknown character is taken from the lowest score.
         tokens.add(min(model["vocab"], key=lambda item: item[1])[0])
     return tokens
 
 
 def alphabet(spec: Spec, tokens: set[str]) -> set[str]:
-    """Return those of some tokens that all the others can be spelt with."""
+    """Return the tokens that some tokens can be spelt with, and those of them that cannot be spelt."""
     model = spec["model"]
     if model["type"] == "BPE":
         # A character at the end of a word may have a mark, so that its length tells nothing.
-        return tokens - {made for _, _, made in _merges(model)}
-    return tokens & {character for name in tokens for character in name}
+        return _with_parts(model, tokens) - {made for _, _, made in _merges(model)}
+    names, prefix = numbers(spec).keys(), model.get("continuing_subword_prefix") or ""
+    characters = {character for name in tokens for character in name.removeprefix(prefix)}
+    known = {each for each in characters if each in names and (not prefix or prefix + each in names)}
+    whole = {name for name in tokens if not known.issuperset(name.removeprefix(prefix))}
+    return names & {*known, *(prefix + each for each in known), *whole}
 
 
 def cut(spec: Spec, tokens: set[str]) -> tuple[dict[str, Any], dict[int, int]]:

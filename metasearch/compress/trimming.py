@@ -1,12 +1,13 @@
-"""Makes the vocabulary of an encoder smaller, for the languages it is used for, without any change to its vectors.
+"""Makes the vocabulary of an encoder smaller, for the languages it is used for.
 
-A number of tokens can be named, too: then rare ones go, and words that had them are made of smaller tokens.
+Without a number of tokens no vector changes. With one rare tokens go, and words that had them are made of smaller ones.
 """
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import torch
 from tokenizers import Tokenizer
@@ -28,7 +29,7 @@ _KEPT_OPTIONS = ("model_max_length", "model_input_names", "padding_side", "trunc
 
 
 def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Encoder:
-    """Return an encoder that knows only the tokens that texts are made of, and gives the same vectors.
+    """Return an encoder that knows only the tokens that texts are made of; without a size it gives the same vectors.
 
     Special tokens, bytes and the characters of all kept tokens are kept, too. For every text whose tokens are all kept,
     whether it is among the texts or not, tokens and vectors are as before, bit for bit. This is checked on the texts.
@@ -38,13 +39,14 @@ def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Enc
     Args:
         encoder: whose vocabulary is cut.
         texts: that say what is kept.
-        size: tokens to keep at most, those that are most frequent in the texts, and all of their characters. Words with
-            another token are cut into smaller ones; the log says how many tokens the texts have then. None keeps all.
+        size: tokens to keep at most: the characters of the texts, and the tokens that are most frequent in them. Words
+            with another token are cut into smaller ones, and characters that no text has may be unknown; the log says
+            how many tokens the texts have then. None keeps all.
 
     Raises:
         DataError: there are no texts.
         EncoderError: the tokenizer is not of a kind that can be trimmed, or a text would be cut otherwise.
-        ConfigError: the characters of the texts are more tokens than are to be kept.
+        ConfigError: special tokens and the characters of the texts are more than are to be kept.
     """
     old = encoder.model.tokenizer
     backend = getattr(old, "backend_tokenizer", None)
@@ -61,21 +63,23 @@ def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Enc
     before = [ids for batch in _batches(inputs) for ids in old(batch, verbose=False)["input_ids"]]
     always = set(old.convert_ids_to_tokens(sorted(special)))
     names = needed(spec, always | _used(old, spec, inputs, before))
-    smaller, moved = cut(spec, names if size is None else most_frequent(spec, names, always, before, size))
+    fewer = size is not None and size < len(names)
+    if fewer:
+        smaller, moved = cut(spec, most_frequent(spec, names, _counts(old, before), always, cast(int, size)))
+    else:
+        smaller, moved = cut(spec, names)
     # The plain class takes the JSON as it is; others build their own from the words.
     new = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(json.dumps(smaller)),
         **{name: getattr(old, name) for name in _KEPT_OPTIONS},
         **old.special_tokens_map,
     )
-    after = [ids for batch in _batches(inputs) for ids in new(batch, verbose=False)["input_ids"]]
-    _verify(encoder, new, moved, inputs, zip(before, after, strict=True) if len(moved) == len(names) else ())
-    if len(moved) < len(names):
-        counts = [sum(map(len, rows)) / len(rows) for rows in (before, after)]
-        log.info(
-            f"the {len(moved):,} most frequent of {len(names):,} tokens are kept: a text of {counts[0]:.1f} tokens has "
-            f"{counts[1]:.1f} now"
-        )
+    _check_numbers(encoder, new, moved)
+    after = (ids for batch in _batches(inputs) for ids in new(batch, verbose=False)["input_ids"])
+    if fewer:
+        _say(len(moved), len(names), before, after, new.unk_token_id, old.unk_token_id)
+    else:
+        _check_same(encoder, moved, inputs, before, after)
     table = word_table(transformer_of(encoder.model)).weight.detach()
     # Old numbers in the order of the new ones: row i is that of the new token i.
     order = torch.tensor(sorted(moved, key=moved.__getitem__), device=table.device)
@@ -118,21 +122,53 @@ def _batches(inputs: Sequence[str]) -> Iterator[Sequence[str]]:
     return (inputs[start : start + _BATCH] for start in range(0, len(inputs), _BATCH))
 
 
-def _verify(
-    encoder: Encoder,
-    new: PreTrainedTokenizerBase,
-    moved: dict[int, int],
-    inputs: Sequence[str],
-    tokens: Iterable[tuple[Sequence[int], Sequence[int]]],
-) -> None:
-    """Raise `EncoderError` unless the new tokenizer has the moved tokens, and cuts inputs into them if given."""
-    old = encoder.model.tokenizer
-    names = old.get_vocab()
+def _counts(old: PreTrainedTokenizerBase, tokens: Iterable[Sequence[int]]) -> dict[str, int]:
+    """Return how often each token is in texts."""
+    counts = Counter(number for row in tokens for number in row)
+    return dict(zip(old.convert_ids_to_tokens(list(counts)), counts.values(), strict=True))
+
+
+def _check_numbers(encoder: Encoder, new: PreTrainedTokenizerBase, moved: dict[int, int]) -> None:
+    """Raise `EncoderError` unless a new tokenizer has the tokens that were moved, under their new numbers."""
+    names = encoder.model.tokenizer.get_vocab()
     wrong = [name for name, number in new.get_vocab().items() if moved.get(names[name]) != number]
     if len(new) != len(moved) or wrong:
         raise EncoderError(f"{encoder.name}: its tokenizer numbers tokens in a way that cannot be trimmed: {wrong[:3]}")
-    for text, (was, now) in zip(inputs, tokens, strict=False):
+
+
+def _check_same(
+    encoder: Encoder,
+    moved: dict[int, int],
+    inputs: Sequence[str],
+    before: Iterable[Sequence[int]],
+    after: Iterable[Sequence[int]],
+) -> None:
+    """Raise `EncoderError` unless texts are cut into the tokens that they had, under their new numbers."""
+    for text, was, now in zip(inputs, before, after, strict=True):
         if [moved[number] for number in was] != now:
             raise EncoderError(
                 f"{encoder.name}: its tokenizer cannot be trimmed: it would cut this otherwise: {text!r}"
             )
+
+
+def _say(
+    kept: int,
+    of: int,
+    before: Sequence[Sequence[int]],
+    after: Iterable[Sequence[int]],
+    unknown: int | None,
+    before_unknown: int | None,
+) -> None:
+    """Log how much longer texts are with fewer tokens, and how many have an unknown word that they did not have."""
+    lengths, lost = [0, 0], 0
+    for was, now in zip(before, after, strict=True):
+        lengths = [lengths[0] + len(was), lengths[1] + len(now)]
+        lost += unknown in now and before_unknown not in was
+    means = [length / len(before) for length in lengths]
+    log.info(
+        f"the {kept:,} most frequent of {of:,} tokens are kept: a text of {means[0]:.1f} tokens has {means[1]:.1f} now"
+    )
+    if lost:
+        log.warning(
+            f"{lost:,} of {len(before):,} texts have a word that is unknown now; a larger --vocabulary keeps it"
+        )

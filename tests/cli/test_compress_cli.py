@@ -152,7 +152,7 @@ def test_trimming_keeps_the_words_of_the_texts_and_their_vectors(assistant, tmp_
     fewer = json.loads(metasearch(*arguments, "--vocabulary", words - 2, "--sizes-only").stdout)
     assert words - 10 <= fewer["after"]["words"] / 16 <= words - 2
     too_few = metasearch(*arguments, "--vocabulary", 5, "--sizes-only", code=2)
-    assert "vocabulary 5: the characters of the texts, and what stays always, are" in too_few.stderr
+    assert "vocabulary 5: special tokens and the characters of the texts are" in too_few.stderr
     both = json.loads(metasearch(*arguments, "--bottleneck", 4, "--sizes-only").stdout)
     assert both["after"]["words"] * 16 == printed["after"]["words"] * 4
 

@@ -71,23 +71,35 @@ def test_tokens_that_no_text_has_are_gone_and_their_rows_with_them(pair):
 def test_of_a_number_of_tokens_the_most_frequent_stay_and_rare_words_are_spelt(name, caplog):
     caplog.set_level("INFO")
     encoder, texts = around(name), ["the key", "the key", "the mat under the house"]
-    whole = trim(encoder, texts)
-    kept = len(whole.model.tokenizer)
-    fewer = trim(encoder, texts, kept - 1)
-    assert len(fewer.model.tokenizer) <= kept - 1
+    kept, rare = len(trim(encoder, texts).model.tokenizer), "the mat under the house"
+    # Tokens that no text has, such as other characters, go first.
+    sizes = range(kept - 1, 0, -1)
+    fewer = next(m for m in (trim(encoder, texts, n) for n in sizes) if cut_into(m, rare) != cut_into(encoder, rare))
     assert f"the {len(fewer.model.tokenizer):,} most frequent of {kept:,} tokens are kept" in caplog.text
     # What is left of the vocabulary has the vectors that it had, and a text of frequent words is as it was.
     assert cut_into(fewer, "the key") == cut_into(encoder, "the key")
     np.testing.assert_array_equal(fewer.encode(["the key"], "text"), encoder.encode(["the key"], "text"))
-    rare = cut_into(fewer, "the mat under the house")
-    assert len(rare) > len(cut_into(encoder, "the mat under the house"))
-    assert encoder.model.tokenizer.unk_token not in rare
+    assert len(cut_into(fewer, rare)) > len(cut_into(encoder, rare))
+    assert encoder.model.tokenizer.unk_token not in cut_into(fewer, rare)
+    assert "unknown" not in caplog.text
     # A number that is not reached changes nothing.
     assert len(trim(encoder, texts, kept).model.tokenizer) == kept
 
 
+def test_frequent_tokens_stay_before_characters_that_no_text_has():
+    encoder, texts = around("Unigram"), ["the key", "the key", "the mat under the house"]
+    used = {token for text in texts for token in cut_into(encoder, text)}
+    whole = set(trim(encoder, texts).model.tokenizer.get_vocab())
+    letters = {letter for text in texts for letter in text} | {"▁", "中"}  # the mark of a word; the lowest score
+    unused = {name for name in whole if len(name) == 1} - letters
+    fewer = set(trim(encoder, texts, len(whole) - len(unused)).model.tokenizer.get_vocab())
+    assert unused
+    assert used <= fewer
+    assert not fewer & unused
+
+
 def test_fewer_tokens_than_characters_are_an_error(pair):
-    with pytest.raises(ConfigError, match=r"vocabulary 3: the characters of the texts, .* are \d+ tokens; keep"):
+    with pytest.raises(ConfigError, match=r"vocabulary 3: special tokens and the characters of the texts are \d+"):
         trim(pair[0], TEXTS, 3)
 
 
