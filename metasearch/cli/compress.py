@@ -60,8 +60,8 @@ class LayersType(click.ParamType):  # type: ignore[type-arg]  # generic in some 
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="PATH",
-    help="Texts that choose neurons, or say how frequent words are, in languages that ENCODER knows: files or "
-    "folders; repeatable.",
+    help="Texts that --merge and --feed-forward are fitted on, and that say how frequent the words of --bottleneck and "
+    "--static are; in languages that ENCODER knows: files or folders; repeatable.",
 )
 @click.option(
     "--initial",

@@ -44,10 +44,11 @@ def block_of(layer: Any) -> Block:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A layer, and the share `left` of the variance of what it was to give that it does not give."""
+    """A layer, the share `left` of the variance that it should give and does not, and on how many tokens that is."""
 
     layer: nn.Module
     left: float
+    tokens: int
 
 
 class LayerFitter:
@@ -71,33 +72,57 @@ class LayerFitter:
     def fit(self, group: range, neurons: int) -> Fitted:
         """Return the layer for a group of layers, by numbers from 0, and put it above those that there are.
 
+        It has the attention of that layer of the group of which the neurons of all leave least.
+
         Raises:
             EncoderError: a layer gives values that are not finite.
         """
-        best = min((self._fitted(group, attention, neurons) for attention in group), key=lambda each: each.left)
-        self.below.append(best.layer)
-        return best
+        attention, equations = group[0], self._equations(group, group[0])
+        for number in group[1:]:
+            # One after the other, as the equations of many neurons are gigabytes.
+            other = self._equations(group, number)
+            if other.left() < equations.left():
+                attention, equations = number, other
+        blocks = self._blocks(group)
+        chosen, weights = reconstruct(equations.covariance, equations.scale * equations.weights, neurons)
+        weights = weights / equations.scale
+        layer = copy.deepcopy(self._layers[attention])
+        own = block_of(layer)
+        weight, bias = self._into(group)
+        _set(own.into, weight[chosen], bias[chosen])
+        # The bias keeps the mean of the output; the covariance says nothing about it.
+        _set(own.out, weights, equations.wanted - weights @ equations.mean[chosen])
+        own.norm.load_state_dict(blocks[-1].norm.state_dict())
+        self.below.append(layer)
+        return Fitted(layer, equations.left(weights, chosen), equations.tokens)
 
-    def _fitted(self, group: range, attention: int, neurons: int) -> Fitted:
-        """Return the layer that has the attention of one of a group, and some of the neurons of all of them."""
-        blocks = [block_of(self._layers[number]) for number in group]
-        weight, bias = (torch.cat([getattr(block.into, name) for block in blocks]) for name in ("weight", "bias"))
+    def _blocks(self, group: range) -> list[Block]:
+        return [block_of(self._layers[number]) for number in group]
+
+    def _into(self, group: range) -> tuple[Tensor, Tensor]:
+        """Return weights `(F, H)` and biases `(F,)` of all neurons of a group."""
+        blocks = self._blocks(group)
+        return torch.cat([each.into.weight for each in blocks]), torch.cat([each.into.bias for each in blocks])
+
+    def _equations(self, group: range, attention: int) -> "_Equations":
+        """Return what the neurons of a group have to give above the attention of one of its layers."""
+        blocks = self._blocks(group)
+        weight, bias = self._into(group)
         moments = Moments()
         for read, total in self._values(attention, group[-1]):
             moments.add(blocks[0].activation(nn.functional.linear(read, weight, bias)), total - read)
-        if not (moments.covariance.isfinite().all() and moments.variance.isfinite().all()):
+        mean, wanted = moments.means
+        covariance, cross, variance = moments.covariances()
+        if not (covariance.isfinite().all() and variance.isfinite().all()):
             name = self._whole.name
             raise EncoderError(f"{name}: a layer gives values that are not finite; its weights may be damaged")
+        last = blocks[-1].out.weight.detach().cpu().double()
+        weights = torch.zeros_like(cross)
+        weights[:, -last.shape[1] :] = last
+        # The ridge pulls to the weights that the last layer has: with enough neurons a layer of its own stays as it is.
+        weights += torch.linalg.solve(with_ridge(covariance), (cross - weights @ covariance).T).T
         scale = blocks[-1].norm.weight.detach().cpu().double().abs().clamp(min=_LEAST_SCALE)[:, None]
-        chosen, new, left = _solved(moments, scale, neurons)
-        mean, wanted = moments.means
-        layer = copy.deepcopy(self._layers[attention])
-        own = block_of(layer)
-        _set(own.into, weight[chosen], bias[chosen])
-        # The bias keeps the mean of the output; the covariance says nothing about it.
-        _set(own.out, new, wanted - new @ mean[chosen])
-        own.norm.load_state_dict(blocks[-1].norm.state_dict())
-        return Fitted(layer, left)
+        return _Equations(moments.tokens, mean, wanted, covariance, cross, variance, weights, scale)
 
     def _values(self, attention: int, last: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield what a block reads above the new layers, and the sum that the last layer of a group normalises.
@@ -116,16 +141,27 @@ class LayerFitter:
             yield read[0][mask], total[0][mask]
 
 
-def _solved(moments: Moments, scale: Tensor, count: int) -> tuple[Tensor, Tensor, float]:
-    """Return the neurons that stay `(M,)`, their output weights `(H, M)`, and what these leave unexplained."""
-    covariance, cross = moments.covariance, moments.cross
-    every = torch.linalg.solve(with_ridge(covariance), cross.T).T
-    chosen, scaled = reconstruct(covariance, scale * every, count)
-    new = scaled / scale
-    squares = (new @ covariance[chosen][:, chosen] * new).sum(1) - 2 * (new * cross[:, chosen]).sum(1)
-    weights = scale[:, 0].square()
-    whole = float(weights @ moments.variance)
-    return chosen, new, float(weights @ (moments.variance + squares)) / whole if whole else 0.0
+@dataclass(frozen=True)
+class _Equations:
+    """What F neurons are to give, `(H,)` a token: moments, and weights `(H, F)` with which all of them give it."""
+
+    tokens: int
+    mean: Tensor
+    wanted: Tensor
+    covariance: Tensor
+    cross: Tensor
+    variance: Tensor
+    weights: Tensor
+    scale: Tensor
+
+    def left(self, weights: Tensor | None = None, chosen: Tensor | None = None) -> float:
+        """Return the share of the scaled variance that is left by all neurons, or by chosen ones with other weights."""
+        own = self.weights if weights is None else weights
+        at = slice(None) if chosen is None else chosen
+        squares = (own @ self.covariance[at][:, at] * own).sum(1) - 2 * (own * self.cross[:, at]).sum(1)
+        shares = self.scale[:, 0].square()
+        whole = float(shares @ self.variance)
+        return max(float(shares @ (self.variance + squares)) / whole, 0.0) if whole else 0.0
 
 
 def _sharing(encoder: Encoder) -> Encoder:

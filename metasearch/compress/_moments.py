@@ -24,9 +24,14 @@ class Moments:
         moved = both - self._origin
         self.tokens += len(both)
         # Not every device has float64.
-        self._sum = self._sum + moved.cpu().double().sum(0)
-        self._products = self._products + (moved.T @ moved[:, : self._width]).cpu().double()
-        self._squares = self._squares + moved[:, self._width :].square().sum(0).cpu().double()
+        products = moved.T @ moved[:, : self._width]
+        if self.tokens == len(both):
+            self._sum, self._squares = torch.zeros(2, both.shape[1], dtype=torch.float64)
+            self._products = torch.zeros(products.shape, dtype=torch.float64)
+        # Not every device has float64. In place, as the products of many neurons are gigabytes.
+        self._sum += moved.cpu().double().sum(0)
+        self._products += products.cpu()
+        self._squares += moved.square().sum(0).cpu().double()
 
     @property
     def means(self) -> tuple[Tensor, Tensor]:
@@ -34,22 +39,12 @@ class Moments:
         mean = self._origin.cpu().double() + self._sum / self.tokens
         return mean[: self._width], mean[self._width :]
 
-    @property
-    def covariance(self) -> Tensor:
-        """Covariance of the values, `(F, F)`."""
-        return self._centred()[: self._width]
+    def covariances(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return three covariances; the sums are used up by this.
 
-    @property
-    def cross(self) -> Tensor:
-        """Covariance of what is wanted and the values, `(H, F)`."""
-        return self._centred()[self._width :]
-
-    @property
-    def variance(self) -> Tensor:
-        """Variance of what is wanted, `(H,)`."""
-        mean = (self._sum / self.tokens)[self._width :]
-        return self._squares / self.tokens - mean.square()
-
-    def _centred(self) -> Tensor:
+        Of the values `(F, F)`, of what is wanted with the values `(H, F)`, and the variance of what is wanted `(H,)`.
+        """
         mean = self._sum / self.tokens
-        return self._products / self.tokens - torch.outer(mean, mean[: self._width])
+        products = self._products.div_(self.tokens).addr_(mean, mean[: self._width], alpha=-1)
+        variance = self._squares / self.tokens - mean.square()
+        return products[: self._width], products[self._width :], variance[self._width :]

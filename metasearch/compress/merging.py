@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 
 TEXTS = 4000
 """Largest number of texts that are used; of more, a random part."""
+_TOKENS = 10
+"""Tokens for each neuron, below which a fit is rather of the texts than of the encoder."""
 
 
 def merge(
@@ -65,7 +67,9 @@ def merge(
     for group in groups_of(source.config, layers):
         found = fitter.fit(group, getattr(config, _neurons(config)))
         names = f"layer {group[0] + 1}" if len(group) == 1 else f"layers {group[0] + 1} to {group[-1] + 1}"
-        log.info(f"{names}: {100 * found.left:.1f} % of the variance of their output is not made up for")
+        log.info(f"{names}: {100 * found.left:.1f} % of the variance of the output is not made up for")
+    if found.tokens < _TOKENS * getattr(config, _neurons(config)):
+        log.warning(f"layers were fitted on {found.tokens:,} tokens, too few to say much about other texts; give more")
     made = copy.deepcopy(source)
     layers_of(made).layer = nn.ModuleList(copy.deepcopy(fitter.below))
     # Its modules share this object and would not see a new one.
@@ -117,4 +121,4 @@ def _drawn(texts: Iterable[str], seed: int) -> list[str]:
         raise DataError("there are no texts that layers could be fitted on")
     if len(distinct) <= TEXTS:
         return distinct
-    return [distinct[i] for i in stream(seed, "narrowing").choice(len(distinct), TEXTS, replace=False)]
+    return [distinct[i] for i in stream(seed, "merging").choice(len(distinct), TEXTS, replace=False)]

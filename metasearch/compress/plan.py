@@ -88,12 +88,15 @@ class Plan:
         if self.layers is not None and self.merge is not None:
             raise ConfigError("--layers leaves layers out and --merge puts them together; choose one of them")
         if writes and self.fits and not self.texts:
-            what = f"merge {self.merge}" if self.merge is not None else f"feed-forward {self.feed_forward}"
-            raise ConfigError(f"{what}: which neurons? Say with --texts what chooses them")
+            name, value = ("feed-forward", self.feed_forward) if self.merge is None else ("merge", self.merge)
+            written = ",".join(map(str, value)) if isinstance(value, tuple) else value
+            raise ConfigError(f"{name} {written}: fitted on which texts? Name some with --texts")
         if self.texts and not self.fits and self.static is None and not self.weighs_words:
+            if self.bottleneck is not None:
+                raise ConfigError("--texts weigh words for --initial svd; a random word table has no use for them")
             raise ConfigError(
-                "--texts choose the neurons of merged or narrower layers, or say which words a bottleneck is for: say "
-                "--merge, --feed-forward or --bottleneck, too"
+                "--texts are what layers are fitted on, or say how frequent words are: say --merge, --feed-forward, "
+                "--bottleneck or --static, too"
             )
         if self.vocabulary is not None and not self.trim:
             raise ConfigError(f"vocabulary {self.vocabulary}: which tokens? Say with --trim what texts they are of")

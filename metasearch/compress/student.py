@@ -6,9 +6,9 @@ Multi-stage distillation paper, section 3.1.3.
 import copy
 import logging
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
-import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
@@ -18,10 +18,14 @@ from metasearch.encoders.compressed import CompressedConfig, CompressedModel, wi
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.factorised import FactorisedEmbedding
 from metasearch.encoders.inputs import transformer_of
+from metasearch.encoders.prompts import prompt_of
 from metasearch.errors import ConfigError, DataError
 from metasearch.spec.seeding import seed_of
 
 log = logging.getLogger(__name__)
+
+_TEXTS = 4096
+"""Texts that are tokenised at a time."""
 
 
 def make_student(
@@ -84,12 +88,15 @@ def make_student(
 
 def _counts(encoder: Encoder, texts: Iterable[str], size: int) -> torch.Tensor:
     """Return how often an encoder reads each word `(V,)` in texts, special tokens and prompts included, and 1 more."""
-    rows = encoder.tokens(list(dict.fromkeys(texts)), "text")
-    if not rows:
+    prompt, limit = prompt_of(encoder.model, "text"), encoder.limit("text")
+    counts = torch.zeros(size, dtype=torch.long)
+    rest = iter(texts)
+    while batch := [prompt + text for text in islice(rest, _TEXTS)]:
+        ids = [number for row in encoder.input.tokenise(batch, limit)["input_ids"] for number in row]
+        counts += torch.bincount(torch.tensor(ids, dtype=torch.long), minlength=size)
+    if not counts.any():
         raise DataError("there are no texts whose words could be counted")
-    own = encoder.columns.index("input_ids")
-    ids = np.concatenate([row[own] for row in rows]).astype(np.int64)
-    return 1 + torch.bincount(torch.from_numpy(ids), minlength=size)
+    return 1 + counts
 
 
 def student_config(assistant: Any, bottleneck: int | None, recurrent: int | None, repeats: int | None) -> Any:

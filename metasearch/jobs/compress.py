@@ -47,12 +47,13 @@ def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
     if plan.shrinks:
         CompressedConfig(backbone=config, bottleneck=plan.bottleneck, recurrent=plan.recurrent, repeats=plan.repeats)
     before, student = encoder_sizes(encoder), encoder
+    # Words first: layers are fitted on the tokens that the student has.
+    if plan.trim:
+        student = trim(student, read_texts(plan.trim), plan.vocabulary)
     if plan.layers is not None:
         student = thin(student, plan.layers)
     if plan.fits:
         student = merge(student, plan.merge, plan.feed_forward, read_texts(plan.texts), plan.seed)
-    if plan.trim:
-        student = trim(student, read_texts(plan.trim), plan.vocabulary)
     if plan.shrinks:
         counted = read_texts(plan.texts) if plan.texts and plan.weighs_words else None
         student = make_student(

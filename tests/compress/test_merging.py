@@ -139,6 +139,23 @@ def test_merged_layers_give_what_the_layers_gave_where_neurons_are_enough(kind):
     assert near < 0.05 < far
 
 
+def test_a_layer_of_its_own_stays_as_it_is_where_nothing_below_it_changed():
+    encoder = make("bert")
+    merged = merge(encoder, (1, 2, 6), None, TEXTS)
+    seen = []
+    for each in (encoder, merged):
+        third = layers_of(each.model[0].auto_model).layer[2]
+        handle = third.register_forward_pre_hook(lambda _, values: seen.append(values[0]))
+        each.embedder(each.features(["a text that was not among them"], "text"))
+        handle.remove()
+    torch.testing.assert_close(*seen, rtol=0, atol=1e-4)
+
+
+def test_a_fit_on_few_tokens_says_so(caplog):
+    merge(make("bert"), 3, None, ["the key"])
+    assert "layers were fitted on 5 tokens, too few to say much about other texts; give more" in caplog.text
+
+
 def test_a_merged_layer_solves_the_equations_of_least_squares_on_what_is_below_it():
     encoder = make("bert")
     merged = merge(encoder, (1, 3, 6), 10, TEXTS)
@@ -197,10 +214,11 @@ def test_mean_and_covariance_are_exact_however_high_the_values_are(seed, height)
     for part in values.float().split(37):
         moments.add(part[:, :5], part[:, 5:])
     expected = torch.cov(values.float().double().T, correction=0)
-    torch.testing.assert_close(moments.covariance, expected[:5, :5], rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(moments.cross, expected[5:, :5], rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(moments.variance, expected.diagonal()[5:], rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(torch.cat(moments.means), values.float().double().mean(0), rtol=1e-5, atol=1e-5)
+    covariance, cross, variance = moments.covariances()
+    torch.testing.assert_close(covariance, expected[:5, :5], rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(cross, expected[5:, :5], rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(variance, expected.diagonal()[5:], rtol=1e-3, atol=1e-3)
 
 
 def test_its_modules_share_one_configuration_as_packing_needs():
@@ -251,7 +269,7 @@ def test_a_compressed_encoder_and_no_texts_are_refused():
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("narrowing")
+    folder = tmp_path_factory.mktemp("merging")
     make("xlm-roberta").model.save_pretrained(str(folder / "encoder"), create_model_card=False)
     (folder / "texts.txt").write_text("\n".join(filter(None, TEXTS)), encoding="utf-8")
     return folder / "encoder", folder / "texts.txt"
@@ -278,8 +296,10 @@ def test_sizes_of_a_configuration_need_no_texts(tmp_path):
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [
-        (["--feed-forward", 8], 2, "feed-forward 8: which neurons? Say with --texts what chooses them"),
-        (["--merge", 3], 2, "merge 3: which neurons? Say with --texts what chooses them"),
+        (["--feed-forward", 8], 2, "feed-forward 8: fitted on which texts? Name some with --texts"),
+        (["--merge", 3], 2, "merge 3: fitted on which texts? Name some with --texts"),
+        (["--merge", "2,6"], 2, "merge 2,6: fitted on which texts?"),
+        (["--bottleneck", 4, "--initial", "random", "--texts", "TEXTS"], 2, "--texts weigh words for --initial svd"),
         (["--merge", 3, "--layers", 3, "--texts", "TEXTS"], 2, "choose one of them"),
         (["--merge", 6, "--texts", "TEXTS"], 2, "merge 6: the encoder has 6 layers; choose a number from 1 to 5"),
         (
@@ -292,7 +312,7 @@ def test_sizes_of_a_configuration_need_no_texts(tmp_path):
             2,
             "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, --feed-forward, --static or --trim",
         ),
-        (["--layers", 4, "--texts", "TEXTS"], 2, "say --merge, --feed-forward or --bottleneck, too"),
+        (["--layers", 4, "--texts", "TEXTS"], 2, "say --merge, --feed-forward, --bottleneck or"),
         (["--feed-forward", 24, "--texts", "TEXTS"], 2, "a layer has 24 neurons; choose a number from 1 to 23"),
         (["--feed-forward", 8, "--texts", "/nowhere/at/all.txt"], 3, "/nowhere/at/all.txt"),
     ],
