@@ -30,13 +30,13 @@ from pathlib import Path
 
 import click
 
+from benchmarks.common.begun import begin
 from benchmarks.common.command import Command, metasearch
 from benchmarks.mini import card, joined, overlap
 from benchmarks.mini.assistants import RECIPES, of_e5, of_minilm, teacher_of
 from benchmarks.mini.corpus_lines import read_lines, write_lines
 from benchmarks.mini.settings import Settings, Step
 from metasearch.compress.output import whole
-from metasearch.errors import ConfigError
 from metasearch.spec.library import load_distillation
 
 HERE = Path(__file__).parent
@@ -82,7 +82,7 @@ def build(settings: Settings, out: Path, command: str) -> Path:
         MetasearchError: the folder was begun with other settings, or data is missing or damaged.
         Exit: a command of metasearch failed.
     """
-    _begin(settings, out)
+    begin(out / "build.json", asdict(settings), free=("targets",))
     card.require_licensed({line.corpus for line in read_lines(Path(settings.data) / "parallel")}, Path(settings.data))
     for step in plan(settings, out):
         if not step.done.exists():
@@ -96,20 +96,6 @@ def build(settings: Settings, out: Path, command: str) -> Path:
     text = card.render(out / "corpus", out / "joined", out / MODEL, scored, card.TEACHERS[settings.teacher], made)
     (out / MODEL / "README.md").write_text(text, encoding="utf-8")
     return out / MODEL
-
-
-def _begin(settings: Settings, out: Path) -> None:
-    path, now = out / "build.json", json.loads(json.dumps(asdict(settings)))
-    if path.exists():
-        before = json.loads(path.read_text(encoding="utf-8"))
-        for key, value in now.items():
-            if key != "targets" and before.get(key) != value:
-                raise ConfigError(
-                    f"{out}: begun with {key} {before.get(key)}, not {value}; choose another folder with -o"
-                )
-    else:
-        out.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(now, indent=1) + "\n", encoding="utf-8")
 
 
 def _held(settings: Settings) -> int:

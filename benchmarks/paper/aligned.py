@@ -14,7 +14,7 @@ Some thousand sentences align the languages, and let the encoder forget what els
 before and after there are some that have the one and not the other (Wortsman et al. 2022, "Robust fine-tuning of
 zero-shot models", equation 1). That is `--share`. What is trained with labels afterwards finds again what was
 forgotten, so that the default is the whole way. A step that is finished is not done again, and a stopped run goes on.
-No label of the task is read.
+No label of the task is read. With other settings choose another folder.
 """
 
 from collections.abc import Iterator
@@ -24,6 +24,7 @@ import click
 import torch
 
 import metasearch as ms
+from benchmarks.common.begun import begin
 from benchmarks.common.command import Command, metasearch
 from benchmarks.mini import overlap
 from benchmarks.mini.corpus_lines import read_lines, write_lines
@@ -55,6 +56,8 @@ def main(
     task: str, data: Path, assignments: tuple[str, ...], share: float, seed: int, device: str, output: Path
 ) -> None:
     """Do all steps that are not finished."""
+    settings = {"task": task, "data": str(data), "set": assignments, "share": share, "seed": seed, "device": device}
+    begin(output / "settings.json", settings, free=("data", "device"))
     for step in steps(task, data, assignments, share, seed, device, output):
         if not step.done.exists():
             click.echo(f"== {step.done.relative_to(output)}", err=True)

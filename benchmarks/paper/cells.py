@@ -36,16 +36,18 @@ _FACTS = ("task", "encoder", "learner", "mode", "recipe", "fold", "seed", "step"
 _SHARED = (*_FACTS, "versions", "data")
 
 
-def rows_of(study: Study, encoder: str) -> list[Row]:
+def rows_of(study: Study, encoder: str, weights: str | None = None) -> list[Row]:
     """Return a row of every cell of a study: of each arm, fold and seed.
 
     Args:
         study: of one encoder.
         encoder: as it is to be called: the name of a folder says nothing elsewhere.
+        weights: fingerprint of an encoder that was made, and is another one each time.
     """
     selection = study.select()
     rows = [_row(scored, *selection[:2]) for arm in study.arms for scored in study.of(arm)]
-    return [{**row, "encoder": encoder, "config": {**row["config"], "encoder": encoder}} for row in rows]
+    named = {"encoder": encoder, **({"weights": weights} if weights else {})}
+    return [{**row, **named, "config": {**row["config"], "encoder": encoder}} for row in rows]
 
 
 def identity(row: Row) -> object:
@@ -53,7 +55,11 @@ def identity(row: Row) -> object:
     config = {key: str(value) for key, value in row["config"].items() if key not in ("fold", "seed")}
     keys = ("task", "encoder", "learner", "mode", "fold", "seed")
     # Every run has the scores of the encoder as it was, whatever it trained.
-    return (*(row[key] for key in keys), None if row["learner"] == ZERO_SHOT else str(sorted(config.items())))
+    return (
+        *(row[key] for key in keys),
+        row.get("weights"),
+        None if row["learner"] == ZERO_SHOT else str(sorted(config.items())),
+    )
 
 
 def restored(rows: Iterable[Row], data: str, folder: Path) -> Study:

@@ -15,6 +15,7 @@ intervals, are added to `results/main_table.jsonl`.
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -26,6 +27,8 @@ from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, r
 from benchmarks.paper import cells, main_table
 from benchmarks.paper.study_rows import study_rows
 from benchmarks.paper.study_tables import against_table, changes_table, languages_table, name_of, summary_table
+from metasearch.errors import ConfigError
+from metasearch.jobs.compose import load_encoder
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.study.arms import Arm, digest
 
@@ -82,20 +85,50 @@ def main(
     """Run the cells that have no row, keep their rows, and print the tables of all rows."""
     if (collect is None) == (output is None):
         raise click.UsageError("say -o DIR to run what is missing, or --collect STUDY")
+    made = None if aligned is None else Aligned(aligned, load_encoder(aligned).fingerprint)
     if collect is not None:
-        _keep(collect, results)
+        _keep(collect, results, made)
     else:
         assert output is not None
         shared: list[object] = ["--task", task, "--trim", "task", "--data", data, "--precision", precision]
         shared += ["--jobs", jobs, "--threads", threads, *(word for each in assignments for word in ("--set", each))]
-        known = [row for row in read_rows(results) if row["task"] == task]
-        for encoder, wanted in _apart([ZERO_SHOT, NEUTRAL, *arms.split(",")], aligned):
+        for encoder, wanted in _apart([ZERO_SHOT, NEUTRAL, *_checked(arms)], made):
+            known = _known(results, task, made)
             for lacking in cells.missing(known, wanted, _numbers(folds), _numbers(seeds)):
-                _run(lacking, [*shared, "--encoder", encoder], output / f"{task}-{_digest(lacking)}", results)
-    click.echo(_tables(task, data, results))
+                folder = output / f"{task}-{_digest(lacking, made)}"
+                _run(lacking, [*shared, "--encoder", encoder], folder, results, made)
+    click.echo(_tables(task, data, _known(results, task, made)))
 
 
-def _apart(arms: Sequence[str], aligned: str | None) -> Iterator[tuple[str, list[str]]]:
+@dataclass(frozen=True)
+class Aligned:
+    """The encoder of the arms `aligned+…`: its folder, and the fingerprint of its weights."""
+
+    path: str
+    weights: str
+
+
+def _checked(arms: str) -> list[str]:
+    """Return the arms that are asked for; a usage error where one is none."""
+    named = arms.split(",")
+    for arm in named:
+        learner, _, mode = arm.removeprefix(cells.BEFORE).removeprefix(f"{cells.ALIGNED}+").partition(":")
+        if arm not in (ZERO_SHOT, NEUTRAL, cells.ALIGNED) and not (learner and mode):
+            raise click.UsageError(
+                f"arm '{arm}': expected LEARNER:MODE, such as neutral+maml:trans, or {cells.ALIGNED}"
+            )
+    return named
+
+
+def _known(results: Path, task: str, aligned: Aligned | None) -> list[Row]:
+    """Return the rows of a task, of aligned encoders those of the given one, or of the last one that was kept."""
+    rows = [row for row in read_rows(results) if row["task"] == task]
+    kept = [row["weights"] for row in rows if row["encoder"] == cells.ALIGNED]
+    weights = aligned.weights if aligned else kept[-1] if kept else None
+    return [row for row in rows if row["encoder"] != cells.ALIGNED or row["weights"] == weights]
+
+
+def _apart(arms: Sequence[str], aligned: Aligned | None) -> Iterator[tuple[str, list[str]]]:
     """Yield an encoder and the arms that one study can have: a learner has the same settings in all of its cells."""
     own = [arm for arm in arms if _aligned(arm)]
     if own and aligned is None:
@@ -105,15 +138,15 @@ def _apart(arms: Sequence[str], aligned: str | None) -> Iterator[tuple[str, list
     for before in (True, False):
         trained = [arm for arm in others if arm not in untrained and arm.startswith(cells.BEFORE) == before]
         yield cells.ENCODER, untrained + trained
-    if own:
-        yield str(aligned), [cells.ALIGNED, *(arm for arm in own if arm != cells.ALIGNED)]
+    if own and aligned:
+        yield aligned.path, [cells.ALIGNED, *(arm for arm in own if arm != cells.ALIGNED)]
 
 
 def _aligned(arm: str) -> bool:
     return arm.partition("+")[0] == cells.ALIGNED
 
 
-def _run(lacking: cells.Missing, shared: list[object], folder: Path, results: Path) -> None:
+def _run(lacking: cells.Missing, shared: list[object], folder: Path, results: Path, aligned: Aligned | None) -> None:
     """Run cells in a study, and keep the rows of those that are finished, also where it is stopped."""
     what: list[object] = ["--folds", f"{','.join(map(str, lacking.folds))},", "--seeds", lacking.seed]
     if _aligned(lacking.arms[0]):
@@ -127,12 +160,13 @@ def _run(lacking: cells.Missing, shared: list[object], folder: Path, results: Pa
     try:
         metasearch("crossval", *shared, *what, "-o", folder)
     finally:
-        _keep(folder, results)
+        _keep(folder, results, aligned)
 
 
-def _digest(lacking: cells.Missing) -> str:
+def _digest(lacking: cells.Missing, aligned: Aligned | None) -> str:
     """Return a name for the folder of a study, the same for the same cells."""
-    return digest({"arms": ",".join(lacking.arms), "folds": str(lacking.folds), "seed": str(lacking.seed)})
+    what = {"arms": ",".join(lacking.arms), "folds": str(lacking.folds), "seed": str(lacking.seed)}
+    return digest(what | ({"weights": aligned.weights} if aligned and _aligned(lacking.arms[0]) else {}))
 
 
 def _maps(arms: Sequence[str]) -> list[str]:
@@ -151,21 +185,29 @@ def _when(arm: str) -> tuple[str, str]:
     return learner, "before" if arm.startswith(cells.BEFORE) else "after"
 
 
-def _keep(folder: Path, results: Path) -> None:
-    """Add the rows of a study's finished cells."""
+def _keep(folder: Path, results: Path, aligned: Aligned | None) -> None:
+    """Add the rows of a study's finished cells; `ConfigError` where it is of neither encoder."""
     if not any(folder.glob("cells/*/*/report.md")):
         return
     study = ms.read_study([folder])
-    encoder = cells.ENCODER if study.baseline.encoder == cells.ENCODER else cells.ALIGNED
-    append_new_rows(results, [{**row, **provenance()} for row in cells.rows_of(study, encoder)], cells.identity)
+    encoder = study.baseline.encoder
+    if encoder == cells.ENCODER:
+        rows = cells.rows_of(study, cells.ENCODER)
+    elif aligned and Path(encoder).resolve() == Path(aligned.path).resolve():
+        rows = cells.rows_of(study, cells.ALIGNED, aligned.weights)
+    else:
+        raise ConfigError(f"{folder} is a study of encoder '{encoder}', not of e5 nor of that of --aligned")
+    append_new_rows(results, [{**row, **provenance()} for row in rows], cells.identity)
 
 
-def _tables(task: str, data: str, results: Path) -> str:
+def _tables(task: str, data: str, known: list[Row]) -> str:
     """Return the tables of the arms that are on all folds, and keep a row of each; say which arms are not."""
-    kept = [row for row in latest_rows(read_rows(results), cells.identity) if row["task"] == task]
+    kept = latest_rows(known, cells.identity)
     places: dict[str, set[tuple[int, int]]] = {}
     for row in kept:
         places.setdefault(cells.arm_of(row), set()).add((row["fold"], row["seed"]))
+    if ZERO_SHOT not in places:
+        raise ConfigError(f"there is no row of {ZERO_SHOT} on {task} yet, from which the others are counted")
     folds = {fold for fold, _ in places[ZERO_SHOT]}
     begun = [arm for arm, done in places.items() if {fold for fold, _ in done} != folds]
     whole = [row for row in kept if cells.arm_of(row) not in begun]

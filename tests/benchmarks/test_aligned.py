@@ -2,14 +2,17 @@
 
 import shutil
 
+import pytest
 import torch
 
+from benchmarks.common.begun import begin
 from benchmarks.mini.corpus_lines import read_lines
 from benchmarks.paper import aligned
 from helpers.mini import small_data, written
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.texts import texts_of
 from metasearch.encoders.builtin import tiny
+from metasearch.errors import ConfigError
 from metasearch.jobs.compose import load_encoder
 from metasearch.jobs.compress import write
 from metasearch.spec.library import shipped
@@ -19,9 +22,28 @@ def steps(out, data):
     return {step.done.name: step for step in aligned.steps("demo", data, aligned.SETS, 0.25, 0, "cpu", out)}
 
 
-def test_the_steps_are_done_in_their_order_and_stop_where_the_encoder_is(tmp_path):
-    names = ["lines", "corpus", "words", "trimmed", "neutral", "report.md", "model"]
-    assert list(steps(tmp_path, tmp_path)) == names
+def test_the_encoder_learns_from_itself_without_its_language(tmp_path, monkeypatch):
+    called = []
+    monkeypatch.setattr(aligned, "metasearch", lambda *words: called.append(list(map(str, words))))
+    for name in ("trimmed", "neutral", "report.md"):
+        steps(tmp_path, tmp_path)[name].run()
+    (tmp_path / "run").mkdir()
+    steps(tmp_path, tmp_path)["report.md"].run()
+    corpus, words, trimmed, neutral, run = (
+        str(tmp_path / name) for name in ("corpus", "words", "trimmed", "neutral", "run")
+    )
+    assert called[0] == ["compress", "e5", "--trim", corpus, "--trim", words, "-o", trimmed]
+    assert called[1] == ["neutralise", trimmed, "--texts", corpus, "--device", "cpu", "-o", neutral]
+    assert called[2][:7] == ["distill", "--recipe", "align", "--teacher", neutral, "--student", neutral]
+    assert "stages.align.budget.steps=640" in called[2]
+    assert called[3] == ["distill", "--resume", run]  # a stopped run goes on
+
+
+def test_other_settings_need_another_folder(tmp_path):
+    begin(tmp_path / "settings.json", {"share": 1.0, "data": "here"})
+    begin(tmp_path / "settings.json", {"share": 1.0, "data": "there"}, free=("data",))
+    with pytest.raises(ConfigError, match=r"begun with share 1.0, not 0.25; choose another folder with -o"):
+        begin(tmp_path / "settings.json", {"share": 0.25, "data": "here"})
 
 
 def test_lines_are_of_corpora_of_sentences_and_of_the_languages_of_the_task(tmp_path):
