@@ -26,8 +26,8 @@ def of_minilm(settings: Settings, out: Path) -> Iterator[Step]:
 def of_e5(settings: Settings, out: Path) -> Iterator[Step]:
     """Yield the steps to a teacher without language in its vectors, and to a student that is cut out of it.
 
-    Each cut is the best of its kind in the sense of least squares: the most frequent words stay with their vectors,
-    layers that follow each other become one, and the word table's approximation is best for frequent words.
+    The most frequent words stay with their vectors; what layers that follow each other did, and the word table, are
+    fitted by least squares on the corpus.
     """
     corpus, assistant = out / "corpus", out / "assistant"
     trimmed, teacher, fewer, merged, narrow = (
