@@ -127,6 +127,7 @@ def test_what_the_other_neurons_did_is_made_up_for():
     assert near < far / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_merged_layers_give_what_the_layers_gave_where_neurons_are_enough(kind):
     encoder = make(kind)

@@ -68,6 +68,7 @@ def test_its_weights_are_those_that_were_trained():
     assert hashlib.sha256((mini.FOLDER / "model.safetensors").read_bytes()).hexdigest() == WEIGHTS
 
 
+@pytest.mark.slow
 def test_its_quality_on_the_demo_is_that_of_the_readme():
     """With the rows of the word table permuted it is 9.8."""
     demo = load_benchmark("demo")
