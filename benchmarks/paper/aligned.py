@@ -77,9 +77,9 @@ def steps(
     yield Step(trimmed, lambda: metasearch("compress", ENCODER, "--trim", corpus, "--trim", words, "-o", trimmed))
     yield Step(neutral, lambda: metasearch("neutralise", trimmed, "--texts", corpus, "--device", device, "-o", neutral))
     made = [word for each in assignments for word in ("--set", f"stages.align.{each}")]
-    begin = ["--recipe", "align", "--teacher", neutral, "--student", neutral, "--corpus", corpus, *made]
-    begin += ["--seed", seed, "--device", device, "-o", run]
-    yield Step(run / "report.md", lambda: metasearch("distill", *(["--resume", run] if run.exists() else begin)))
+    new = ["--recipe", "align", "--teacher", neutral, "--student", neutral, "--corpus", corpus, *made]
+    new += ["--seed", seed, "--device", device, "-o", run]
+    yield Step(run / "report.md", lambda: metasearch("distill", *(["--resume", run] if run.exists() else new)))
     yield Step(out / "model", lambda: between(neutral, run / "model", share, out / "model"))
 
 

@@ -22,12 +22,11 @@ class Moments:
         if not self.tokens:
             self._origin, self._width = both.mean(0), values.shape[1]
         moved = both - self._origin
-        self.tokens += len(both)
-        # Not every device has float64.
         products = moved.T @ moved[:, : self._width]
-        if self.tokens == len(both):
+        if not self.tokens:
             self._sum, self._squares = torch.zeros(2, both.shape[1], dtype=torch.float64)
             self._products = torch.zeros(products.shape, dtype=torch.float64)
+        self.tokens += len(both)
         # Not every device has float64. In place, as the products of many neurons are gigabytes.
         self._sum += moved.cpu().double().sum(0)
         self._products += products.cpu()
