@@ -9,6 +9,7 @@ from sentence_transformers import SentenceTransformer
 from transformers.utils import logging as transformers_logging
 
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.loading import recorded, require_fit, uses_pooler
 from metasearch.errors import EncoderError, first_line
 from metasearch.spec import registry
 from metasearch.spec.recipe import MaxLength
@@ -23,7 +24,8 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
     that comes with a checkpoint is run with `trust_remote_code` only.
 
     Raises:
-        EncoderError: there is no such checkpoint, it has no weights, or it cannot be loaded.
+        EncoderError: there is no such checkpoint, it has no weights or others than its configuration asks for, or
+            it cannot be loaded.
     """
     folder = Path(name)
     if folder.exists():
@@ -35,7 +37,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
     quiet()
     try:
         # Weights that a checkpoint lacks, such as a pooler, are drawn: the same ones every time it is opened.
-        with torch.random.fork_rng(devices=[]):
+        with recorded() as loaded, torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             model = SentenceTransformer(
                 name,
@@ -47,6 +49,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
             ).float()  # which a static encoder does not ask for
     except Exception as error:  # the libraries below raise anything from OSError to bare Exception
         raise EncoderError(_why(name, folder.exists(), error)) from error
+    require_fit(f"encoder '{name}'", loaded, pooled=uses_pooler(model))
     encoder = Encoder(model, name, max_length)
     # transformers makes up a tokenizer of special tokens alone when a folder has none.
     if not encoder.input.has_words:

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 from sentence_transformers import CrossEncoder
 
+from metasearch.encoders.loading import recorded, require_fit
 from metasearch.encoders.open import is_path, quiet
 from metasearch.errors import EncoderError, first_line
 
@@ -28,13 +29,14 @@ def load_cross_encoder(name: str, device: str | torch.device = "cpu", trust_remo
         raise EncoderError(f"cross-encoder '{name}' is a sentence encoder, which reads one text; try {EXAMPLE}")
     quiet()
     try:
-        model = CrossEncoder(
-            name,
-            device=str(device),
-            local_files_only=local,
-            trust_remote_code=trust_remote_code,
-            model_kwargs={"dtype": torch.float32},
-        )
+        with recorded() as loaded:
+            model = CrossEncoder(
+                name,
+                device=str(device),
+                local_files_only=local,
+                trust_remote_code=trust_remote_code,
+                model_kwargs={"dtype": torch.float32},
+            )
         labels, heads = model.num_labels, model.config.architectures or ()
     except Exception as error:  # the libraries below raise anything from OSError to bare Exception
         where = "" if local else "is no folder here, and "
@@ -46,6 +48,7 @@ def load_cross_encoder(name: str, device: str | torch.device = "cpu", trust_remo
         raise EncoderError(
             f"cross-encoder '{name}' is a {', '.join(heads) or 'model'} without a head that scores pairs; try {EXAMPLE}"
         )
+    require_fit(f"cross-encoder '{name}'", loaded, pooled=True)
     return model
 
 
