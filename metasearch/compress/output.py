@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from metasearch.errors import MetasearchError, RunFolderError
+from metasearch.files import move, share
 
 _INSIDE = ".partial"
 
@@ -52,6 +53,7 @@ def whole(folder: Path) -> Iterator[Path]:
     moved: list[Path] = []
     try:
         yield partial
+        share(partial)
         _put(partial, folder, moved)
     # Ctrl-C too must leave nothing half written.
     except BaseException as error:
@@ -74,12 +76,12 @@ def _partial(folder: Path) -> Path:
 def _put(partial: Path, folder: Path, moved: list[Path]) -> None:
     """Give a finished folder its name, or move what is in it up; `moved` collects the paths that are moved."""
     if not folder.exists():
-        partial.rename(folder)
+        move(partial, folder)
         return
     # A list, as the folder changes while it is gone through.
     for path in list(partial.iterdir()):
         moved.append(folder / path.name)
-        path.rename(moved[-1])
+        move(path, moved[-1])
     partial.rmdir()
 
 

@@ -1,6 +1,5 @@
 """Folders that are made once and kept in the user's cache, each with the hashes of its files."""
 
-import hashlib
 import json
 import logging
 import os
@@ -12,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from metasearch.errors import EncoderError
+from metasearch.files import digest, move, share
 
 VARIABLE = "METASEARCH_CACHE"
 """Environment variable that names another folder for the cache."""
@@ -65,7 +65,8 @@ def _make(folder: Path, make: Callable[[Path], None]) -> None:
         new.mkdir()
         make(new)
         (new / _HASHES).write_text(json.dumps(_hashes(new), indent=2), encoding="utf-8")
-        new.rename(folder)
+        share(new)
+        move(new, folder)
 
 
 def _intact(folder: Path) -> bool:
@@ -82,6 +83,5 @@ def _hashes(folder: Path) -> dict[str, str]:
     hashes = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != _HASHES:
-            with path.open("rb") as file:
-                hashes[path.relative_to(folder).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
+            hashes[path.relative_to(folder).as_posix()] = digest(path)
     return hashes

@@ -101,6 +101,11 @@ class Encoder:
         return sum(parameter.numel() for parameter in self.embedder.parameters())
 
     @property
+    def size(self) -> int:
+        """Bytes of its weights, shared ones counted once."""
+        return sum(parameter.nbytes for parameter in self.embedder.parameters())
+
+    @property
     def fingerprint(self) -> str:
         """Hash of everything that its vectors depend on: weights, architecture, tokenizer, prompts."""
         return fingerprint(self.model)

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from metasearch import __version__
 from metasearch.errors import ConfigError, RunFolderError
+from metasearch.files import NEW, write_all
 from metasearch.reports import formats
 from metasearch.reports.main_table import ordered
 from metasearch.reports.page import Report, page
 from metasearch.reports.section import Inputs
 from metasearch.reports.sections import all_sections
 from metasearch.reports.verdict import verdict
-from metasearch.runs.files import NEW, write_all
 from metasearch.study.arms import Arm
 from metasearch.study.compare import compare
 from metasearch.study.compared import Comparison

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol
 
 from metasearch.errors import RunFolderError
-from metasearch.runs.files import held, write_whole
+from metasearch.files import held, share, unwritable, write_whole
 from metasearch.runs.log import read_events
 from metasearch.runs.questions import questions_path
 from metasearch.spec import yaml
@@ -28,11 +28,15 @@ from metasearch.spec.recipe import Declared
 from metasearch.spec.run import Config, with_original_gradients
 
 CHECKPOINT_FOLDERS = ("checkpoint", "checkpoint.previous", "checkpoint.new")
-"""What `training.checkpoint` keeps: the latest one, and two that a crash may leave."""
+"""What `training.checkpoint` keeps: the latest one, the one before it, and one that is being written."""
 
 
 class Saveable(Protocol):
     """An encoder, as far as its files go."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of its weights."""
 
     def save(self, folder: Path) -> None:
         """Write it to a folder that plain `SentenceTransformer` loads."""
@@ -85,7 +89,7 @@ class RunFolder:
 
     @contextmanager
     def held(self, patience: float = 0) -> Iterator[None]:
-        """Keep other processes out of the folder, as `metasearch.runs.files.held`; wait `patience` seconds for them.
+        """Keep other processes out of the folder, as `metasearch.files.held`; wait `patience` seconds for them.
 
         Raises:
             RunFolderError: another process is at work here, or the folder cannot be written.
@@ -106,15 +110,16 @@ class RunFolder:
     @property
     def begun(self) -> bool:
         """Whether the run, or a stage of it, has something to go on with: scores, steps, targets or a checkpoint."""
-        reached = ("**/results.jsonl", "**/log.jsonl", "**/checkpoint", "targets/*/*")
+        reached = ("**/results.jsonl", "**/log.jsonl", "**/checkpoint*", "targets/*/*")
         return any(any(self.path.glob(pattern)) for pattern in reached)
 
     def save_model(self, encoder: Saveable) -> None:
         """Write the encoder to `model/`; `RunFolderError` when there is no room for it."""
         try:
             encoder.save(self.model)
+            share(self.model)
         except Exception as error:  # safetensors raises its own error type for a full disk
-            raise RunFolderError(f"{self.model} cannot be written: {error}") from error
+            raise unwritable(self.model, error, encoder.size) from error
 
     def log(self, event: Mapping[str, Any]) -> None:
         """Append an event, which has a step, to `log.jsonl`.

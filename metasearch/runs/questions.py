@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import DataError, RunFolderError
-from metasearch.runs.files import write_whole
+from metasearch.files import write_whole
 
 FORMAT = "metasearch queries 1"
 

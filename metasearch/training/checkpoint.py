@@ -1,13 +1,14 @@
-"""Checkpoints that are whole or not there: no pickle, a hash for each file, and an atomic swap.
+"""Checkpoints that are whole or not there: no pickle, a hash over everything, and an atomic swap.
 
 A checkpoint is a folder with `weights.safetensors`, `optimizer.safetensors`, `best.safetensors` (the weights with the
-best dev score), `learner.safetensors` and `state.json`. It is written beside the last one and takes its place by
-renaming; if the machine stops between the two renames, the last one is still there under `checkpoint.previous`.
+best dev score), `learner.safetensors` and `state.json`, which holds the hashes of the others and one of itself. It is
+written beside the last one and takes its place by renaming. The last one stays as `checkpoint.previous`: if the newest
+is damaged, or the machine stops between the two renames, a run goes on from there.
 """
 
 import hashlib
 import json
-import os
+import logging
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,10 +19,16 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from metasearch.errors import RunFolderError
+from metasearch.files import digest, move, share, sync, unwritable
 from metasearch.runs.folder import CHECKPOINT_FOLDERS
+
+log = logging.getLogger(__name__)
 
 Tensors = Mapping[str, Tensor]
 _FILES = ("weights", "optimizer", "best", "learner")
+_STATE = "state.json"
+_KEYS = ({"state", "sha256"}, {"schema", "state", "sha256"})
+"""Schema of `state.json` → its keys beside its own hash, which schema 0 did not have."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,7 @@ class Checkpoint:
 
 
 class CheckpointStore:
-    """Keeps the latest checkpoint of a run in `<run>/checkpoint`."""
+    """Keeps the latest checkpoint of a run in `<run>/checkpoint`, and the one before."""
 
     def __init__(self, run: Path) -> None:
         self.folder, self._previous, self._new = (run / name for name in CHECKPOINT_FOLDERS)
@@ -54,64 +61,96 @@ class CheckpointStore:
         try:
             shutil.rmtree(self._new, ignore_errors=True)
             self._new.mkdir(parents=True)
-            hashes = {}
-            for name in _FILES:
-                path = self._new / f"{name}.safetensors"
-                # safetensors refuses tensors that are not contiguous.
-                save_file({key: value.contiguous() for key, value in getattr(checkpoint, name).items()}, path)
-                # On the disk before the rename, or after a power cut the new name could have files without content.
-                hashes[name] = _sync(path)
-            # Last, as it holds the hashes of the others.
-            state = self._new / "state.json"
-            state.write_text(json.dumps({"state": checkpoint.state, "sha256": hashes}), encoding="utf-8")
-            _sync(state)
+            _write(self._new, checkpoint)
             self._swap()
         except Exception as error:  # safetensors raises its own error type for a full disk
             shutil.rmtree(self._new, ignore_errors=True)
-            raise RunFolderError(f"{self.folder}: the checkpoint cannot be written: {error}") from error
+            raise unwritable(self.folder, error, _size(checkpoint)) from error
 
     def load(self) -> Checkpoint | None:
-        """Return the latest checkpoint, or None; `RunFolderError` names the file that is damaged."""
+        """Return the latest checkpoint that is whole, or None where there is none.
+
+        A line says so where that is not the newest.
+
+        Raises:
+            RunFolderError: there are checkpoints and all are damaged; the newest is named, and what is wrong with it.
+        """
         # Only the previous one is there if the machine stopped between the two renames of `_swap`.
-        folder = next((folder for folder in (self.folder, self._previous) if folder.is_dir()), None)
-        return None if folder is None else _read(folder)
+        there = [folder for folder in (self.folder, self._previous) if folder.is_dir()]
+        problems = []
+        for folder in there:
+            try:
+                found = _read(folder)
+            except ValueError as error:
+                problems.append(str(error))
+                continue
+            if problems:
+                step = found.state.get("step")
+                log.warning("%s; going on from the one before it, of outer step %s", problems[0], step)
+            return found
+        if problems:
+            which = "and so is the one before it. " if len(problems) > 1 else ""
+            folders = " and ".join(map(str, there))
+            raise RunFolderError(f"{problems[0]}. {which.capitalize()}To begin again without it, delete {folders}")
+        return None
 
     def _swap(self) -> None:
         # A folder cannot be renamed to one that has files in it, so the last one makes way first. Where there is none,
         # a stop between the two renames left `previous` as the only one: it stays until the new one is in place.
         if self.folder.exists():
             shutil.rmtree(self._previous, ignore_errors=True)
-            self.folder.rename(self._previous)
-        self._new.rename(self.folder)
-        shutil.rmtree(self._previous, ignore_errors=True)
+            move(self.folder, self._previous)
+        move(self._new, self.folder)
+
+
+def _write(folder: Path, checkpoint: Checkpoint) -> None:
+    hashes = {}
+    for name in _FILES:
+        path = folder / f"{name}.safetensors"
+        # safetensors refuses tensors that are not contiguous.
+        save_file({key: value.contiguous() for key, value in getattr(checkpoint, name).items()}, path)
+        # On the disk before the rename, or after a power cut the new name could have files without content.
+        sync(path)
+        hashes[name] = digest(path)
+    # Last, as it holds the hashes of the others.
+    content = {"schema": len(_KEYS) - 1, "state": checkpoint.state, "sha256": hashes}
+    path = folder / _STATE
+    path.write_text(json.dumps({**content, "hash": _hash_of(content)}), encoding="utf-8")
+    sync(path)
+    share(folder)
+    sync(folder)
 
 
 def _read(folder: Path) -> Checkpoint:
-    path = folder / "state.json"
+    """Return a checkpoint; `ValueError` names the file that is damaged."""
+    path = folder / _STATE
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
+        schema = stored.get("schema", 0)
+        if schema not in range(len(_KEYS)):
+            raise ValueError(f"it has schema {schema}; this version of metasearch reads those up to {len(_KEYS) - 1}")
+        intact = schema == 0 or stored.pop("hash") == _hash_of(stored)
+        if not intact or stored.keys() != _KEYS[schema]:
+            raise ValueError("its content is not what was written")
         hashes, state = stored["sha256"], stored["state"]
         tensors = {}
         for name in _FILES:
             path = folder / f"{name}.safetensors"
-            if _hash(path) != hashes[name]:
+            if digest(path) != hashes[name]:
                 raise ValueError("its content is not what was written")
             tensors[name] = load_file(path)
     except Exception as error:  # whatever is wrong with it, the file is damaged
-        raise RunFolderError(
-            f"{path}: the checkpoint is damaged: {error}. To begin again without it, delete {folder}"
-        ) from error
+        raise ValueError(f"{path}: the checkpoint is damaged: {error}") from error
     return Checkpoint(**tensors, state=state)
 
 
-def _sync(path: Path) -> str:
-    """Make sure that a file is on the disk, and return its hash."""
-    # Open for writing, without which some systems refuse to flush a file.
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-    return _hash(path)
+def _hash_of(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what is written as JSON, in whatever order its keys stand."""
+    # By way of JSON, in which a tuple is a list and every key a text.
+    text = json.dumps(json.loads(json.dumps(content)), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _size(checkpoint: Checkpoint) -> int:
+    """Return the bytes of the tensors of a checkpoint."""
+    return sum(tensor.nbytes for name in _FILES for tensor in getattr(checkpoint, name).values())

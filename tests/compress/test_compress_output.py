@@ -82,13 +82,13 @@ def test_what_is_stopped_leaves_nothing_and_can_be_done_again(tmp_path, there, s
 def test_a_stop_while_files_are_moved_leaves_nothing(tmp_path, monkeypatch):
     moves = []
 
-    def rename(path, to):
+    def replace(path, to):
         moves.append(to)
-        path.replace(to)
+        path.rename(to)
         if len(moves) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("pathlib.Path.rename", rename)
+    monkeypatch.setattr("pathlib.Path.replace", replace)
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path)
     assert len(moves) == 2

@@ -135,12 +135,14 @@ def test_a_stage_that_goes_on_looks_for_a_collapse_since_its_step_0(begun, monke
     assert seen == [Health(first["alike"], first["spread"], first["rank"])] * 2  # at steps 4 and 6
 
 
-def test_a_checkpoint_that_is_damaged_is_named(begun):
-    path = begun / FOLDERS[0] / "checkpoint" / "weights.safetensors"
-    path.write_bytes(path.read_bytes()[:-1])
+def test_damaged_checkpoints_are_named(begun):
+    folders = sorted((begun / FOLDERS[0]).glob("checkpoint*"))
+    for folder in folders:
+        path = folder / "weights.safetensors"
+        path.write_bytes(path.read_bytes()[:-1])
     error = distill("--resume", begun, code=5).stderr
-    assert f"{path}: the checkpoint is damaged" in error
-    assert f"delete {path.parent}" in error
+    assert f"{folders[0] / path.name}: the checkpoint is damaged" in error
+    assert f"delete {' and '.join(map(str, folders))}" in error
 
 
 def test_what_is_no_run_and_flags_beside_resume_are_refused(tmp_path, place):

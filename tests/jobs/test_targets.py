@@ -190,21 +190,22 @@ def test_an_interrupt_keeps_the_finished_segments(tmp_path, small_segments, stop
 
 
 def write_until_killed(folder, at):
-    """Compute in a process that dies, as by `kill -9`, at the n-th time that a file is made safe."""
+    """Compute in a process that dies, as by `kill -9`, at the n-th time that a file or folder is made safe."""
     calls = iter(range(1, 100))
     segments.os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL) if next(calls) == at else None
     stored_targets(folder, Plain(), TEXTS, "text")
 
 
-@pytest.mark.parametrize("at", [1, 2, 3, 6])
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 7, 8])
 def test_a_writer_that_is_killed_leaves_whole_segments_and_the_next_goes_on(tmp_path, small_segments, at):
     process = PROCESSES.Process(target=write_until_killed, args=(tmp_path, at))
     process.start()
     process.join(60)
     assert process.exitcode == -signal.SIGKILL
-    whole = (at - 1) // 2  # two files a segment
+    # Of each segment two files, the folder once it has `about.json`, and again once it has the segment.
+    whole, inside = divmod(at, 4)
     assert len(segment_folders(tmp_path)) == whole
-    assert len(list(tmp_path.glob("*/new-*"))) == 1
+    assert len(list(tmp_path.glob("*/new-*"))) == (inside > 0)
     plain = Plain()
     stored_targets(tmp_path, plain, TEXTS, "text")
     assert len(plain.encoded) == 150 - 64 * whole

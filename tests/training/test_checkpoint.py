@@ -1,6 +1,9 @@
 """Checkpoints are whole or not there."""
 
+import json
+import os
 import resource
+import shutil
 import signal
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from metasearch.errors import RunFolderError
 from metasearch.runs.folder import RunFolder
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 FILES = ["weights.safetensors", "optimizer.safetensors", "best.safetensors", "learner.safetensors", "state.json"]
 
 
@@ -33,13 +37,27 @@ def assert_is(found, step, size=3):
     assert torch.equal(found.learner["teacher.a"], expected.learner["teacher.a"])
 
 
-def test_the_last_checkpoint_is_read_back(tmp_path):
+def damage(path):
+    """Change a bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def edit(path, change):
+    """Change what a JSON file holds."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def test_the_last_checkpoint_is_read_back_and_the_one_before_it_stays(tmp_path):
     store = CheckpointStore(tmp_path)
     assert store.load() is None
-    for step in (1, 2):
+    for step in (1, 2, 3):
         store.save(checkpoint(step))
-    assert_is(CheckpointStore(tmp_path).load(), 2)
-    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
+    assert_is(CheckpointStore(tmp_path).load(), 3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint", "checkpoint.previous"]
     RunFolder(tmp_path).remove_checkpoint()
     assert store.load() is None
 
@@ -61,7 +79,7 @@ def test_a_second_stop_between_the_two_renames_leaves_it_too(tmp_path, monkeypat
     def stop(*paths):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "rename", stop)
+    monkeypatch.setattr(Path, "replace", stop)
     with pytest.raises(KeyboardInterrupt):
         store.save(checkpoint(2))
     assert_is(store.load(), 1)
@@ -87,9 +105,70 @@ def test_damage_is_an_error_that_names_the_file(tmp_path, name):
         store.load()
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_the_one_before_is_taken_where_the_newest_is_damaged_and_a_line_says_so(tmp_path, name, caplog):
+    store = CheckpointStore(tmp_path)
+    for step in (1, 2):
+        store.save(checkpoint(step))
+    damage(tmp_path / "checkpoint" / name)
+    assert_is(store.load(), 1)
+    (line,) = caplog.messages
+    assert f"checkpoint/{name}: the checkpoint is damaged: " in line
+    assert line.endswith("; going on from the one before it, of outer step 1")
+    store.save(checkpoint(3))
+    assert_is(CheckpointStore(tmp_path).load(), 3)
+
+
+def test_two_damaged_checkpoints_are_an_error_that_names_both(tmp_path):
+    store = CheckpointStore(tmp_path)
+    for step in (1, 2):
+        store.save(checkpoint(step))
+    for folder in ("checkpoint", "checkpoint.previous"):
+        damage(tmp_path / folder / "best.safetensors")
+    with pytest.raises(RunFolderError, match=r"And so is the one before it\. .* delete .*checkpoint and .*\.previous"):
+        store.load()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tree: tree["state"].update(step=7),
+        lambda tree: tree["state"].update(extra=None),
+        lambda tree: tree.update(schema=2),
+        lambda tree: tree.update(schema="1"),
+        lambda tree: tree.update(hash=tree["hash"][::-1]),
+        lambda tree: tree.pop("hash"),
+        lambda tree: tree["sha256"].update(best=tree["sha256"]["weights"]),
+    ],
+    ids=["step", "another-key", "newer-schema", "text-as-schema", "hash", "no-hash", "hash-of-tensors"],
+)
+def test_an_edited_state_is_not_believed(tmp_path, change):
+    store = CheckpointStore(tmp_path)
+    store.save(checkpoint(1))
+    edit(tmp_path / "checkpoint" / "state.json", change)
+    with pytest.raises(RunFolderError, match=r"state\.json: the checkpoint is damaged"):
+        store.load()
+
+
+@pytest.mark.parametrize("schema", [0, 1])
+def test_checkpoints_of_every_schema_can_be_read(tmp_path, schema):
+    shutil.copytree(FIXTURES / "checkpoints" / f"schema-{schema}", tmp_path / "checkpoint")
+    assert_is(CheckpointStore(tmp_path).load(), 5)
+
+
+def test_files_have_the_mode_of_other_files(tmp_path):
+    """Those of safetensors would be for their owner alone."""
+    before = os.umask(0o022)
+    try:
+        CheckpointStore(tmp_path).save(checkpoint(1))
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "checkpoint").iterdir()} == {0o644}
+
+
 @pytest.mark.slow
-@given(at=st.integers(0, 10_000), bit=st.integers(0, 7), name=st.sampled_from(FILES[:4]))
-def test_no_flipped_bit_of_the_tensors_goes_unnoticed(tmp_path_factory, at, bit, name):
+@given(at=st.integers(0, 10_000), bit=st.integers(0, 7), name=st.sampled_from(FILES))
+def test_no_flipped_bit_goes_unnoticed(tmp_path_factory, at, bit, name):
     folder = tmp_path_factory.mktemp("run")
     store = CheckpointStore(folder)
     store.save(checkpoint(1))

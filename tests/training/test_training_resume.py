@@ -10,12 +10,22 @@ from metasearch.jobs import compose
 from metasearch.training.checkpoint import CheckpointStore
 
 
-def resumed(folder, killed_at, *training):
-    """Train until a step, die, and go on with another learner; return it, its outcome and what was heard."""
+def resumed(folder, killed_at, *training, damage=None):
+    """Train until a step, die, and go on with another learner; return it, its outcome and what was heard.
+
+    Args:
+        folder: the run folder.
+        killed_at: step at which training dies.
+        *training: as of `start`.
+        damage: name of a file of the newest checkpoint that is cut short before the run goes on.
+    """
     store = CheckpointStore(folder)
     dying, benchmark, chosen = start(*training)
     with pytest.raises(Killed):
         compose.fit(dying, benchmark, chosen, listener=Recorder(killed_at, kill), store=store)
+    if damage:
+        path = store.folder / damage
+        path.write_bytes(path.read_bytes()[:-1])
     learner, *_ = start(*training)
     heard = Recorder()
     outcome = compose.fit(learner, benchmark, chosen, listener=heard, store=store, resume=True)
@@ -35,6 +45,16 @@ def test_resume_equals_never_having_stopped(tmp_path, recipe, killed_at):
     assert outcome == ended
     assert steps[-len(heard.terms) :] == heard.terms
     assert len(heard.terms) == ended.steps - (killed_at - 1) // 2 * 2  # from the last checkpoint on
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "state.json"])
+def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one_to_the_same_bits(tmp_path, name, caplog):
+    learner, outcome, heard = resumed(tmp_path, STEPS, damage=name)
+    expected, ended, _ = whole()
+    assert (outcome, same(weights(learner), expected)) == (ended, True)
+    # Checkpoints are of steps 2 and 4; training died before that of step 6.
+    assert [step for step, *_ in heard.terms] == [3, 4, 5, 6]
+    assert "going on from the one before it, of outer step 2" in caplog.text
 
 
 @pytest.mark.slow

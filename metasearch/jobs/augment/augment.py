@@ -26,7 +26,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.fingerprint import fingerprint
 from metasearch.errors import DataError, Interrupted, NonFiniteError, RunFolderError
 from metasearch.evaluation.metrics.ranking import highest
-from metasearch.runs.files import write_whole
+from metasearch.files import write_whole
 
 BLOCK = 2048
 """Pairs that are scored, and then written, at a time."""

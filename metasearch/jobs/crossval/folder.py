@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from metasearch.errors import RunFolderError
+from metasearch.files import held, write_whole
 from metasearch.jobs.crossval.plan import Cell
-from metasearch.runs.files import held, write_whole
 from metasearch.runs.folder import RunFolder
 from metasearch.spec import yaml
 from metasearch.spec.recipe import Declared

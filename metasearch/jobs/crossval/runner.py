@@ -4,6 +4,7 @@ from pathlib import Path
 
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import CellsFailed, ConfigError
+from metasearch.files import write_whole
 from metasearch.jobs.crossval import summary
 from metasearch.jobs.crossval.board import UNWATCHED, CellStatus, StatusBoard, Watcher
 from metasearch.jobs.crossval.folder import Stored, StudyFolder
@@ -12,7 +13,6 @@ from metasearch.jobs.crossval.plan import plan
 from metasearch.jobs.crossval.pool import Pool
 from metasearch.jobs.crossval.process import threads_of
 from metasearch.jobs.lifecycle import require_same_data, require_trust
-from metasearch.runs.files import write_whole
 from metasearch.runs.versions import differing, versions
 from metasearch.spec.recipe import DEFAULT_ENGINE
 from metasearch.spec.run import DataRef

@@ -16,6 +16,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from metasearch.errors import RunFolderError
+from metasearch.files import move
 
 log = logging.getLogger(__name__)
 
@@ -90,9 +91,9 @@ class SegmentFolder:
                     os.fsync(file.fileno())
             (new / "about.json").write_text(json.dumps(self.about, indent=2, ensure_ascii=False), encoding="utf-8")
             # The same for all segments of the folder: it moves up, and is replaced whole.
-            (new / "about.json").replace(self.path / "about.json")
+            move(new / "about.json", self.path / "about.json")
             path = self.path / f"segment-{_hash(new)}"
-            new.rename(path)
+            move(new, path)
         finally:
             shutil.rmtree(new, ignore_errors=True)
         try:

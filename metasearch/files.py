@@ -1,6 +1,9 @@
-"""Files that are there whole or not at all, and folders that one process has to itself."""
+"""Files and folders that are there whole or not at all, and folders that one process has to itself."""
 
+import errno
+import hashlib
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,13 +42,63 @@ def write_all(contents: Mapping[Path, str | bytes]) -> None:
                 # On the disk before the rename, or a crash of the machine may leave an empty file in its place.
                 os.fsync(file.fileno())
         for path, new in beside.items():
-            new.replace(path)
+            move(new, path)
     except OSError as error:
+        needed = sum(len(content) for content in contents.values())
         for new in beside.values():
             # A file that is in its place has no copy beside it any more.
             with suppress(OSError):
                 new.unlink()
-        raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
+        raise unwritable(path, error, needed) from None
+
+
+def move(source: Path, target: Path) -> None:
+    """Give a file or folder another name, in place of a file or an empty folder there; then it is on the disk so."""
+    source.replace(target)
+    sync(target.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's list of names, is on the disk."""
+    # Some systems flush no file that is open to read, and others open no folder at all.
+    if path.is_dir() and os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def share(folder: Path) -> None:
+    """Give all files below a folder the mode of new files: safetensors makes its own for the owner alone."""
+    probe = folder / f".mode{NEW}"
+    probe.touch()
+    mode = probe.stat().st_mode & 0o777
+    probe.unlink()
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o777 != mode:
+            path.chmod(mode)
+
+
+def unwritable(path: Path, error: Exception, needed: int | None = None) -> RunFolderError:
+    """Return the error of what cannot be written; of a full disk it says how many bytes are needed and how many free.
+
+    That the disk is full is told from the text of the error, too: other libraries have error types of their own.
+    """
+    reason = getattr(error, "strerror", None) or error
+    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or os.strerror(errno.ENOSPC) in str(error)
+    if not full or needed is None:
+        return RunFolderError(f"{path} cannot be written: {reason}")
+    place = next(folder for folder in path.absolute().parents if folder.exists())
+    free = shutil.disk_usage(place).free
+    return RunFolderError(f"{path} cannot be written: {reason}. It needs {needed:,} bytes; {free:,} are free")
 
 
 @contextmanager
