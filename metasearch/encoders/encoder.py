@@ -83,6 +83,10 @@ class Encoder:
         """What the tokenizer gives for each token, such as `input_ids`; known once a text was tokenised."""
         self.on_progress: Callable[[int, int], None] | None = None
         """Hears after each batch of `encode` how many of its texts are done, and how many there are."""
+        self.origin = ""
+        """Fingerprint of the checkpoint that it was opened from; empty where nobody took it."""
+        self.seeded = False
+        """Whether its weights are drawn from a seed."""
         self.embedder.eval()
 
     @property

@@ -37,12 +37,15 @@ from metasearch.training.trainer import Outcome, Trainer
 log = logging.getLogger(__name__)
 
 
-def load_encoder(ref: EncoderRef | str, max_length: MaxLength | None = None, **keys: Any) -> Encoder:
+def load_encoder(
+    ref: EncoderRef | str, max_length: MaxLength | None = None, identify: bool = False, **keys: Any
+) -> Encoder:
     """Return an encoder by built-in name, local folder or hub name.
 
     Args:
         ref: the encoder, or its name, such as `tiny`, `runs/my-run/model` or a hub name.
         max_length: longest inputs in tokens, as a task declares them.
+        identify: take the fingerprint of the checkpoint, with its own prompts, as `origin`.
         **keys: further keys of the `EncoderRef`, such as `device="cpu"` or `seed=1`.
 
     Raises:
@@ -56,6 +59,8 @@ def load_encoder(ref: EncoderRef | str, max_length: MaxLength | None = None, **k
         encoder: Encoder = registry.load("encoders", ref.name).build(max_length, ref.seed)
     else:
         encoder = open_checkpoint(ref.name, max_length, ref.trust_remote_code)
+    if identify:
+        encoder.origin = encoder.fingerprint
     replace_prompts(encoder.model, ref.prompts)
     return encoder.to(target)
 
@@ -67,15 +72,16 @@ def encoder_of(config: RunConfig | ScoreConfig, benchmark: Benchmark) -> Encoder
         EncoderError: it cannot be found, loaded or trimmed.
         ConfigError: there is no such device, or the task has no such language.
     """
-    encoder = load_encoder(EncoderRef.of(config), benchmark.task.max_length)
+    encoder = load_encoder(EncoderRef.of(config), benchmark.task.max_length, identify=True)
     if not config.trim:
         return encoder
     languages = benchmark.data.languages if config.trim == (WHOLE_TASK,) else frozenset(config.trim)
     for language in sorted(languages):
         require_known("language to trim to", language, sorted(benchmark.data.languages))
-    before = encoder.parameter_count
+    before, origin, seeded = encoder.parameter_count, encoder.origin, encoder.seeded
     # With the texts of all parts: words alone are taken from them, and vectors stay as they are.
     encoder = trim(encoder, (text for _, text, language in texts_of(benchmark.data) if language in languages))
+    encoder.origin, encoder.seeded = origin, seeded
     of = f"{encoder.parameter_count:,} parameters of {before:,}"
     log.info("trimmed to the words of %s in %s: %s", benchmark.task.task, ", ".join(sorted(languages)), of)
     return encoder

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from metasearch.data.benchmark import Benchmark
 from metasearch.jobs import compose
 from metasearch.jobs.lifecycle import Row
-from metasearch.jobs.score import evaluate_aloud
+from metasearch.jobs.score import evaluate_aloud, origin_of
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.versions import processor, versions
 from metasearch.spec.measure import Pool
@@ -21,10 +21,12 @@ def evaluate_encoder(
     precision: Precision = "fp32",
 ) -> list[Row]:
     """Return the scores of an encoder, as it is, on a part of a benchmark; rows say so where it is in bfloat16."""
-    encoder, data = compose.load_encoder(ref, benchmark.task.max_length), benchmark.part(split)
+    encoder = compose.load_encoder(ref, benchmark.task.max_length, identify=True)
+    data = benchmark.part(split)
     what = f"{ref.name} on {split} of {benchmark.task.task}"
     results = evaluate_aloud(encoder, data, benchmark, pools, what, listener, precision)
     facts = {"task": benchmark.task.task, "encoder": ref.name, "learner": ref.name, "fold": benchmark.fold}
+    facts |= origin_of(encoder)
     stamp = {"data": benchmark.data.fingerprint, "versions": versions(), "processor": processor()}
     if precision != "fp32":
         facts["precision"] = precision

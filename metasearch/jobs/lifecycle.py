@@ -1,13 +1,13 @@
 """What all commands that fill a run folder share: how the work is done, and stopped."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from metasearch.errors import ConfigError, DataError, Interrupted
-from metasearch.runs.folder import RunFolder
+from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted
+from metasearch.runs.folder import Begun, RunFolder
 from metasearch.runs.listener import SILENT, Listener
 
 Row = dict[str, Any]
@@ -15,6 +15,9 @@ Row = dict[str, Any]
 
 ListenerOf = Callable[[str], AbstractContextManager[Listener]]
 """Opens a listener for what is called so, a run or a stage of one."""
+
+ENCODER = "encoder"
+"""What the encoder of a run is called beside its fingerprint; those of a distillation are called by their roles."""
 
 WAIT_SECONDS = 60.0
 """How long a cell waits for the process of a runner that was killed to save its checkpoint and let go of the folder."""
@@ -81,4 +84,33 @@ def require_same_data(folder: Path, before: str, now: str, what: str = "run") ->
         raise DataError(
             f"{folder}: the data has changed since the {what} began (fingerprint {before}, now {now}); it cannot go on "
             "with other data"
+        )
+
+
+def hold_weights(files: RunFolder, began: Begun[Any], now: Mapping[str, str]) -> None:
+    """Raise `EncoderError` where the weights of an encoder are not those that a run began with; note those not known.
+
+    Args:
+        files: of the run.
+        began: with what it did.
+        now: what an encoder is to the run → fingerprint of its checkpoint.
+    """
+    before = dict(began.weights)
+    for row in files.results():
+        if "weights" in row:
+            # Of a cell whose untrained scores another cell made, these say it first.
+            before.setdefault(ENCODER, row["weights"])
+    for what, fingerprint in now.items():
+        require_same_weights(f"{files.path}: its {what}", before.get(what, fingerprint), fingerprint)
+    # A study makes the folders of its cells before any encoder is loaded, and earlier releases noted none.
+    if now.keys() - began.weights.keys():
+        files.note_weights(began, now)
+
+
+def require_same_weights(what: str, before: str, now: str) -> None:
+    """Raise `EncoderError` where the fingerprint of an encoder, called `what`, is not the one that a run began with."""
+    if before != now:
+        raise EncoderError(
+            f"{what} has other weights, words or prompts than when the run began (fingerprint {before}, now {now}); it "
+            "cannot go on with another encoder"
         )

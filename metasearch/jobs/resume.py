@@ -9,9 +9,18 @@ from metasearch.jobs import compose, score, train
 from metasearch.jobs.distill import job as distill
 from metasearch.jobs.distill.checks import benchmarks_of, roles_of
 from metasearch.jobs.distill.roles import Roles
-from metasearch.jobs.lifecycle import ListenerOf, RunResult, complete, require_same_data, require_trust, silent
-from metasearch.runs.folder import RunFolder
-from metasearch.spec import yaml
+from metasearch.jobs.lifecycle import (
+    ENCODER,
+    ListenerOf,
+    RunResult,
+    complete,
+    hold_weights,
+    require_same_data,
+    require_trust,
+    silent,
+)
+from metasearch.runs import sealed
+from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
 from metasearch.study.read import STUDY_FILE
@@ -35,9 +44,9 @@ def kind_of(folder: Path) -> Kind:
         raise RunFolderError(_what_is_missing(folder))
     if (folder / STUDY_FILE).is_file():
         return "study"
-    config = yaml.tree(folder / "config.yaml").get("config")
+    config = sealed.tree(folder / CONFIG).get("config")
     if not isinstance(config, dict):
-        raise ConfigError(f"{folder / 'config.yaml'}: config: this key is missing; it is no run of metasearch")
+        raise ConfigError(f"{folder / CONFIG}: config: this key is missing; it is no run of metasearch")
     # Configurations do not name their kind: a score has no recipe, and only that of a distillation has stages.
     if "recipe" not in config:
         return "score"
@@ -58,13 +67,15 @@ def resume_run(
     Raises:
         ConfigError: the folder holds a study, or code that comes with an encoder is not trusted.
         DataError: the data is not what the run began with.
-        RunFolderError: the folder is no run, or its checkpoint is damaged.
+        EncoderError: the encoder is not the one that the run began with.
+        RunFolderError: the folder is no run, its configuration was changed, or its checkpoints are damaged.
         MetasearchError: of every kind; what was reached is saved.
     """
     kind = kind_of(folder)
     if kind == "study":
         raise ConfigError(f"{folder} is a study; its cells are the runs. Go on with: metasearch resume {folder}")
-    files, config, fingerprint = RunFolder.open(folder, _CONFIGS[kind])
+    files, began = RunFolder.open(folder, _CONFIGS[kind])
+    config = began.config
     # Before anything is loaded: a finished run needs neither data nor encoder.
     if files.finished:
         return RunResult.of(files)
@@ -72,11 +83,13 @@ def resume_run(
     if isinstance(config, DistillConfig):
         benchmarks = benchmarks_of(config)
         # The full check loads every encoder; a run that has begun has passed it.
-        roles = Roles(config) if files.begun else roles_of(config)
+        roles = Roles(config, began.weights) if files.begun else roles_of(config)
+        hold_weights(files, began, roles.origins)
         return complete(files, lambda: distill.run_to_end(files, config, benchmarks, roles, listener_of), patience)
     benchmark = load_benchmark(DataRef.of(config), config.mode if isinstance(config, RunConfig) else None)
-    require_same_data(folder, fingerprint, benchmark.data.fingerprint)
+    require_same_data(folder, began.data_fingerprint, benchmark.data.fingerprint)
     encoder = compose.encoder_of(config, benchmark)
+    hold_weights(files, began, {ENCODER: encoder.origin})
     with listener_of(folder.name) as listener:
         if isinstance(config, RunConfig):
             return complete(files, lambda: train.run_to_end(files, config, benchmark, encoder, listener), patience)
@@ -84,7 +97,7 @@ def resume_run(
 
 
 def _holds_something(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (STUDY_FILE, "config.yaml"))
+    return any((folder / name).is_file() for name in (STUDY_FILE, CONFIG))
 
 
 def _what_is_missing(folder: Path) -> str:
@@ -92,7 +105,7 @@ def _what_is_missing(folder: Path) -> str:
     if not folder.exists():
         beside = [str(path) for path in sorted(folder.parent.glob("*")) if _holds_something(path)]
         return f"{folder} does not exist.{nearest(str(folder), beside) if beside else ''}"
-    problem = f"{folder} is no run, distillation or study: it has neither config.yaml nor {STUDY_FILE}."
+    problem = f"{folder} is no run, distillation or study: it has neither {CONFIG} nor {STUDY_FILE}."
     above = next((path for path in folder.resolve().parents if _holds_something(path)), None)
     below = [str(path) for path in sorted(folder.glob("*")) if _holds_something(path)]
     if above is not None:

@@ -17,7 +17,7 @@ from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.retrieval import POOLS
 from metasearch.evaluation.scores import Evaluation
 from metasearch.jobs import compose
-from metasearch.jobs.lifecycle import Row, RunResult, complete
+from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete
 from metasearch.jobs.neutral import neutralise
 from metasearch.jobs.shared_vectors import SharedVectors, shared_folder
 from metasearch.runs.folder import RunFolder
@@ -42,7 +42,7 @@ def begin(config: ScoreConfig, folder: Path, listener: Listener = SILENT) -> Run
     """
     benchmark = load_benchmark(DataRef.of(config))
     encoder = compose.encoder_of(config, benchmark)
-    files = RunFolder.create(folder, config, benchmark.data.fingerprint)
+    files = RunFolder.create(folder, config, benchmark.data.fingerprint, {ENCODER: encoder.origin})
     return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener))
 
 
@@ -53,6 +53,7 @@ def run_to_end(
     began = time.monotonic()
     shared = ("task", "encoder", "fold", "fold_seed", "seed")
     facts = {**{key: getattr(config, key) for key in shared}, "mode": None, "recipe": None, "learner": config.label}
+    facts |= origin_of(encoder)
     parts = {"dev": benchmark.split.dev, "test": benchmark.split.test}
     if benchmark.task.evaluation_only:
         del parts["dev"]
@@ -128,6 +129,14 @@ def evaluate_aloud(
         return evaluate(vectors, data, benchmark.measures, pools, precision)
     finally:
         encoder.on_progress = None
+
+
+def origin_of(encoder: Encoder) -> Row:
+    """Return what a row says of the checkpoint that an encoder was opened from.
+
+    `weights` is its fingerprint, and `seeded` says that they are drawn from the seed of the row.
+    """
+    return {"weights": encoder.origin, **({"seeded": True} if encoder.seeded else {})} if encoder.origin else {}
 
 
 def scored(files: RunFolder, task: str, measures: Collection[str]) -> set[tuple[str, str]]:

@@ -13,9 +13,9 @@ from metasearch.encoders.vectors import Remembered
 from metasearch.episodes.of_benchmark import check_sizes
 from metasearch.jobs import compose
 from metasearch.jobs.dev_score import DevScore
-from metasearch.jobs.lifecycle import Row, RunResult, complete, interrupted
+from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, interrupted
 from metasearch.jobs.neutral import neutralise, say, train_map
-from metasearch.jobs.score import add_scores
+from metasearch.jobs.score import add_scores, origin_of
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import SILENT, Listener, Logged
 from metasearch.runs.markdown import by_language, markdown
@@ -43,7 +43,7 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
     encoder = compose.encoder_of(config, benchmark)
     if config.recipe.neutralise:
         require_none(encoder)
-    files = RunFolder.create(folder, config, benchmark.data.fingerprint)
+    files = RunFolder.create(folder, config, benchmark.data.fingerprint, {ENCODER: encoder.origin})
     return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener))
 
 
@@ -56,7 +56,7 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     recipe = config.recipe
     began = time.monotonic()
     shared = ("task", "mode", "encoder", "fold", "fold_seed", "seed")
-    facts = {key: getattr(config, key) for key in shared} | {"recipe": recipe.recipe}
+    facts = {key: getattr(config, key) for key in shared} | {"recipe": recipe.recipe} | origin_of(encoder)
     _, dev = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     parts = {"dev": dev, "test": benchmark.split.test}
     # Before training, which changes the encoder in place.

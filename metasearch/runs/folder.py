@@ -21,12 +21,13 @@ from typing import Any, Generic, Protocol
 
 from metasearch.errors import RunFolderError
 from metasearch.files import held, share, unwritable, write_whole
+from metasearch.runs import sealed
 from metasearch.runs.log import read_events
 from metasearch.runs.questions import questions_path
-from metasearch.spec import yaml
 from metasearch.spec.recipe import Declared
 from metasearch.spec.run import Config, with_original_gradients
 
+CONFIG = "config.yaml"
 CHECKPOINT_FOLDERS = ("checkpoint", "checkpoint.previous", "checkpoint.new")
 """What `training.checkpoint` keeps: the latest one, the one before it, and one that is being written."""
 
@@ -42,8 +43,18 @@ class Saveable(Protocol):
         """Write it to a folder that plain `SentenceTransformer` loads."""
 
 
-class _Stored(Declared, Generic[Config]):
+class Begun(sealed.Sealed, Generic[Config]):
+    """`config.yaml`: what a run was asked, and with what it began.
+
+    Attributes:
+        data_fingerprint: of the task's data; empty where each stage of the run keeps its own.
+        weights: what an encoder is to the run, such as `encoder` or `teacher` → fingerprint of its checkpoint; empty
+            before they are loaded, and in runs of earlier releases.
+        config: the resolved configuration.
+    """
+
     data_fingerprint: str
+    weights: Mapping[str, str] = {}
     config: Config
 
 
@@ -59,10 +70,10 @@ class RunFolder:
         self._goes_on = False
 
     @classmethod
-    def create(cls, path: Path, config: Declared, fingerprint: str) -> "RunFolder":
-        """Make a new run folder and write its configuration and the fingerprint of its data.
-
-        The fingerprint is empty where each stage of the run keeps its own.
+    def create(
+        cls, path: Path, config: Declared, fingerprint: str, weights: Mapping[str, str] | None = None
+    ) -> "RunFolder":
+        """Make a new run folder and write what it begins with, as in `Begun`.
 
         Raises:
             RunFolderError: it exists and is not empty, or cannot be written.
@@ -72,20 +83,27 @@ class RunFolder:
                 raise RunFolderError(
                     f"{path} exists already; choose another folder with -o, or go on with: metasearch resume {path}"
                 )
-            path.mkdir(parents=True, exist_ok=True)
-            tree = {"data_fingerprint": fingerprint, "config": config.model_dump(mode="json")}
-            (path / "config.yaml").write_text(yaml.dump(tree), encoding="utf-8")
         except OSError as error:
             raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
+        sealed.write(path / CONFIG, Begun(data_fingerprint=fingerprint, weights=weights or {}, config=config))
         return cls(path)
 
     @classmethod
-    def open(cls, path: Path, kind: type[Config]) -> tuple["RunFolder", Config, str]:
-        """Return an existing run, its configuration and its data's fingerprint; `RunFolderError` when there is none."""
-        if not (path / "config.yaml").is_file():
-            raise RunFolderError(f"{path} is no run folder: it has no config.yaml")
-        stored = yaml.read(path / "config.yaml", _Stored[kind])  # type: ignore[valid-type]
-        return cls(path), with_original_gradients(stored.config), stored.data_fingerprint
+    def open(cls, path: Path, kind: type[Config]) -> tuple["RunFolder", Begun[Config]]:
+        """Return an existing run and with what it began.
+
+        Raises:
+            RunFolderError: there is none, or its configuration was changed since it began.
+            ConfigError: its configuration cannot be read.
+        """
+        if not (path / CONFIG).is_file():
+            raise RunFolderError(f"{path} is no run folder: it has no {CONFIG}")
+        begun = sealed.read(path / CONFIG, Begun[kind])  # type: ignore[valid-type]
+        return cls(path), begun.model_copy(update={"config": with_original_gradients(begun.config)})
+
+    def note_weights(self, begun: Begun[Config], weights: Mapping[str, str]) -> None:
+        """Write down the weights of encoders that were not known when the folder was made."""
+        sealed.write(self.path / CONFIG, begun.model_copy(update={"weights": {**begun.weights, **weights}}))
 
     @contextmanager
     def held(self, patience: float = 0) -> Iterator[None]:

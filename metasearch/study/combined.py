@@ -21,10 +21,12 @@ def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> Non
     """Raise an error that names the first run that differs, and how, unless all rows are of one task and its data.
 
     Raises:
-        ConfigError: they are of different tasks, folds or, unless `any_version`, versions.
+        ConfigError: they are of different tasks, folds, weights of what is called the same encoder or, unless
+            `any_version`, versions.
         DataError: they are on different data.
     """
     first, begun = rows[0]
+    opened: dict[tuple[Any, ...], tuple[Run, str]] = {}
     tasks = list(dict.fromkeys(row["task"] for _, row in rows))
     if len(tasks) > 1:
         raise ConfigError(f"there are scores on several tasks: {', '.join(tasks)}; choose one with --task")
@@ -43,6 +45,15 @@ def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> Non
                 f"{both} cannot be compared: they were made with {name} {one.get(name)} and {other.get(name)}; "
                 "--any-version compares all the same"
             )
+        if "weights" in row:
+            # Weights that are drawn from a seed are others with each.
+            encoder = row["encoder"], row["seed"] if row.get("seeded") else None
+            before, weights = opened.setdefault(encoder, (run, row["weights"]))
+            if weights != row["weights"]:
+                raise ConfigError(
+                    f"{before.path} and {run.path} cannot be compared: '{row['encoder']}' was not the same encoder in "
+                    f"both (fingerprints {weights} and {row['weights']})"
+                )
 
 
 def combine(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.errors import ConfigError, DataError, RunFolderError
-from metasearch.runs.folder import RunFolder
+from metasearch.runs import sealed
+from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.runs.rows import STAGE, Row, read_rows
-from metasearch.spec import yaml
 from metasearch.study.combined import combine, require_agreement
 from metasearch.study.study import Run, Study, abridged
 
@@ -74,14 +74,14 @@ def _named(paths: Sequence[Path]) -> dict[Path, str]:
 def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
     """Return the finished runs of a folder, and what is not finished."""
     if (path / STUDY_FILE).is_file():
-        listed = yaml.tree(path / STUDY_FILE).get("cells")
+        listed = sealed.tree(path / STUDY_FILE).get("cells")
         if not isinstance(listed, list) or not all(isinstance(cell, str) for cell in listed):
             raise ConfigError(f"{path / STUDY_FILE}: cells: expected a list of names")
         done = [cell for cell in listed if RunFolder(path / "cells" / cell).finished]
         missing = [f"{path}: cell {cell} is not finished" for cell in listed if cell not in done]
         return [_run(path / "cells" / cell, name) for cell in done], missing
-    if not (path / "config.yaml").is_file():
-        what = "does not exist" if not path.exists() else f"is no study and no run: no {STUDY_FILE}, no config.yaml"
+    if not (path / CONFIG).is_file():
+        what = "does not exist" if not path.exists() else f"is no study and no run: no {STUDY_FILE}, no {CONFIG}"
         raise RunFolderError(f"{path} {what}")
     if not RunFolder(path).finished:
         raise RunFolderError(f"{path} is not finished; go on with: metasearch resume {path}")
@@ -100,9 +100,9 @@ def _run(path: Path, source: str) -> Run:
 
 
 def _config(path: Path) -> Mapping[str, Any]:
-    config = yaml.tree(path / "config.yaml").get("config")
+    config = sealed.tree(path / CONFIG).get("config")
     if not isinstance(config, dict):
-        raise ConfigError(f"{path / 'config.yaml'}: config: this key is missing; it is no run of metasearch")
+        raise ConfigError(f"{path / CONFIG}: config: this key is missing; it is no run of metasearch")
     return config
 
 

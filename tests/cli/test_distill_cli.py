@@ -105,7 +105,7 @@ def test_a_run_is_read_back_stage_by_stage_with_what_ranked_where(whole):
 
 
 def test_the_configuration_that_is_stored_spells_out_all_options_of_the_learners(whole):
-    stored = RunFolder.open(whole[0], DistillConfig)[1].recipe.stages
+    stored = RunFolder.open(whole[0], DistillConfig)[1].config.recipe.stages
     expected = [
         Distill.Options(output="pooled", target="source"),
         Distill.Options(output="embedding", target="own"),

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from helpers.crossval import FLAGS, STEPS, TUNED, ZERO, inline, run, scores
+from helpers.files import unsealed
 from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.crossval.process import attempts, last_error
 from metasearch.study.read import read_study
@@ -80,7 +81,7 @@ def test_the_engine_is_kept_with_the_study_and_the_same_command_does_not_change_
     assert json.loads((whole[0] / "cells" / TUNED / "facts.json").read_text())["engine"] == "fast"
     study = tmp_path / "study"
     study.mkdir()
-    text = (whole[0] / "study.yaml").read_text(encoding="utf-8")
+    text = unsealed(whole[0] / "study.yaml")
     (study / "study.yaml").write_text(text.replace("  engine: fast\n", ""), encoding="utf-8")
     (study / "cells").symlink_to(whole[0] / "cells")  # of a study from before there was a choice
     run(*FLAGS, "-o", study)
@@ -97,7 +98,7 @@ def test_resume_takes_no_settings(whole):
 def test_other_data_or_versions_are_refused(whole, tmp_path, begun):
     study = tmp_path / "study"
     study.mkdir()
-    text = (whole[0] / "study.yaml").read_text(encoding="utf-8")
+    text = unsealed(whole[0] / "study.yaml")
     found = next(line for line in text.splitlines() if line.startswith("data_fingerprint"))
     (study / "study.yaml").write_text(text.replace(found, "data_fingerprint: other"), encoding="utf-8")
     assert "the data has changed since the study began (fingerprint other" in run("--resume", study, code=3).output

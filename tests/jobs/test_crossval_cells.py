@@ -66,7 +66,13 @@ def test_zero_shot_of_an_encoder_that_depends_on_no_seed_is_computed_once(tmp_pa
 
     evaluated = []
     load, evaluate = composition.load_encoder, score.evaluate
-    monkeypatch.setattr(composition, "load_encoder", lambda ref, *args: load(ref.model_copy(update={"seed": 0}), *args))
+
+    def same_weights(ref, *args, **keys):
+        encoder = load(ref.model_copy(update={"seed": 0}), *args, **keys)
+        encoder.seeded = False
+        return encoder
+
+    monkeypatch.setattr(composition, "load_encoder", same_weights)
     monkeypatch.setattr(score, "evaluate", lambda *args: evaluated.append(args) or evaluate(*args))
     run(*FLAGS, "--learner=zero-shot", "--seeds=4,5", "-o", tmp_path / "study")
     assert begun == ["zero-shot/fold-0-seed-4", "zero-shot/fold-0-seed-5"]

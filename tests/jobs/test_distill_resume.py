@@ -9,6 +9,8 @@ import pytest
 
 from helpers.parallel import FOLDERS, distill, events, flags, results, save_assistant, small, weights, write_corpus
 from metasearch.evaluation.collapse import Health
+from metasearch.runs.folder import RunFolder
+from metasearch.spec.distill_run import DistillConfig
 
 STEPS = 12
 PACE = [f"--set=stages.{stage}.budget.eval_every=4" for stage in ("assistant", "embedding", "student")]
@@ -210,3 +212,13 @@ def test_a_run_that_ended_between_a_dev_score_and_the_report_of_its_stage_has_th
     (before,) = results(run)
     distill("--resume", run)
     assert results(run) == [before]
+
+
+@pytest.mark.parametrize("role", ["teacher", "assistant"])
+def test_a_distillation_does_not_go_on_with_another_encoder_of_that_name(begun, role):
+    stored = RunFolder.open(begun, DistillConfig)[1]
+    assert stored.weights.keys() >= {role}
+    RunFolder(begun).note_weights(stored, {role: "0123456789abcdef"})
+    error = distill("--resume", begun, code=6).stderr
+    assert f"{role} " in error
+    assert "has other weights, words or prompts than when the run began (fingerprint 0123456789abcdef, now" in error

@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from helpers.files import unsealed
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.versions import versions
@@ -16,16 +17,43 @@ CONFIG = RunConfig(task="demo", mode="trans", encoder="tiny", recipe=load_recipe
 
 
 def test_the_configuration_is_read_back_as_it_was_written(tmp_path):
+    RunFolder.create(tmp_path / "run", CONFIG, "abc", {"encoder": "12"})
+    files, begun = RunFolder.open(tmp_path / "run", RunConfig)
+    assert (begun.config, begun.data_fingerprint, begun.weights) == (CONFIG, "abc", {"encoder": "12"})
+    assert not files.finished
+
+
+def test_weights_that_were_not_known_are_noted_later(tmp_path):
     RunFolder.create(tmp_path / "run", CONFIG, "abc")
-    files, config, fingerprint = RunFolder.open(tmp_path / "run", RunConfig)
-    assert (config, fingerprint, files.finished) == (CONFIG, "abc", False)
+    files, begun = RunFolder.open(tmp_path / "run", RunConfig)
+    files.note_weights(begun, {"encoder": "12"})
+    _, again = RunFolder.open(tmp_path / "run", RunConfig)
+    assert (again.config, again.data_fingerprint, again.weights) == (CONFIG, "abc", {"encoder": "12"})
 
 
-def test_a_configuration_that_was_edited_wrongly_is_named_with_its_line(tmp_path):
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("fold: 3", "fold: 2"), ("abc", "abd"), ("  max_steps: 7\n", ""), ("config:", "# a remark\nconfig:")],
+    ids=["value", "fingerprint", "key-gone", "remark"],
+)
+def test_a_configuration_that_was_changed_since_is_refused(tmp_path, old, new):
     RunFolder.create(tmp_path / "run", CONFIG, "abc")
     path = tmp_path / "run" / "config.yaml"
-    text = path.read_text().replace("fold: 3", "fold: three")
-    path.write_text(text)
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(RunFolderError, match=r"config\.yaml: it was changed since it was written"):
+        RunFolder.open(tmp_path / "run", RunConfig)
+
+
+def test_a_configuration_of_an_earlier_release_has_no_hash_and_is_named_with_the_line_that_is_wrong(tmp_path):
+    RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    path = tmp_path / "run" / "config.yaml"
+    text = unsealed(path)
+    path.write_text(text, encoding="utf-8")
+    assert RunFolder.open(tmp_path / "run", RunConfig)[1].config == CONFIG
+    text = text.replace("fold: 3", "fold: three")
+    path.write_text(text, encoding="utf-8")
     line = text.splitlines().index("  fold: three") + 1
     with pytest.raises(ConfigError, match=f"config.yaml:{line}: config.fold: .*got 'three'"):
         RunFolder.open(tmp_path / "run", RunConfig)

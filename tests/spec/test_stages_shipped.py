@@ -220,16 +220,16 @@ def test_a_configuration_is_read_back_as_it_was_written(tmp_path, name):
         max_steps=3,
     )
     RunFolder.create(tmp_path / "run", config, "")
-    _, stored, fingerprint = RunFolder.open(tmp_path / "run", DistillConfig)
-    assert stored == config
-    assert fingerprint == ""
+    _, begun = RunFolder.open(tmp_path / "run", DistillConfig)
+    assert begun.config == config
+    assert begun.data_fingerprint == ""
 
 
 def test_parts_that_are_left_whole_are_so_after_a_resume(tmp_path, compress):
     whole = Student(bottleneck=None, recurrent=None, repeats=None)
     config = DistillConfig(recipe=compress.model_copy(update={"student": whole}), max_steps=None)
     RunFolder.create(tmp_path / "run", config, "")
-    assert RunFolder.open(tmp_path / "run", DistillConfig)[1].recipe.student == whole
+    assert RunFolder.open(tmp_path / "run", DistillConfig)[1].config.recipe.student == whole
 
 
 @pytest.mark.parametrize("name", NAMES)

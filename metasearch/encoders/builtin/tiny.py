@@ -53,7 +53,9 @@ def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
         transformer = _transformer(bert, tokenizer)
     pooling = Pooling(DIMENSIONS, pooling_mode="mean")
     model = SentenceTransformer(modules=[transformer, pooling, Normalize()], device="cpu")
-    return Encoder(model, "tiny", max_length)
+    encoder = Encoder(model, "tiny", max_length)
+    encoder.seeded = True
+    return encoder
 
 
 def _transformer(bert: BertModel, tokenizer: PreTrainedTokenizerFast) -> Transformer:

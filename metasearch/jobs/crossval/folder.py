@@ -15,17 +15,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from metasearch.errors import RunFolderError
-from metasearch.files import held, write_whole
+from metasearch.files import held
 from metasearch.jobs.crossval.plan import Cell
+from metasearch.runs import sealed
 from metasearch.runs.folder import RunFolder
-from metasearch.spec import yaml
-from metasearch.spec.recipe import Declared
+from metasearch.runs.sealed import Sealed
 from metasearch.spec.run import with_original_gradients
 from metasearch.spec.study import StudyConfig
 from metasearch.study.read import STUDY_FILE
 
 
-class Stored(Declared):
+class Stored(Sealed):
     """`study.yaml`.
 
     Attributes:
@@ -67,7 +67,7 @@ class StudyFolder:
         if not self.begun:
             what = f"is no study: it has no {STUDY_FILE}" if self.path.exists() else "does not exist"
             raise RunFolderError(f"{self.path} {what}")
-        stored = yaml.read(self._file, Stored)
+        stored = sealed.read(self._file, Stored)
         # Each distillation has an engine of its own, which an old file may lack as well.
         distilled = tuple(with_original_gradients(each) for each in stored.config.distilled)
         begun = with_original_gradients(stored.config).model_copy(update={"distilled": distilled})
@@ -75,7 +75,7 @@ class StudyFolder:
 
     def store(self, stored: Stored) -> None:
         """Write `study.yaml`, whole or not at all; `RunFolderError` when there is no room for it."""
-        write_whole(self._file, yaml.dump(stored.model_dump(mode="json")))
+        sealed.write(self._file, stored)
 
     @contextmanager
     def held(self) -> Iterator[None]:

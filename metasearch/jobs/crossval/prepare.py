@@ -82,8 +82,12 @@ def take_over(
 def _files(path: Path, config: CellConfig, fingerprint: str) -> RunFolder:
     """Return the run folder of a cell; what is there is made anew where it is damaged or has come to nothing."""
     try:
-        files, known, _ = RunFolder.open(path, type(config))
-    except (ConfigError, RunFolderError):  # never made, or killed while its first file was written
+        files, began = RunFolder.open(path, type(config))
+        known = began.config
+    except (ConfigError, RunFolderError):
+        # What was begun is not thrown away for a configuration that was damaged since.
+        if RunFolder(path).begun:
+            raise
         known = None
     if known is not None and _resolved(known) == config:
         return files

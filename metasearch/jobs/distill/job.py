@@ -24,7 +24,7 @@ from metasearch.jobs.distill.report import stage_report, whole_report
 from metasearch.jobs.distill.roles import Roles
 from metasearch.jobs.distill.stage import run_stage
 from metasearch.jobs.lifecycle import ListenerOf, RunResult, complete, interrupted, silent
-from metasearch.jobs.score import add_scores
+from metasearch.jobs.score import add_scores, origin_of
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import Listener
 from metasearch.runs.rows import MEAN, STAGE
@@ -45,7 +45,7 @@ def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent)
     config = resolved(config)
     benchmarks = benchmarks_of(config)
     roles = roles_of(config)
-    files = RunFolder.create(folder, config, "")
+    files = RunFolder.create(folder, config, "", roles.origins)
     try:
         return complete(files, lambda: run_to_end(files, config, benchmarks, roles, listener_of))
     except (ConfigError, DataError, EncoderError):
@@ -125,6 +125,7 @@ def _score(
     """Append the scores on the tasks' test data to the results, unless they stand there."""
     for benchmark in benchmarks:
         of_encoder = {"task": benchmark.task.task, "encoder": encoder.name, "learner": label, "mode": None}
+        of_encoder |= origin_of(encoder)
         of_run = {"recipe": config.recipe.recipe, "stage": number, "fold": benchmark.fold, "seed": config.seed}
         # With the task's lengths, not with those of training.
         view = Encoder(encoder.model, encoder.name, benchmark.task.max_length)

@@ -1,6 +1,7 @@
 """Teacher, assistant and student: loaded when they are needed, and the student made of the assistant."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 
 from metasearch.compress.sizes import planned_sizes
@@ -10,6 +11,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
 from metasearch.errors import ConfigError
 from metasearch.jobs import compose
+from metasearch.jobs.lifecycle import require_same_weights
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.recipe import MaxLength
 from metasearch.spec.run import EncoderRef
@@ -21,16 +23,26 @@ log = logging.getLogger(__name__)
 class Roles:
     """The encoders of a distillation. One that was trained stays, so that the next stage begins with it.
 
+    Args:
+        config: of the distillation.
+        weights: role → fingerprint of the checkpoint that it began with; others are taken as they are.
+
     Raises:
         ConfigError: a role that the chosen stages need is not given.
     """
 
-    def __init__(self, config: DistillConfig) -> None:
+    def __init__(self, config: DistillConfig, weights: Mapping[str, str] | None = None) -> None:
         self.config = config
+        self._weights = dict(weights or {})
         self._loaded: dict[RoleName, Encoder] = {}
         for role in config.needed:
             if config.named(role) is None:
                 raise ConfigError(f"recipe '{config.recipe.recipe}': its stages need --{role} ENCODER")
+
+    @property
+    def origins(self) -> dict[str, str]:
+        """Role → fingerprint of the checkpoint that was given for it, of those that are loaded or were known."""
+        return self._weights
 
     def check(self) -> None:
         """Load what is given, and see that a student can be made: no stage is to fail for that after the ones before.
@@ -64,26 +76,35 @@ class Roles:
         self._loaded[role] = trained = self._load(str(folder))
         # Results name the encoder that was given, not the folder of a stage.
         trained.name = self._label(role)
+        trained.origin = self._weights.get(role, "")
 
     def at(self, role: RoleName, max_length: int = 128) -> Encoder:
         """Return the encoder of a role, with texts cut at `max_length` tokens.
 
         Raises:
-            EncoderError: it cannot be loaded, or a student cannot be made of the assistant.
+            EncoderError: it cannot be loaded, has other weights than the run began with, or a student cannot be made
+                of the assistant.
         """
         if role not in self._loaded:
             name = self.config.named(role)
-            self._loaded[role] = self._load(name) if name is not None else self._student()
+            self._loaded[role] = self._given(role, name) if name is not None else self._student()
         loaded = self._loaded[role]
         # A checkpoint takes the longest of its lengths with it, so none of them is longer than what is trained.
         lengths = MaxLength(question=max_length, candidate=max_length, text=max_length)
-        return Encoder(loaded.model, loaded.name, lengths)
+        view = Encoder(loaded.model, loaded.name, lengths)
+        view.origin, view.seeded = loaded.origin, loaded.seeded
+        return view
 
     def _label(self, role: RoleName) -> str:
         return self.config.named(role) or f"student of {self.config.assistant}"
 
+    def _given(self, role: RoleName, name: str) -> Encoder:
+        loaded = self._load(name)
+        require_same_weights(f"{role} '{name}'", self._weights.setdefault(role, loaded.origin), loaded.origin)
+        return loaded
+
     def _load(self, name: str) -> Encoder:
-        return compose.load_encoder(EncoderRef.of(self.config, name=name))
+        return compose.load_encoder(EncoderRef.of(self.config, name=name), identify=True)
 
     def _student(self) -> Encoder:
         settings = self.config.recipe.student

@@ -1,0 +1,97 @@
+"""Another encoder under the same name: a run holds to the weights that it began with, and tables to one encoder."""
+
+import json
+import shutil
+
+import pytest
+
+from metasearch.errors import ConfigError, EncoderError
+from metasearch.jobs import compose, score, train
+from metasearch.jobs.resume import resume_run
+from metasearch.runs.folder import RunFolder
+from metasearch.spec.library import load_recipe
+from metasearch.spec.run import EncoderRef, RunConfig, ScoreConfig
+from metasearch.study.read import read_study
+
+SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
+
+
+@pytest.fixture
+def encoder(tmp_path):
+    return replaced(tmp_path / "encoder", seed=1)
+
+
+def replaced(folder, seed):
+    """Write the tiny encoder of a seed in place of what is there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    compose.load_encoder("tiny", seed=seed, device="cpu").save(folder)
+    return folder
+
+
+def fingerprint(folder):
+    return compose.load_encoder(str(folder), identify=True, device="cpu").origin
+
+
+def scored(encoder, folder, fold=0):
+    score.begin(ScoreConfig(task="demo", encoder=str(encoder), fold=fold, device="cpu"), folder)
+    return folder
+
+
+def rows(folder):
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_fingerprint_of_the_weights_stands_in_the_configuration_and_in_every_row(encoder, tmp_path):
+    folder = scored(encoder, tmp_path / "run")
+    assert RunFolder.open(folder, ScoreConfig)[1].weights == {"encoder": fingerprint(encoder)}
+    assert {row["weights"] for row in rows(folder)} == {fingerprint(encoder)}
+    assert not any("seeded" in row for row in rows(folder))
+
+
+def test_it_is_of_the_checkpoint_whatever_prompts_and_words_a_run_gives_it(encoder):
+    ref = EncoderRef(name=str(encoder), device="cpu", prompts={"question": "query: "})
+    assert compose.load_encoder(ref, identify=True).origin == fingerprint(encoder)
+
+
+def test_a_table_of_two_encoders_of_one_name_is_refused(encoder, tmp_path):
+    """Fold 0 with one checkpoint, and fold 1 with another that took its place."""
+    before = fingerprint(encoder)
+    first = scored(encoder, tmp_path / "first", fold=0)
+    second = scored(replaced(encoder, seed=2), tmp_path / "second", fold=1)
+    with pytest.raises(ConfigError, match="was not the same encoder in both") as caught:
+        read_study([first, second])
+    assert f"(fingerprints {before} and {fingerprint(encoder)})" in str(caught.value)
+
+
+def test_weights_that_are_drawn_from_the_seed_may_differ_with_it(tmp_path):
+    folders = [tmp_path / f"seed-{seed}" for seed in (0, 1)]
+    for seed, folder in enumerate(folders):
+        score.begin(ScoreConfig(task="demo", encoder="tiny", seed=seed, device="cpu"), folder)
+    assert {row["seeded"] for folder in folders for row in rows(folder)} == {True}
+    assert len({row["weights"] for folder in folders for row in rows(folder)}) == 2
+    assert len(read_study(folders).scored) == 2
+
+
+def test_a_run_does_not_go_on_with_other_weights(encoder, tmp_path):
+    config = RunConfig(
+        task="demo-sts", mode="mono-bi", encoder=str(encoder), recipe=load_recipe("maml-tiny", SMALL), device="cpu"
+    )
+    train.begin(config, tmp_path / "run")
+    (tmp_path / "run" / "report.md").unlink()
+    replaced(encoder, seed=2)
+    with pytest.raises(EncoderError, match="its encoder has other weights, words or prompts than when the run began"):
+        resume_run(tmp_path / "run")
+    replaced(encoder, seed=1)
+    assert resume_run(tmp_path / "run").rows
+
+
+def test_a_cell_does_not_train_beside_scores_that_other_weights_made(encoder, tmp_path):
+    """The runner makes the folder of a cell, and takes scores over, before any weights are loaded."""
+    donor = scored(encoder, tmp_path / "donor")
+    config = ScoreConfig(task="demo", encoder=str(encoder), device="cpu", label="again")
+    stamp = RunFolder.open(donor, ScoreConfig)[1].data_fingerprint
+    files = RunFolder.create(tmp_path / "cell", config, stamp)
+    files.add_results(rows(donor))
+    replaced(encoder, seed=2)
+    with pytest.raises(EncoderError, match="its encoder has other weights"):
+        resume_run(files.path)
