@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol
 
 from metasearch.errors import RunFolderError
-from metasearch.files import held, share, unwritable, write_whole
+from metasearch.files import NEW, held, share, unwritable, write_whole
 from metasearch.runs import sealed
 from metasearch.runs.log import read_events
 from metasearch.runs.questions import questions_path
@@ -28,6 +28,9 @@ from metasearch.spec.recipe import Declared
 from metasearch.spec.run import Config, with_original_gradients
 
 CONFIG = "config.yaml"
+_NEVER_BEGAN = {".lock", f"{CONFIG}{NEW}"}
+"""All that a process leaves which dies before its run has a configuration."""
+
 CHECKPOINT_FOLDERS = ("checkpoint", "checkpoint.previous", "checkpoint.new")
 """What `training.checkpoint` keeps: the latest one, the one before it, and one that is being written."""
 
@@ -79,7 +82,7 @@ class RunFolder:
             RunFolderError: it exists and is not empty, or cannot be written.
         """
         try:
-            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            if path.exists() and (not path.is_dir() or {each.name for each in path.iterdir()} - _NEVER_BEGAN):
                 raise RunFolderError(
                     f"{path} exists already; choose another folder with -o, or go on with: metasearch resume {path}"
                 )

@@ -152,3 +152,12 @@ def test_a_line_of_a_log_that_is_no_event_is_left_out(tmp_path, line):
     assert files.events() == [{"step": 1}]
     files.log({"step": 2})
     assert files.events() == [{"step": 1}, {"step": 2}]
+
+
+def test_a_folder_that_a_process_left_before_its_run_began_is_taken(tmp_path):
+    (tmp_path / "run").mkdir()
+    for name in (".lock", "config.yaml.new"):
+        (tmp_path / "run" / name).write_text("half")
+    RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    with pytest.raises(RunFolderError, match="exists already"):
+        RunFolder.create(tmp_path / "run", CONFIG, "abc")

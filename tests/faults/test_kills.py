@@ -1,0 +1,115 @@
+"""Whatever a command is doing to the disk when its process dies, it can be gone on with to what it would have come to."""
+
+import json
+import shutil
+from functools import partial
+
+import pytest
+
+from helpers.crossval import FLAGS, inline
+from helpers.kills import finished, killed, moments
+from helpers.parallel import flags, save_assistant, write_corpus
+from metasearch.cli import main
+
+SMALL = [
+    *("--set=budget.meta_train=8", "--set=budget.meta_valid=0", "--set=budget.eval_every=1"),
+    *("--set=episodes.k=2", "--set=episodes.q=2", "--max-steps=2", "--device=cpu", "--encoder=tiny"),
+]
+VOLATILE = ("facts.json", "report.md", ".lock")
+"""Files that name times, or hold nothing."""
+
+
+def command(*args):
+    """Return a function that runs the command line."""
+    return partial(main, [str(arg) for arg in args])
+
+
+def crossval(*args):
+    def run():
+        with pytest.MonkeyPatch.context() as patch:
+            inline(patch)
+            main(["crossval", *map(str, args)])
+
+    return run
+
+
+def content(path):
+    """Return what a file holds, without what tells only when and where it was made."""
+    if path.suffix == ".jsonl":
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [{key: value for key, value in row.items() if key not in ("seconds", "time")} for row in rows]
+    return path.read_bytes()
+
+
+def contents(folder):
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in VOLATILE)
+    return {path.relative_to(folder).as_posix(): content(path) for path in files}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("faults")
+    write_corpus(folder / "corpus")
+    save_assistant(folder / "assistant")
+    return folder
+
+
+def train(place, out):
+    return command("train", "--task=demo-sts", "--mode=mono-bi", "--learner=maml", *SMALL, "-o", out)
+
+
+def distill(place, out):
+    return command("distill", *flags(place, "--stages=1-4", "--evaluate=demo-sts", "--device=cpu", steps=2), "-o", out)
+
+
+def study(place, out):
+    return crossval(*FLAGS, "--max-steps=2", "--keep-models", "-o", out)
+
+
+def resume(out):
+    return command("resume", out)
+
+
+def resume_study(out):
+    return crossval("--resume", out)
+
+
+RESUMABLE = {"train": (train, resume), "distill": (distill, resume), "crossval": (study, resume_study)}
+
+
+def survived(begin, go_on, whole, out, moment):
+    """Kill a command at a moment, go on as its messages say, and return what is wrong with what it comes to."""
+    if not killed(begin, out.parent, moment):
+        return "never came to it"
+    code, said = finished(go_on, out.parent)
+    if code == 5 and ("does not exist" in said or "it has neither config.yaml" in said or "is no study" in said):
+        # Killed before there was anything to go on with: the same command begins again.
+        code, said = finished(begin, out.parent)
+    if code:
+        return f"exit {code}: {said.strip().splitlines()[-1]}"
+    expected, found = contents(whole), contents(out)
+    differing = [name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)]
+    return f"differs in {', '.join(sorted(differing))}" if differing else None
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("kind", RESUMABLE)
+def test_what_is_killed_at_any_moment_comes_to_the_same(place, tmp_path, kind, capsys):
+    # The same name for all, as folders may name themselves.
+    whole = tmp_path / "whole" / "run"
+    whole.parent.mkdir()
+    begin, go_on = RESUMABLE[kind]
+    found = moments(begin(place, whole), whole.parent)
+    wrong = {}
+    for i, moment in enumerate(found):
+        out = tmp_path / str(i) / "run"
+        out.parent.mkdir()
+        problem = survived(begin(place, out), go_on(out), whole, out, moment)
+        if problem:
+            wrong[str(moment)] = problem
+            print(moment, problem, flush=True, file=open("/tmp/faults.txt", "a"))
+        shutil.rmtree(out.parent, ignore_errors=True)
+    with capsys.disabled():
+        print(f"\n{kind}: killed at {len(found)} moments, {len(found) - len(wrong)} survived")
+    assert wrong == {}
