@@ -3,9 +3,11 @@
 Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of an embedding.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import torch
@@ -14,14 +16,17 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
+from metasearch.encoders.alike import normalise, pools_prompts, require_alike
 from metasearch.encoders.fingerprint import fingerprint
 from metasearch.encoders.input_module import Features as Features
 from metasearch.encoders.input_module import InputModule
 from metasearch.encoders.input_module import Output as Output
 from metasearch.encoders.inputs import input_of
-from metasearch.encoders.prompts import prompt_of
+from metasearch.encoders.prompts import prompt_of, written_out
 from metasearch.errors import EncoderError
 from metasearch.spec.recipe import MaxLength, Role
+
+log = logging.getLogger(__name__)
 
 _TOKENISED_AT_ONCE = 4096
 _BATCH_TOKENS = 1024
@@ -60,23 +65,24 @@ class Encoder:
     Args:
         model: the model; its first module must be a transformer with a tokenizer, or a `StaticEmbedding`.
         name: name of the encoder in results.
-        max_length: longest inputs in tokens; cut further to what the model can take.
+        max_length: longest inputs in tokens; cut further to what the model can take. By default those that the model
+            names itself for each role, as one that `save` wrote does, else those of `MaxLength`.
 
     Raises:
-        EncoderError: the model's first module is another.
+        EncoderError: the model's first module is another, or sentence-transformers would give other vectors.
     """
 
     def __init__(self, model: SentenceTransformer, name: str, max_length: MaxLength | None = None) -> None:
         try:
-            input_of(model)
+            own = input_of(model).lengths
+            require_alike(model)
         except EncoderError as error:
             raise EncoderError(f"{name}: {error}") from error
-        if not isinstance(model[-1], Normalize):
-            model.append(Normalize())
+        normalise(model, name)
         self.name = name
         self.model = model
         self.embedder = Embedder(model)
-        self.max_length = max_length or MaxLength()
+        self.max_length = max_length or own or MaxLength()
         # One array `(columns, T)` for each text: lists of numbers would take ten times the memory.
         self._tokens: dict[tuple[Role, str], NDArray[np.int32]] = {}
         self.columns: tuple[str, ...] = ()
@@ -127,8 +133,17 @@ class Encoder:
 
     def limit(self, role: Role) -> int:
         """Return the longest input in tokens for a role: the task's, or the model's where that is shorter."""
-        wanted: int = getattr(self.max_length, role)
-        return min(wanted, self.input.longest)
+        return min(self.max_length.of(role), self.input.longest)
+
+    def prompt(self, role: Role) -> str:
+        """Return what is put before texts of a role; `EncoderError` where pooling is to leave its tokens out."""
+        prompt = prompt_of(self.model, role)
+        if prompt and not pools_prompts(self.model):
+            raise EncoderError(
+                f"{self.name}: its pooling leaves out the tokens of prompts (include_prompt: false), which is not "
+                f"supported, and '{prompt}' stands before each {role}; take its prompts away with --prompt {role}="
+            )
+        return prompt
 
     def features(self, texts: Sequence[str], role: Role) -> dict[str, Tensor]:
         """Return texts as padded tensors `(B, T)` on the weights' device, T the longest of them."""
@@ -144,7 +159,7 @@ class Encoder:
         Arrays are `(columns, length)`; each distinct text is tokenised once in the life of the encoder.
         """
         new = [text for text in dict.fromkeys(texts) if (role, text) not in self._tokens]
-        prompt = prompt_of(self.model, role)
+        prompt = self.prompt(role)
         limit = self.limit(role) if new else 0
         # A tokenizer holds far more of each text than its ids until all of its texts are done.
         for start in range(0, len(new), _TOKENISED_AT_ONCE):
@@ -200,8 +215,19 @@ class Encoder:
     def save(self, folder: Path) -> None:
         """Write the model so that plain `SentenceTransformer(folder)` loads it and encodes as this encoder does.
 
-        The model's own limit is raised to the longest input of the task, within what it can take; texts longer than
-        the limit of their role are cut later there than here.
+        `encode_query`, `encode_document` and `encode` cut texts where this encoder cuts questions, candidates and
+        texts. A static encoder has one length there, the longest; where they differ, the log says so.
         """
-        self.input.lengthen(max(self.max_length.question, self.max_length.candidate, self.max_length.text))
+        limits: dict[Role, int] = {role: self.limit(role) for role in get_args(Role)}
+        if not self.input.cut_at(limits):
+            each = ", ".join(f"{role} {limit}" for role, limit in limits.items())
+            log.warning(
+                "%s: %s: sentence-transformers will cut all texts at %d tokens, and not each role at its own: %s",
+                folder, self.name, max(limits.values()), each,
+            )  # fmt: skip
+        self.write(folder)
+
+    def write(self, folder: Path) -> None:
+        """Write the model with the lengths that it names itself."""
+        self.model.prompts = written_out(self.model)
         self.model.save_pretrained(str(folder), create_model_card=False)

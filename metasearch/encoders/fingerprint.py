@@ -7,16 +7,21 @@ from typing import Any
 from sentence_transformers import SentenceTransformer
 
 from metasearch.encoders.inputs import input_of
+from metasearch.encoders.prompts import written_out
 
-# What changes no vector: where and with which release a checkpoint was saved, and how texts are cut and padded, which a
-# tokenizer remembers from its last call.
+# What changes no vector: where and with which release a checkpoint was saved; how texts were cut and padded last, which
+# a tokenizer remembers; and the lengths that a model was saved with, as an encoder cuts texts at lengths of its own.
 _IGNORED = (
-    "_name_or_path", "transformers_version", "dtype", "max_seq_length", "architectures", "truncation", "padding",
+    "_name_or_path", "transformers_version", "dtype", "architectures", "truncation", "padding",
+    "max_seq_length", "query_length", "document_length", "processing_kwargs",
 )  # fmt: skip
 
 
 def fingerprint(model: SentenceTransformer) -> str:
-    """Return 16 hexadecimal digits that change with weights, architecture, tokenizer, pooling or prompts."""
+    """Return 16 hexadecimal digits that change with weights, architecture, tokenizer, pooling or prompts.
+
+    The lengths at which an encoder cuts texts are not in it; what is kept by it is kept by them, too.
+    """
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         # Equal bytes in another shape or type are other weights.
@@ -28,7 +33,7 @@ def fingerprint(model: SentenceTransformer) -> str:
         settings = module.get_config_dict() if hasattr(module, "get_config_dict") else {}
         digest.update(type(module).__name__.encode() + _text(settings))
     digest.update(_text(read.vocabulary))
-    digest.update(_text(model.prompts))
+    digest.update(_text(written_out(model)))
     if model.default_prompt_name is not None:
         digest.update(model.default_prompt_name.encode())
     return digest.hexdigest()[:16]

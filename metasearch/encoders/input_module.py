@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from metasearch.spec.recipe import MaxLength, Role
+
 Features = Mapping[str, Tensor]
 """Token ids, attention mask and what else the model's tokenizer gives, each `(B, T)`; or those of texts in one row."""
 
@@ -67,7 +69,7 @@ class InputModule(ABC):
     @property
     @abstractmethod
     def longest(self) -> int:
-        """Longest input in tokens that it can take."""
+        """Longest input in tokens that it can take, whatever it was published with."""
 
     @property
     @abstractmethod
@@ -88,9 +90,17 @@ class InputModule(ABC):
     def attend_with(self, name: str) -> None:
         """Use an attention function of transformers, by its name, where there is attention."""
 
+    @property
     @abstractmethod
-    def lengthen(self, tokens: int) -> None:
-        """Let the model that is saved take inputs of so many tokens, or as many as it can."""
+    def lengths(self) -> MaxLength | None:
+        """Longest inputs in tokens that the model names itself for each role; None where it names none."""
+
+    @abstractmethod
+    def cut_at(self, lengths: Mapping[Role, int]) -> bool:
+        """Let sentence-transformers cut the texts of each role at its length, whatever the model was published with.
+
+        Returns whether it can; where it cannot, it cuts all texts at the longest of them.
+        """
 
     @abstractmethod
     def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:

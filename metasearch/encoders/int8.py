@@ -99,7 +99,7 @@ def write_stored(encoder: Encoder, folder: Path) -> None:
     transformer = transformer_of(encoder.model)
     # Before anything is written: a weight that is not finite leaves no half-made folder.
     tensors = packed(transformer.state_dict())
-    encoder.model.save_pretrained(str(folder), create_model_card=False)
+    encoder.write(folder)
     # The float32 weights that `save_pretrained` wrote, which may be several files.
     for path in folder.glob("model*.safetensors*"):
         path.unlink()
@@ -115,7 +115,7 @@ def _write_static(encoder: Encoder, folder: Path) -> None:
     table = encoder.input.words.weight.detach().cpu()
     if not table.isfinite().all():
         raise EncoderError("a word vector is not finite; such an encoder cannot be stored in int8")
-    encoder.model.save_pretrained(str(folder), create_model_card=False)
+    encoder.write(folder)
     (tokenizer,) = folder.rglob("tokenizer.json")
     _compact(tokenizer)
     integers, steps = _quantised(table.float(), 1)

@@ -25,11 +25,23 @@ def prompt_of(model: SentenceTransformer, role: Role) -> str:
     return model.prompts.get(name) or ""
 
 
+def written_out(model: SentenceTransformer) -> dict[str, str]:
+    """Return the prompts of a model with one for questions and one for candidates, under the names that go first.
+
+    sentence-transformers adds an empty prompt under these names to a model that is loaded without them, so that another
+    name or the default prompt, which stood for them before, no longer does.
+    """
+    first = {names[0]: prompt_of(model, role) for role, names in _NAMES.items() if names}
+    return {**first, **model.prompts}
+
+
 def replace_prompts(model: SentenceTransformer, prompts: Mapping[Role, str]) -> None:
     """Replace the prompts of some roles; a model is saved with them, that of `text` as its default prompt."""
+    if prompts:
+        # A new default prompt is not to become that of another role.
+        model.prompts = written_out(model)
     for role, prompt in prompts.items():
-        # Candidates under both names in use, as others look for either.
-        names = _NAMES[role][:2] or (_TEXT,)
-        model.prompts.update(dict.fromkeys(names, prompt))
+        # Under all names in use, as others look for any of them.
+        model.prompts.update(dict.fromkeys(_NAMES[role] or (_TEXT,), prompt))
         if role == "text":
             model.default_prompt_name = _TEXT

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from metasearch.encoders.input_module import Features, InputModule, Output, stock
 from metasearch.errors import EncoderError
+from metasearch.spec.recipe import MaxLength, Role
 
 STATIC = "static"
 """What its kind is called."""
@@ -37,9 +38,9 @@ class StaticInput(InputModule):
 
     @property
     def vocabulary(self) -> dict[str, Any]:
-        """The JSON of the tokenizer."""
+        """The JSON of the tokenizer, and whether it cuts texts on the left."""
         found: dict[str, Any] = json.loads(self.module.tokenizer.to_str())
-        return found
+        return found | ({"truncation_side": "left"} if self._cuts_left else {})
 
     @property
     def has_words(self) -> bool:
@@ -58,9 +59,8 @@ class StaticInput(InputModule):
 
     @property
     def longest(self) -> int:
-        """What the tokenizer itself cuts texts at, if it does."""
-        cut: dict[str, Any] | None = self.module.tokenizer.truncation
-        return int(cut["max_length"]) if cut else sys.maxsize
+        """There is no longest one: a mean can be of any number of rows."""
+        return sys.maxsize
 
     @property
     def width(self) -> int:
@@ -80,13 +80,28 @@ class StaticInput(InputModule):
     def attend_with(self, name: str) -> None:
         """Do nothing: there is no attention."""
 
-    def lengthen(self, tokens: int) -> None:
-        """Do nothing: it takes texts of any length, or of what its tokenizer says."""
+    @property
+    def lengths(self) -> MaxLength | None:
+        """What the tokenizer itself cuts all texts at, if it does."""
+        cut = self.module.tokenizer.truncation
+        return MaxLength(**dict.fromkeys(MaxLength.model_fields, cut["max_length"])) if cut else None
+
+    def cut_at(self, lengths: Mapping[Role, int]) -> bool:
+        """Let the tokenizer cut texts at the longest; sentence-transformers has one length for a static encoder."""
+        self.module.tokenizer.enable_truncation(max(lengths.values()), direction="left" if self._cuts_left else "right")
+        return len(set(lengths.values())) == 1
 
     def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
         """Return tokens without special ones."""
-        encoded = self.module.tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        return {"input_ids": [found.ids[:limit] for found in encoded]}
+        tokenizer, cut, left = self.module.tokenizer, self.module.tokenizer.truncation, self._cuts_left
+        # Its own length may be shorter than the limit.
+        tokenizer.no_truncation()
+        try:
+            encoded = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        finally:
+            if cut:
+                tokenizer.enable_truncation(**cut)
+        return {"input_ids": [found.ids[-limit:] if left else found.ids[:limit] for found in encoded]}
 
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
         """Return tokens with their mask; what stands where there is no token is word 0, and is never read."""
@@ -112,6 +127,11 @@ class StaticInput(InputModule):
     def embedded(self, features: Features, output: Output) -> Tensor:
         """There is no embedding block."""
         raise EncoderError(_NO_LAYERS)
+
+    @property
+    def _cuts_left(self) -> bool:
+        cut = self.module.tokenizer.truncation
+        return bool(cut) and cut["direction"] == "left"
 
 
 class _Sums(torch.autograd.Function):

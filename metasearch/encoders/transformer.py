@@ -10,9 +10,15 @@ from torch import Tensor
 
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.input_module import Features, InputModule, Output, stock
+from metasearch.spec.recipe import MaxLength, Role
 
 FROM_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet")
 """Backbones that count positions from the padding index on."""
+
+_LENGTHS: dict[str, Role] = {"query_length": "question", "document_length": "candidate"}
+"""Settings of sentence-transformers' module for one of its methods; `encode` takes the length of the tokenizer."""
+
+_SIDES = ("truncation_side", "padding_side")
 
 FAMILIES = ("bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta")
 """Backbones in which tokens meet in attention alone, and whose attention can be exchanged."""
@@ -40,11 +46,12 @@ class TransformerInput(InputModule):
 
     @property
     def vocabulary(self) -> dict[str, Any]:
-        """The JSON of a tokenizer in Rust, the vocabulary of one in Python."""
+        """The JSON of a tokenizer in Rust, the vocabulary of one in Python; and where it cuts and pads on the left."""
         tokenizer = self.module.tokenizer
         backend = getattr(tokenizer, "backend_tokenizer", None)
         found: dict[str, Any] = json.loads(backend.to_str()) if backend else tokenizer.get_vocab()
-        return found
+        # The right is not named, so that fingerprints of models that say nothing of sides stay what they were.
+        return found | {name: side for name in _SIDES if (side := getattr(tokenizer, name)) != "right"}
 
     @property
     def has_words(self) -> bool:
@@ -67,13 +74,14 @@ class TransformerInput(InputModule):
     def longest(self) -> int:
         """What its position embeddings allow.
 
-        The length it was published with, which sentence-transformers copies to the tokenizer, is often shorter than a
-        task's, and is asked only where there are no position embeddings.
+        The lengths it was published with are often shorter than a task's, and are asked only where there are no
+        position embeddings.
         """
         config = native_config(self.module.auto_model)  # a compressed student counts positions as its backbone does
         positions = getattr(config, "max_position_embeddings", None)
         if positions is None:
-            return int(self.module.tokenizer.model_max_length)
+            own = self.lengths
+            return int(self.module.max_seq_length) if own is None else max(own.model_dump().values())
         # Their first token has position padding index + 1, so that so many rows of the table are never reached.
         offset = (config.pad_token_id or 0) + 1 if config.model_type in FROM_PADDING else 0
         return int(positions - offset)
@@ -85,11 +93,13 @@ class TransformerInput(InputModule):
 
     @property
     def why_padded(self) -> str | None:
-        """Attention that cannot be exchanged, or looks at earlier tokens alone."""
+        """Attention that cannot be exchanged or looks at earlier tokens alone, or padding that moves positions."""
         kind = self.kind
         # A model with code of its own may call itself `bert` and do something else.
         if kind not in FAMILIES or not stock(self.backbone, "transformers"):
             return f"attention of '{kind}' cannot run on packed texts"
+        if self.module.tokenizer.padding_side != "right":
+            return "positions are counted from padding at the left"
         # That of packed texts has no causal mask.
         return f"'{kind}' is a decoder here" if getattr(self.backbone.config, "is_decoder", False) else None
 
@@ -102,9 +112,25 @@ class TransformerInput(InputModule):
         """Set the attention in the configuration, which layers ask at every call."""
         self.backbone.config._attn_implementation_internal = name
 
-    def lengthen(self, tokens: int) -> None:
-        """Raise the limit of the published model."""
-        self.module.max_seq_length = min(max(self.module.max_seq_length or 0, tokens), self.longest)
+    @property
+    def lengths(self) -> MaxLength | None:
+        """Those of `encode_query`, `encode_document` and `encode`, where the first two have their own."""
+        own = [getattr(self.module, name, None) for name in _LENGTHS]
+        if None in own:
+            return None
+        return MaxLength(**dict(zip(_LENGTHS.values(), own, strict=True)), text=self.module.max_seq_length)
+
+    def cut_at(self, lengths: Mapping[Role, int]) -> bool:
+        """Set the lengths of `encode_query`, `encode_document` and `encode`, of sentence-transformers' own module."""
+        by_role = stock(self.module, "sentence_transformers")
+        self.module.max_seq_length = lengths["text"] if by_role else max(lengths.values())
+        for name, role in _LENGTHS.items():
+            setattr(self.module, name, lengths[role] if by_role else None)
+        for options in getattr(self.module, "processing_kwargs", {}).values():
+            options.pop("max_length", None)  # it would go before all others
+        # A tokenizer saves the sides that it was loaded with, and not those that were set since.
+        self.module.tokenizer.init_kwargs.update({name: getattr(self.module.tokenizer, name) for name in _SIDES})
+        return by_role or len(set(lengths.values())) == 1
 
     def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
         """Return tokens with special ones."""

@@ -28,7 +28,7 @@ from metasearch.learners.gradients import Gradients, ReferenceGradients
 from metasearch.learners.losses.base import fitting, losses_of, warn_of_unused
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec import registry, yaml
-from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe
+from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe, Role
 from metasearch.spec.run import WHOLE_TASK, EncoderRef, Precision, RunConfig, ScoreConfig
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import schedule
@@ -62,6 +62,8 @@ def load_encoder(
     if identify:
         encoder.origin = encoder.fingerprint
     replace_prompts(encoder.model, ref.prompts)
+    for role in get_args(Role):  # one that cannot be pooled is refused before anything is begun
+        encoder.prompt(role)
     return encoder.to(target)
 
 

@@ -144,4 +144,4 @@ def bare_config(name: str) -> Any | None:
 def write(encoder: Encoder, folder: Path) -> None:
     """Write an encoder with the lengths it was published with; `RunFolderError` when that fails."""
     with whole(folder) as partial:
-        encoder.model.save_pretrained(str(partial), create_model_card=False)
+        encoder.write(partial)

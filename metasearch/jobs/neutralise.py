@@ -116,7 +116,7 @@ def neutralise_encoder(
     both = {task: (value, bias_after[task]) for task, value in bias.items()}
     done = Neutralised(neutral, counts, neutral.removed(vectors), [*rows, *more], both, outside)
     with whole(folder) as partial:
-        encoder.model.save_pretrained(str(partial), create_model_card=False)
+        encoder.write(partial)
         about = f"# {encoder.name} without the language in its vectors\n\n{done.report()}\n![]({PICTURE})\n"
         (partial / "README.md").write_text(about, encoding="utf-8")
         (partial / PICTURE).write_text(picture(vectors, neutral), encoding="utf-8")

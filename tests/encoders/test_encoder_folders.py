@@ -116,17 +116,6 @@ def test_the_tasks_length_goes_before_the_one_a_model_is_published_with(short_ch
     assert opened.features(["key " * 400], "candidate")["input_ids"].shape == (1, 256)
 
 
-def test_saving_raises_the_models_own_length_to_the_tasks(short_checkpoint, tmp_path):
-    opened = open_checkpoint(short_checkpoint, LENGTHS)
-    opened.save(tmp_path / "model")
-    assert plain(tmp_path / "model").max_seq_length == 100
-
-
-def test_saving_does_not_lower_the_models_own_length(encoder, tmp_path):
-    Encoder(encoder.model, "cut", MaxLength(question=4, candidate=4, text=4)).save(tmp_path / "model")
-    assert plain(tmp_path / "model").max_seq_length == tiny.POSITIONS
-
-
 def no_weights(folder):
     folder.mkdir()
     (folder / "config.json").write_text("{}")

@@ -1,0 +1,56 @@
+"""What sentence-transformers does with a model and an encoder does not: it is refused, or changed with a line."""
+
+import logging
+
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize
+
+from metasearch.errors import EncoderError
+
+log = logging.getLogger(__name__)
+
+_ALIKE = ("max_length", "padding", "return_tensors", "truncation")
+"""Options of a tokenizer that change no vector: an encoder cuts at lengths of its own, and padding is never read."""
+
+
+def require_alike(model: SentenceTransformer) -> None:
+    """Raise `EncoderError` where sentence-transformers makes vectors of a model in a way that an encoder does not."""
+    first = model[0]
+    with model.truncate_embeddings(None):
+        whole = model.get_embedding_dimension()
+    if model.truncate_dim is not None and model.truncate_dim < whole:
+        raise EncoderError(
+            f"its vectors are cut to the first {model.truncate_dim} of their {whole} numbers (truncate_dim), which is "
+            "not supported; without truncate_dim in its config_sentence_transformers.json all of them are used"
+        )
+    if "task" in model.get_model_kwargs():
+        raise EncoderError("it has modules that make other vectors for each task of sentence-transformers")
+    if getattr(first, "query_expansion", None):
+        raise EncoderError("it lengthens questions (query_expansion), which is not supported")
+    if "message" in (getattr(first, "modality_config", None) or {}):
+        raise EncoderError("it reads texts by way of a chat template, which is not supported")
+    options = getattr(first, "processing_kwargs", None) or {}
+    for name, value in {**options.get("text", {}), **options.get("common", {})}.items():
+        if name not in _ALIKE or (name == "truncation" and not value):
+            raise EncoderError(
+                f"its tokenizer is called with {name}={value!r} (processing_kwargs), which is not supported"
+            )
+
+
+def pools_prompts(model: SentenceTransformer) -> bool:
+    """Return whether the tokens of a prompt are pooled as those of the text are."""
+    return all(getattr(module, "include_prompt", True) for module in model)
+
+
+def normalise(model: SentenceTransformer, name: str) -> None:
+    """Let a model end in unit vectors that are compared by cosine; a line says so where it compared them otherwise."""
+    unit = isinstance(model[-1], Normalize)
+    # Of unit vectors the dot product is the cosine.
+    if model.similarity_fn_name not in (("cosine", "dot") if unit else ("cosine",)):
+        why = "" if unit else "vectors are normalised: "
+        log.warning(
+            "%s: %sits similarity '%s' becomes cosine, here and where it is saved", name, why, model.similarity_fn_name
+        )
+        model.similarity_fn_name = "cosine"
+    if not unit:
+        model.append(Normalize())
