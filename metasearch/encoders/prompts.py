@@ -37,11 +37,11 @@ def written_out(model: SentenceTransformer) -> dict[str, str]:
 
 def replace_prompts(model: SentenceTransformer, prompts: Mapping[Role, str]) -> None:
     """Replace the prompts of some roles; a model is saved with them, that of `text` as its default prompt."""
-    if prompts:
-        # A new default prompt is not to become that of another role.
-        model.prompts = written_out(model)
+    # Before another changes it: the default prompt may be that of questions, too.
+    texts = prompts.get("text", prompt_of(model, "text"))
+    model.prompts = written_out(model)
     for role, prompt in prompts.items():
         # Under all names in use, as others look for any of them.
-        model.prompts.update(dict.fromkeys(_NAMES[role] or (_TEXT,), prompt))
-        if role == "text":
-            model.default_prompt_name = _TEXT
+        model.prompts.update(dict.fromkeys(_NAMES[role], prompt))
+    if prompt_of(model, "text") != texts:
+        model.prompts[_TEXT], model.default_prompt_name = texts, _TEXT

@@ -10,7 +10,6 @@ from sentence_transformers import SentenceTransformer
 from transformers import RobertaConfig, RobertaModel
 
 from metasearch.encoders.builtin import minilm, tiny
-from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 from metasearch.spec.recipe import MaxLength

@@ -1,4 +1,4 @@
-"""What is put before texts is what sentence-transformers puts before them."""
+"""What is put before texts is what sentence-transformers puts before them, in memory and where the model is saved."""
 
 import numpy as np
 import pytest
@@ -7,38 +7,78 @@ from sentence_transformers import SentenceTransformer
 from helpers.backbones import make
 from metasearch.encoders.prompts import prompt_of, replace_prompts
 
-TABLES = {
+PUBLISHED = {
     "none": ({}, None),
     "query and document": ({"query": "q: ", "document": "d: "}, None),
     "query and passage": ({"query": "q: ", "passage": "p: "}, None),
+    "query alone": ({"query": "q: "}, None),
     "corpus alone": ({"corpus": "c: "}, None),
+    "all three of a candidate": ({"corpus": "c: ", "passage": "p: ", "document": "d: "}, None),
+    "an empty document before a passage": ({"document": "", "passage": "p: "}, None),
     "a default": ({"task": "t: "}, "task"),
+    "an empty default": ({"query": "q: ", "task": ""}, "task"),
+    "an empty query beside a default": ({"query": "", "task": "t: "}, "task"),
     "a default beside a query's": ({"query": "q: ", "task": "t: "}, "task"),
+    "a default that is the query's": ({"query": "q: "}, "query"),
 }
+ROLES = ("question", "candidate", "text")
+TEXT = "the key is under the mat"
 
 
 def methods(model):
     """Return each role and the method of sentence-transformers for it."""
-    return ("question", model.encode_query), ("candidate", model.encode_document), ("text", model.encode)
+    return zip(ROLES, (model.encode_query, model.encode_document, model.encode), strict=True)
 
 
-@pytest.mark.parametrize("prompts", TABLES)
-def test_each_role_is_encoded_as_by_the_method_for_it(prompts, tmp_path):
+def assert_alike(encoder, model):
+    for role, encode in methods(model):
+        np.testing.assert_allclose(encoder.encode([TEXT], role)[0], encode([TEXT])[0], atol=1e-6, err_msg=role)
+
+
+def opened(folder):
+    return SentenceTransformer(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize("prompts", PUBLISHED)
+def test_each_role_of_a_model_that_is_loaded_is_encoded_as_by_the_method_for_it(prompts, tmp_path):
     encoder = make("bert")
     encoder.model.save(str(tmp_path / "plain"), create_model_card=False)
-    table, default = TABLES[prompts]
+    table, default = PUBLISHED[prompts]
     model = SentenceTransformer(str(tmp_path / "plain"), prompts=table, default_prompt_name=default, device="cpu")
     encoder.model.prompts, encoder.model.default_prompt_name = model.prompts, model.default_prompt_name
-    text = "the key is under the mat"
-    for role, encode in methods(model):
-        np.testing.assert_allclose(encoder.encode([text], role)[0], encode([text])[0], atol=1e-6)
+    assert_alike(encoder, model)
 
 
-def test_replaced_prompts_are_saved_with_the_model(tmp_path):
+@pytest.mark.parametrize("prompts", PUBLISHED)
+def test_prompts_that_are_set_on_a_model_are_those_of_the_folder_that_it_is_saved_to(prompts, tmp_path):
+    """A model that is loaded has an empty prompt under a name that is not in its files, and one in memory has none."""
+    encoder = make("bert")
+    table, default = PUBLISHED[prompts]
+    encoder.model.prompts, encoder.model.default_prompt_name = dict(table), default
+    assert_alike(encoder, encoder.model)
+    before = [prompt_of(encoder.model, role) for role in ROLES], encoder.fingerprint
+    encoder.save(tmp_path / "saved")
+    assert ([prompt_of(encoder.model, role) for role in ROLES], encoder.fingerprint) == before
+    assert_alike(encoder, opened(tmp_path / "saved"))
+
+
+@pytest.mark.parametrize("prompts", PUBLISHED)
+@pytest.mark.parametrize("role", ROLES)
+def test_a_prompt_that_is_replaced_is_saved_and_leaves_those_of_other_roles_alone(prompts, role, tmp_path):
+    encoder = make("bert")
+    table, default = PUBLISHED[prompts]
+    encoder.model.prompts, encoder.model.default_prompt_name = dict(table), default
+    expected = {each: prompt_of(encoder.model, each) for each in ROLES} | {role: "new "}
+    replace_prompts(encoder.model, {role: "new "})
+    assert {each: prompt_of(encoder.model, each) for each in ROLES} == expected
+    encoder.save(tmp_path / "saved")
+    saved = opened(tmp_path / "saved")
+    assert {each: prompt_of(saved, each) for each in ROLES} == expected
+    assert_alike(encoder, saved)
+
+
+def test_a_candidates_prompt_is_saved_under_every_name_that_is_looked_for():
     encoder = make("bert")
     replace_prompts(encoder.model, {"question": "a ", "candidate": "b ", "text": "c "})
-    encoder.save(tmp_path / "saved")
-    saved = SentenceTransformer(str(tmp_path / "saved"), device="cpu")
-    assert [prompt_of(saved, role) for role in ("question", "candidate", "text")] == ["a ", "b ", "c "]
-    for role, encode in methods(saved):
-        np.testing.assert_allclose(encoder.encode(["the key"], role)[0], encode(["the key"])[0], atol=1e-6)
+    expected = {"query": "a ", "document": "b ", "passage": "b ", "corpus": "b ", "text": "c "}
+    assert (encoder.model.prompts, encoder.model.default_prompt_name) == (expected, "text")

@@ -1,0 +1,154 @@
+"""An encoder gives the vectors of sentence-transformers' three methods, or refuses the model and says why."""
+
+import logging
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling
+
+from helpers.backbones import HIDDEN, LENGTHS, make
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.open import open_checkpoint
+from metasearch.encoders.prompts import replace_prompts
+from metasearch.errors import EncoderError
+from metasearch.jobs.compose import load_encoder
+
+TEXTS = ["where is the key?", "a mat", "the key is under the mat by the door"]
+PROMPTS = {"query": "query: ", "document": "passage: "}
+
+
+def model(pooling="mean", include_prompt=True, prompts=None, unit=False, further=(), **settings):
+    """Return a model as its publisher has it; one that ends in unit vectors where `unit` says so."""
+    modules = [make("bert").model[0], Pooling(HIDDEN, pooling, include_prompt), *further, *[Normalize()] * unit]
+    return SentenceTransformer(modules=modules, device="cpu", prompts=prompts, **settings)
+
+
+def dense():
+    return Dense(HIDDEN, 5)
+
+
+SAME = {
+    "no prompts": lambda: model(),
+    "two prompts": lambda: model(prompts=PROMPTS),
+    "a question's prompt alone": lambda: model(prompts={"query": "query: "}),
+    "a default prompt": lambda: model(prompts={**PROMPTS, "sts": "text: "}, default_prompt_name="sts"),
+    "a default prompt that is empty": lambda: model(prompts={**PROMPTS, "sts": ""}, default_prompt_name="sts"),
+    "first token": lambda: model("cls", prompts=PROMPTS),
+    "last token": lambda: model("lasttoken", prompts=PROMPTS),
+    "weighted mean": lambda: model("weightedmean", prompts=PROMPTS),
+    "two poolings": lambda: model(("cls", "max")),
+    "prompts that are not pooled, none of them": lambda: model(include_prompt=False),
+    "a dense layer": lambda: model(further=[dense()], unit=True),
+    "all of its numbers": lambda: model(truncate_dim=HIDDEN),
+    "cosine": lambda: model(similarity_fn_name="cosine"),
+    "dot product": lambda: model(similarity_fn_name="dot"),
+    "dot product of unit vectors": lambda: model(similarity_fn_name="dot", unit=True),
+    "euclidean": lambda: model(similarity_fn_name="euclidean"),
+    "manhattan of unit vectors": lambda: model(similarity_fn_name="manhattan", unit=True),
+}
+ROLES = {"question": "encode_query", "candidate": "encode_document", "text": "encode"}
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", SAME)
+def test_vectors_are_those_of_the_method_for_the_role_before_and_after_saving(tmp_path, name, role):
+    made = SAME[name]()
+    made.save_pretrained(str(tmp_path / "published"), create_model_card=False)
+    published = SentenceTransformer(str(tmp_path / "published"), device="cpu")
+    expected = getattr(published, ROLES[role])(TEXTS, normalize_embeddings=True)
+    encoder = open_checkpoint(str(tmp_path / "published"), LENGTHS)
+    np.testing.assert_allclose(encoder.encode(TEXTS, role), expected, atol=1e-6)
+    encoder.save(tmp_path / "saved")
+    saved = SentenceTransformer(str(tmp_path / "saved"), device="cpu")
+    np.testing.assert_allclose(getattr(saved, ROLES[role])(TEXTS), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "saved"),
+    [
+        ("cosine", None, "cosine"),
+        ("dot product of unit vectors", None, "dot"),
+        ("dot product", "m: vectors are normalised: its similarity 'dot' becomes cosine", "cosine"),
+        ("euclidean", "m: vectors are normalised: its similarity 'euclidean' becomes cosine", "cosine"),
+        ("manhattan of unit vectors", "m: its similarity 'manhattan' becomes cosine", "cosine"),
+    ],
+)
+def test_a_similarity_that_becomes_cosine_is_said_once(tmp_path, caplog, name, line, saved):
+    with caplog.at_level(logging.WARNING):
+        encoder = Encoder(SAME[name](), "m", LENGTHS)
+        Encoder(encoder.model, "again", LENGTHS)
+    assert caplog.messages == ([] if line is None else [f"{line}, here and where it is saved"])
+    encoder.save(tmp_path)
+    opened = SentenceTransformer(str(tmp_path), device="cpu")
+    assert opened.similarity_fn_name == saved
+    first, second = opened.encode(TEXTS[:2])
+    assert float(opened.similarity(first, second)) == pytest.approx(float(first @ second), abs=1e-6)
+
+
+class ForTasks(Dense):
+    forward_kwargs: ClassVar = {"task"}
+
+
+def with_options(**options):
+    made = model()
+    made[0].processing_kwargs = {"text": options}
+    return made
+
+
+def with_chat_template():
+    made = model()
+    made[0].modality_config = {**made[0].modality_config, "message": {"method": "forward"}}
+    return made
+
+
+def with_expansion():
+    made = model()
+    made[0].query_expansion = {"strategy": "fixed", "length": 20, "token": "[MASK]"}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("make_model", "says"),
+    [
+        (lambda: model(truncate_dim=8), r"m: its vectors are cut to the first 8 of their 16 numbers \(truncate_dim\)"),
+        (lambda: model(further=[ForTasks(HIDDEN, 5)]), "m: it has modules that make other vectors for each task"),
+        (with_expansion, r"m: it lengthens questions \(query_expansion\)"),
+        (with_chat_template, "m: it reads texts by way of a chat template"),
+        (lambda: with_options(add_special_tokens=False), "m: its tokenizer is called with add_special_tokens=False"),
+        (lambda: with_options(truncation=False), "m: its tokenizer is called with truncation=False"),
+    ],
+)
+def test_a_model_that_would_have_other_vectors_is_refused_with_the_reason(make_model, says):
+    with pytest.raises(EncoderError, match=says) as caught:
+        Encoder(make_model(), "m", LENGTHS)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 6
+
+
+def test_options_of_the_tokenizer_that_change_no_vector_are_taken():
+    options = {"padding": "longest", "truncation": "longest_first", "max_length": 30}
+    vectors = Encoder(with_options(**options), "m", LENGTHS).encode(TEXTS, "text")
+    np.testing.assert_array_equal(vectors, Encoder(model(), "m", LENGTHS).encode(TEXTS, "text"))
+
+
+def test_prompts_that_are_not_to_be_pooled_are_refused_where_they_are_in_use(tmp_path):
+    made = model(include_prompt=False, prompts={"query": "query: "})
+    made.save_pretrained(str(tmp_path), create_model_card=False)
+    says = (
+        f"{tmp_path}: its pooling leaves out the tokens of prompts (include_prompt: false), which is not supported, "
+        "and 'query: ' stands before each question; take its prompts away with --prompt question="
+    )
+    with pytest.raises(EncoderError) as caught:
+        load_encoder(str(tmp_path), LENGTHS, device="cpu")
+    assert str(caught.value) == says
+    encoder = open_checkpoint(str(tmp_path), LENGTHS)
+    with pytest.raises(EncoderError, match="include_prompt: false"):
+        encoder.encode(TEXTS, "question")
+    np.testing.assert_allclose(
+        encoder.encode(TEXTS, "candidate"), made.encode_document(TEXTS, normalize_embeddings=True), atol=1e-6
+    )
+    replace_prompts(encoder.model, {"question": ""})
+    np.testing.assert_allclose(encoder.encode(TEXTS, "question"), encoder.encode(TEXTS, "candidate"), atol=1e-6)
+    load_encoder(str(tmp_path), LENGTHS, device="cpu", prompts={"question": ""})
