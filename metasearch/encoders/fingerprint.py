@@ -31,6 +31,8 @@ def fingerprint(model: SentenceTransformer) -> str:
     digest.update(_text(read.settings))
     for module in model:
         settings = module.get_config_dict() if hasattr(module, "get_config_dict") else {}
+        if "include_prompt" in settings:
+            settings["include_prompt"] = True  # an encoder has no prompts where they are not to be pooled
         digest.update(type(module).__name__.encode() + _text(settings))
     digest.update(_text(read.vocabulary))
     digest.update(_text(written_out(model)))

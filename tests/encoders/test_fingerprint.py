@@ -3,7 +3,9 @@
 import copy
 import json
 import re
+from typing import get_args
 
+import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
@@ -12,10 +14,11 @@ from tokenizers import Tokenizer
 
 from helpers.backbones import CONFIGS, make
 from helpers.tokenizers import TOKENIZERS, around
+from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
-from metasearch.spec.recipe import MaxLength
+from metasearch.spec.recipe import MaxLength, Role
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +137,80 @@ def test_a_further_module_counts_and_so_does_its_activation(encoder):
 def test_a_student_that_runs_its_layers_otherwise_has_another_one(encoder):
     found = {make_student(encoder, None, 2, repeats).fingerprint for repeats in (1, 2, 3)}
     assert len(found) == 3
+
+
+def cuts_left(model):
+    model.tokenizer.truncation_side = "left"
+
+
+def pads_left(model):
+    model.tokenizer.padding_side = "left"
+
+
+def prompted(model):
+    model.prompts = {"query": "q: "}
+
+
+def prompted_by_default(model):
+    model.prompts, model.default_prompt_name = {"task": "t: "}, "task"
+
+
+def with_the_same_prompts_written_out(model):
+    model.prompts = {"query": "", "document": ""}
+
+
+def prompts_not_pooled(model):
+    model[1].include_prompt = False
+
+
+def saved_for_shorter_texts(model):
+    model.max_seq_length, model[0].query_length, model[0].document_length = 7, 5, 6
+    model[0].processing_kwargs = {"text": {"max_length": 4}}
+
+
+def compared_by_dot_product(model):
+    model.similarity_fn_name = "dot"
+
+
+def truncated_to_all_numbers(model):
+    model.truncate_dim = model.get_embedding_dimension()
+
+
+EDITS = {
+    cuts_left: True,
+    pads_left: True,  # positions are counted from the left
+    prompted: True,
+    prompted_by_default: True,
+    with_the_same_prompts_written_out: False,
+    prompts_not_pooled: False,
+    saved_for_shorter_texts: False,
+    compared_by_dot_product: False,
+    truncated_to_all_numbers: False,
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_it_changes_exactly_with_what_changes_vectors(encoder, edit):
+    first, second = another(encoder), another(encoder)
+    first.model.prompts, second.model.prompts = {}, {}
+    edit(second.model)
+    second = Encoder(second.model, "edited", encoder.max_length)
+    texts = ["the key", "where is the key under the mat? " * 9]
+    vectors = [[each.encode(texts, role) for role in get_args(Role)] for each in (first, second)]
+    assert np.allclose(*vectors, atol=1e-5) is not EDITS[edit]
+    assert (first.fingerprint != second.fingerprint) is EDITS[edit]
+
+
+@pytest.mark.parametrize(("options", "counts"), [({"direction": "left"}, True), ({"max_length": 7}, False)])
+def test_where_a_static_encoder_cuts_texts_counts_by_its_side(encoder, options, counts):
+    first = make_static(encoder, "words")
+    first.model.tokenizer.enable_truncation(30)
+    second = another(first)
+    second.model.tokenizer.enable_truncation(**{"max_length": 30} | options)
+    texts = ["the key", "where is the key under the mat? " * 9]
+    found = [each.encode(texts, "text") for each in (first, second)]
+    assert np.allclose(*found, atol=1e-5) is not counts
+    assert (first.fingerprint != second.fingerprint) is counts
 
 
 # What does not.

@@ -1,0 +1,67 @@
+"""An encoder that is saved and opened again is the same one: its vectors, its fingerprint and its lengths."""
+
+import copy
+from functools import partial
+
+import numpy as np
+import pytest
+
+from helpers.backbones import POSITIONS, make
+from metasearch.compress.static import make_static
+from metasearch.compress.student import make_student
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.int8 import write_stored
+from metasearch.encoders.neutral import NeutralMap, append
+from metasearch.encoders.open import open_checkpoint
+from metasearch.encoders.prompts import replace_prompts
+from metasearch.spec.recipe import MaxLength
+
+LENGTHS = MaxLength(question=9, candidate=33, text=17)
+ROLES = ("question", "candidate", "text")
+TEXTS = ["Where is the key?", "", "أين المفتاح؟", "กุญแจ 🗝️ κλειδί", "the key " * 20, "x"]
+
+
+def stored(folder):
+    write_stored(make("bert"), folder / "stored")
+    return open_checkpoint(str(folder / "stored"))
+
+
+def neutralised(folder):
+    encoder = make("bert")
+    directions = np.linalg.qr(np.random.default_rng(0).normal(size=(16, 3)))[0].T
+    append(encoder, NeutralMap(np.full(16, 0.05), directions, "means", ("de", "en")))
+    return encoder
+
+
+def with_prompts(prompts, folder):
+    encoder = make("xlm-roberta")
+    replace_prompts(encoder.model, prompts)
+    return encoder
+
+
+MADE = {
+    "bert": lambda folder: make("bert"),
+    "xlm-roberta": lambda folder: make("xlm-roberta"),
+    "mpnet": lambda folder: make("mpnet"),
+    "static": lambda folder: make_static(make("bert"), "words"),
+    "compressed": lambda folder: make_student(make("bert"), bottleneck=4, recurrent=3),
+    "int8": stored,
+    "neutral": neutralised,
+    "prompts": partial(with_prompts, {"question": "q: ", "candidate": "c: ", "text": "t: "}),
+    "no prompts": partial(with_prompts, {"question": "", "candidate": ""}),
+}
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_an_encoder_that_is_saved_and_opened_is_the_same(tmp_path, kind):
+    made = MADE[kind](tmp_path)
+    # A static encoder has one length in its files.
+    lengths = MaxLength(question=17, candidate=17, text=17) if kind == "static" else LENGTHS
+    encoder = Encoder(copy.deepcopy(made.model), kind, lengths)
+    assert encoder.fingerprint == made.fingerprint
+    encoder.save(tmp_path / "saved")
+    opened = open_checkpoint(str(tmp_path / "saved"))
+    assert opened.fingerprint == encoder.fingerprint == made.fingerprint
+    for role in ROLES:
+        assert opened.limit(role) == encoder.limit(role) == getattr(lengths, role) <= POSITIONS
+        np.testing.assert_array_equal(opened.encode(TEXTS, role), encoder.encode(TEXTS, role), err_msg=role)
