@@ -22,6 +22,7 @@ from metasearch.encoders.input_module import Features as Features
 from metasearch.encoders.input_module import InputModule
 from metasearch.encoders.input_module import Output as Output
 from metasearch.encoders.inputs import input_of
+from metasearch.encoders.lengths import length_of
 from metasearch.encoders.prompts import prompt_of, written_out
 from metasearch.errors import EncoderError
 from metasearch.spec.recipe import MaxLength, Role
@@ -133,7 +134,7 @@ class Encoder:
 
     def limit(self, role: Role) -> int:
         """Return the longest input in tokens for a role: the task's, or the model's where that is shorter."""
-        return min(self.max_length.of(role), self.input.longest)
+        return min(length_of(self.max_length, role), self.input.longest)
 
     def prompt(self, role: Role) -> str:
         """Return what is put before texts of a role; `EncoderError` where pooling is to leave its tokens out."""

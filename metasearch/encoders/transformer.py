@@ -50,8 +50,9 @@ class TransformerInput(InputModule):
         tokenizer = self.module.tokenizer
         backend = getattr(tokenizer, "backend_tokenizer", None)
         found: dict[str, Any] = json.loads(backend.to_str()) if backend else tokenizer.get_vocab()
+        sides = _SIDES[:1] if self.kind in FROM_PADDING else _SIDES  # there padding moves no position
         # The right is not named, so that fingerprints of models that say nothing of sides stay what they were.
-        return found | {name: side for name in _SIDES if (side := getattr(tokenizer, name)) != "right"}
+        return found | {name: side for name in sides if (side := getattr(tokenizer, name)) != "right"}
 
     @property
     def has_words(self) -> bool:
@@ -93,13 +94,11 @@ class TransformerInput(InputModule):
 
     @property
     def why_padded(self) -> str | None:
-        """Attention that cannot be exchanged or looks at earlier tokens alone, or padding that moves positions."""
+        """Attention that cannot be exchanged, or looks at earlier tokens alone."""
         kind = self.kind
         # A model with code of its own may call itself `bert` and do something else.
         if kind not in FAMILIES or not stock(self.backbone, "transformers"):
             return f"attention of '{kind}' cannot run on packed texts"
-        if self.module.tokenizer.padding_side != "right":
-            return "positions are counted from padding at the left"
         # That of packed texts has no causal mask.
         return f"'{kind}' is a decoder here" if getattr(self.backbone.config, "is_decoder", False) else None
 

@@ -64,14 +64,6 @@ class MaxLength(Declared):
     candidate: Positive = 256
     text: Positive = 100
 
-    def of(self, role: Role) -> int:
-        """Return the longest input of a role; a role of the other kind of task has the longest one that is declared."""
-        own: tuple[Role, ...] = ("text",) if role == "text" else ("question", "candidate")
-        declared = self.model_fields_set
-        if not declared or declared.intersection(own):
-            return int(getattr(self, role))
-        return max(int(getattr(self, other)) for other in MaxLength.model_fields if other not in own)
-
 
 class Episodes(Declared):
     """How the sets of an episode are drawn.

@@ -12,6 +12,7 @@ from sentence_transformers import SentenceTransformer
 from helpers.backbones import POSITIONS, make
 from metasearch.compress.static import make_static
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.lengths import length_of
 from metasearch.encoders.open import open_checkpoint
 from metasearch.spec.recipe import MaxLength
 
@@ -92,7 +93,7 @@ def test_a_length_in_the_options_of_its_tokenizer_does_not_go_before_them(tmp_pa
 @pytest.mark.parametrize("lengths", [LENGTHS, {"text": 150}, {"question": 7, "candidate": 130}])
 def test_an_encoder_that_is_opened_without_lengths_has_those_that_it_was_saved_with(tmp_path, lengths):
     Encoder(make("bert").model, "trained", MaxLength(**lengths)).save(tmp_path)
-    expected = {role: min(MaxLength(**lengths).of(role), POSITIONS) for role in ROLES}
+    expected = {role: min(length_of(MaxLength(**lengths), role), POSITIONS) for role in ROLES}
     opened = open_checkpoint(str(tmp_path))
     assert {role: opened.limit(role) for role in ROLES} == expected
     opened.write(tmp_path / "again")  # as `metasearch export` and `neutralise` do

@@ -1,5 +1,6 @@
 """Vectors of frozen encoders are computed once, kept whole or not at all, and read back bit for bit."""
 
+import copy
 import hashlib
 import json
 import multiprocessing
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 from metasearch.encoders.builtin import tiny
+from metasearch.encoders.encoder import Encoder
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.jobs.distill import segments, target_store
 from metasearch.jobs.distill.target_store import stored_targets
@@ -124,6 +126,18 @@ def test_another_encoder_role_length_or_output_has_its_own_vectors(tmp_path, enc
         found = stored_targets(tmp_path, other, TEXTS[:9], role, output).vectors(TEXTS[:9])
         assert np.array_equal(found, other.encode(TEXTS[:9], role, output))
         assert len(list(tmp_path.iterdir())) == number
+
+
+@pytest.mark.parametrize("change", ["side", "length"])
+def test_vectors_of_an_encoder_that_cuts_texts_elsewhere_are_not_served(tmp_path, encoder, change):
+    texts = ["the key " * 100 + "is here", "a mat"]
+    stored_targets(tmp_path, encoder, texts, "text")
+    other = Encoder(copy.deepcopy(encoder.model), "other", MaxLength(text=80) if change == "length" else None)
+    if change == "side":
+        other.model.tokenizer.truncation_side = "left"
+    found = stored_targets(tmp_path, other, texts, "text").vectors(texts)
+    np.testing.assert_array_equal(found, other.encode(texts, "text"))
+    assert not np.allclose(found[0], encoder.encode(texts, "text")[0], atol=1e-4)
 
 
 def test_a_folder_says_what_it_holds(tmp_path, encoder):
