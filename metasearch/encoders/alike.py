@@ -34,8 +34,8 @@ def require_alike(model: SentenceTransformer) -> None:
     kind = input_of(model).kind
     if getattr(model.tokenizer, "padding_side", "right") == "left" and kind in FAMILIES and kind not in FROM_PADDING:
         raise EncoderError(
-            f"its tokenizer pads texts on the left (padding_side), from where '{kind}' counts positions: vectors depend "
-            "on the texts that are computed with them; set padding_side to right in its tokenizer_config.json"
+            f"its tokenizer pads texts on the left (padding_side), from where '{kind}' counts positions: vectors "
+            "depend on the texts that are computed with them; set padding_side to right in its tokenizer_config.json"
         )
     options = getattr(first, "processing_kwargs", None) or {}
     for name, value in {**options.get("text", {}), **options.get("common", {})}.items():

@@ -44,7 +44,7 @@ def load_encoder(
 
     Args:
         ref: the encoder, or its name, such as `tiny`, `runs/my-run/model` or a hub name.
-        max_length: longest inputs in tokens, as a task declares them.
+        max_length: longest inputs in tokens, as a task declares them; by default those that it was saved with.
         identify: take the fingerprint of the checkpoint, with its own prompts, as `origin`.
         **keys: further keys of the `EncoderRef`, such as `device="cpu"` or `seed=1`.
 
