@@ -1,9 +1,10 @@
-"""Files and folders that are there whole or not at all, and folders that one process has to itself."""
+"""Files that end, files and folders that are there whole or not at all, and folders that one process has to itself."""
 
 import errno
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +15,32 @@ from metasearch.errors import RunFolderError
 
 NEW = ".new"
 """Suffix of a file while it is written."""
+
+_ENDLESS = {
+    stat.S_IFIFO: "it is a named pipe, not a file",
+    stat.S_IFCHR: "it is a device, not a file",
+    stat.S_IFBLK: "it is a device, not a file",
+    stat.S_IFSOCK: "it is a socket, not a file",
+}
+
+
+def require_file(path: Path) -> None:
+    """Raise `OSError` where there is no file to read: a named pipe or a device would be waited for, or read, forever.
+
+    As that of a missing file, its `strerror` is the reason.
+    """
+    try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+    except ValueError as error:  # a NUL character
+        raise OSError(errno.EINVAL, str(error), str(path)) from None
+    if kind in _ENDLESS:
+        raise OSError(errno.EINVAL, _ENDLESS[kind], str(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file; `OSError` as `require_file`, too."""
+    require_file(path)
+    return path.read_bytes()
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -71,7 +98,8 @@ def sync(path: Path) -> None:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file, in hexadecimal digits; `OSError` as `require_file`, too."""
+    require_file(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

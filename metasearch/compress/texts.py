@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from metasearch.data.blank import blank
 from metasearch.data.parallel.names import recognise
 from metasearch.data.text_files import text_lines
 from metasearch.errors import DataError
@@ -40,7 +41,7 @@ def text_files(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise DataError(f"{path}: no such file or folder")
-        files += [path] if path.is_file() else _inside(path)
+        files += _inside(path) if path.is_dir() else [path]
     return list(dict.fromkeys(files))
 
 
@@ -50,15 +51,15 @@ def read_file(path: Path) -> Iterator[str]:
     empty = True
     for _, line in text_lines(path):
         for text in line.split("\t")[:2] if table else [line]:
-            if text := text.strip():
+            if not blank(text):
                 empty = False
-                yield text
+                yield text.strip()
     if empty:
         raise DataError(f"{path}: the file has no text")
 
 
 def _inside(folder: Path) -> list[Path]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    files = sorted(path for path in folder.rglob("*") if not path.is_dir() and not path.name.startswith("."))
     texts = [path for path in files if _is_text(path)]
     if not texts:
         raise DataError(

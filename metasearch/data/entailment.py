@@ -8,7 +8,6 @@
 All of them may be packed as `.gz`. A damaged line is left out and counted; an unknown label ends the reading.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +15,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from metasearch.data import strict_json
+from metasearch.data.blank import blank
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.report import Report
-from metasearch.data.text_files import byte_lines, csv_rows, suffix_of
+from metasearch.data.text_files import byte_lines, column_names, csv_rows, suffix_of
 from metasearch.errors import DataError, nearest
 from metasearch.spec.recipe import Role
 from metasearch.spec.seeding import stream
@@ -142,7 +143,7 @@ def _pair(row: _Row, place: str) -> EntailmentPair | str:
     premise, hypothesis = texts.get("sentence1"), texts.get("sentence2")
     if not label:
         return "no label"
-    if not premise or not hypothesis:
+    if premise is None or hypothesis is None or blank(premise) or blank(hypothesis):
         return "a sentence is missing"
     if label == "-":
         return NO_CONSENSUS
@@ -164,9 +165,11 @@ def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
 
 def _json_row(content: bytes) -> _Row:
     try:
-        row = json.loads(content.decode("utf-8-sig"))
+        row = strict_json.parse(content.decode("utf-8-sig"))
     except UnicodeDecodeError:
         return "not UTF-8"
+    except strict_json.RepeatedKey:
+        return "a key stands twice"
     except (ValueError, RecursionError):
         return "not JSON"
     # Releases of SNLI and MultiNLI name their split in no field; what others keep under that name is not asked for.
@@ -197,7 +200,7 @@ def _table(rows: Iterable[tuple[int, _Cells]], path: Path) -> Iterator[tuple[int
 def _header(cells: _Cells, path: Path, line: int) -> list[str]:
     if isinstance(cells, str):
         raise DataError(f"{path}:{line}: the header is {cells}")
-    header = [cell.strip() for cell in cells]
+    header = column_names(cells, path, line)
     for wanted in (("sentence1",), ("sentence2",), _LABEL_COLUMNS):
         if not set(wanted) & set(header):
             raise DataError(f"{path}:{line}: the header names no column '{wanted[0]}'.{nearest(wanted[0], header)}")

@@ -31,10 +31,11 @@ def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | N
         root, origin = Path(os.environ[VARIABLE]), f"{VARIABLE}={os.environ[VARIABLE]}"
     else:
         raise DataError(f"task '{task.task}' needs data: pass --data DIR or set {VARIABLE}.\n{source}")
-    if not root.is_dir():
+    # Of a name that is too long, pathlib raises an error; it is none of a folder.
+    if not os.path.isdir(root):
         raise DataError(f"{origin}: no such folder.\n{source}")
-    folder = max(_folders(root), key=lambda f: sum((f / name).is_file() for name in expected))
-    missing = [name for name in expected if not (folder / name).is_file()]
+    folder = max(_folders(root), key=lambda f: sum((f / name).exists() for name in expected))
+    missing = [name for name in expected if not (folder / name).exists()]
     if len(missing) == len(expected):
         raise DataError(f"{origin}: none of the files of task '{task.task}' is there.\n{source}")
     if missing and not task.partial:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 
+from metasearch.data.blank import blank
 from metasearch.data.parallel.names import recognise
 from metasearch.data.records import Data
 from metasearch.data.text_files import text_lines
@@ -91,11 +92,11 @@ def _spread(texts: list[tuple[Role, str]], limit: int) -> list[tuple[Role, str]]
 def _files(path: Path) -> list[Path]:
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
-    if path.is_file():
+    if not path.is_dir():
         if not _sides(path):
             raise DataError(f"{path}: its language is not known; {EXPECTED}")
         return [path]
-    inside = sorted(below for below in path.rglob("*") if below.is_file() and not below.name.startswith("."))
+    inside = sorted(below for below in path.rglob("*") if not below.is_dir() and not below.name.startswith("."))
     others = [str(below.relative_to(path)) for below in inside if not _sides(below)]
     if len(others) == len(inside):
         raise DataError(f"{path}: no file in it has a name that tells the language; {EXPECTED}")
@@ -125,9 +126,9 @@ def _texts(path: Path, column: int | None) -> Iterator[str]:
         cells = [line] if column is None else line.split("\t")
         if column is not None and len(cells) <= column:
             raise DataError(f"{path}:{number}: expected two columns with a tab between them")
-        if text := cells[column or 0].strip():
+        if not blank(text := cells[column or 0]):
             empty = False
-            yield text
+            yield text.strip()
     if empty:
         raise DataError(f"{path}: the file has no text")
 

@@ -7,11 +7,14 @@ import io
 import json
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from metasearch.data import strict_json
+from metasearch.data.blank import blank
 from metasearch.errors import DataError
+from metasearch.files import require_file
 
 SCORE_MAX = 5.0
 """Gold similarity goes from 0 to 5 in files; records hold it divided by this."""
@@ -39,6 +42,7 @@ def byte_lines(path: Path) -> Iterator[bytes]:
 
 
 def _open(path: Path) -> BinaryIO:
+    require_file(path)
     if path.suffix != ".gz":
         return path.open("rb")
     # Lines are cut faster by a buffered reader than by the gzip file itself.
@@ -68,14 +72,21 @@ def lines_of(path: Path) -> list[str]:
     return lines
 
 
-def json_of(text: str, path: Path, line: int = 1) -> Any:
-    """Return the value of a JSON text that begins on a line of a file; `DataError` where it is not JSON."""
+def json_of(text: str, path: Path, line: int | None = None) -> Any:
+    """Return the value of a JSON text, a file's or that of one line of it.
+
+    `DataError` where it is not JSON, or a key stands twice in an object.
+    """
+    where = f"{path}:{line}" if line else f"{path}"
     try:
-        return json.loads(text)
+        return strict_json.parse(text)
     except json.JSONDecodeError as error:
-        raise DataError(f"{path}:{line + error.lineno - 1}: not JSON: {error.msg} at column {error.colno}") from None
+        at = (line or 1) + error.lineno - 1
+        raise DataError(f"{path}:{at}: not JSON: {error.msg} at column {error.colno}") from None
+    except strict_json.RepeatedKey as error:
+        raise DataError(f"{where}: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}:{line}: not readable JSON: {error}") from None
+        raise DataError(f"{where}: not readable JSON: {error}") from None
 
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -88,6 +99,15 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise DataError(f"{path}:{reader.line_num or 1}: not CSV: {error}") from None
 
 
+def column_names(cells: Sequence[str], path: Path, line: int) -> list[str]:
+    """Return the names in the cells of a header, stripped; `DataError` where one of them stands twice."""
+    names = [cell.strip() for cell in cells]
+    # Columns without a name, as spreadsheets leave them at the end of a row, are all alike.
+    if twice := next((name for name in names if name and names.count(name) > 1), ""):
+        raise DataError(f"{path}:{line}: the header names the column '{twice}' twice")
+    return names
+
+
 def tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells of each line, cut at tabs, without quotes; a blank line has none."""
     for number, line in enumerate(lines_of(path), 1):
@@ -95,9 +115,9 @@ def tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def sentence_of(cell: str, path: Path, line: int) -> str:
-    """Return a text stripped of white space at both ends; `DataError` where nothing is left."""
-    if not cell.strip():
-        raise DataError(f"{path}:{line}: expected a sentence, got nothing")
+    """Return a text stripped of white space at both ends; `DataError` where it is blank."""
+    if held := blank(cell):
+        raise DataError(f"{path}:{line}: expected a sentence, got {held}")
     return cell.strip()
 
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from metasearch.data.blank import blank
 from metasearch.data.parallel.names import recognise
 from metasearch.data.parallel.read import read_corpus
 from metasearch.data.translation import Translation
@@ -227,12 +228,14 @@ def test_normalised_text_is_what_is_read_and_compared(tmp_path):
 
 
 LETTERS = st.characters(exclude_categories=["Cs", "Cc", "Z"])
-TEXTS = st.text(LETTERS, min_size=1).map(str.strip).filter(bool)
+TEXTS = st.text(LETTERS, min_size=1).map(str.strip).filter(lambda text: not blank(text))
 GOOD = st.tuples(TEXTS, TEXTS).map(lambda pair: ("", *(text.encode() for text in pair)))
 DAMAGED = st.one_of(
     st.tuples(st.just("not UTF-8"), st.sampled_from([b"\xff", b"a\xc3"]), st.just(b"a")),
     st.tuples(st.just("NUL character"), st.just(b"a"), st.sampled_from([b"\0", b"a\0b"])),
-    st.tuples(st.just("empty side"), st.sampled_from([b"", b"  "]), st.sampled_from([b"", b"a"])),
+    st.tuples(
+        st.just("empty side"), st.sampled_from([b"", b"  ", "\u200b \ufeff".encode()]), st.sampled_from([b"", b"a"])
+    ),
 )
 LINES = st.lists(GOOD | DAMAGED, max_size=30)
 

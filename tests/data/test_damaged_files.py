@@ -124,7 +124,7 @@ FIRST_QUESTION = "data[0].paragraphs[0].qas[0]"
             ":1: artikel",
             "unknown field. Did you mean 'article'?",
         ),
-        ("jsonl-paragraphs", "el.jsonl", swap("Ο Νείλος ρέει βόρεια.", " "), ":3: sentences.0", "at least 1 character"),
+        ("jsonl-paragraphs", "el.jsonl", swap("Ο Νείλος ρέει βόρεια.", " "), ":3: sentences.0", "a text, got nothing"),
         ("jsonl-paragraphs", "el.jsonl", swap('"honey"', '"queen"'), "", "the id 'queen' stands twice"),
         ("jsonl-paragraphs", "el.jsonl", lambda sound: b'{"sentences": ["a"]}\n', "", "expected rows with questions"),
         ("jsonl-labelled", "de.jsonl", swap('"answer": "Honig."', '"answer": ["Honig."]'), ":3: answer", "string"),

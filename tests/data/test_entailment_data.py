@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.files import write
+from metasearch.data.blank import blank
 from metasearch.data.entailment import LABELS, EntailmentPair, read_entailment
 from metasearch.errors import DataError
 
@@ -21,7 +22,9 @@ ALL_NLI = (
     'train\tMultiNLI\tx.jsonl\tHe said "so.\tHe spoke.\tentailment\n'
     "dev\tSNLI\ty.jsonl\tA dog.\tA cat.\tcontradiction\n"
 )
-sentences = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).map(str.strip).filter(bool)
+sentences = (
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1).map(str.strip).filter(lambda text: not blank(text))
+)
 
 
 def lines(rows):

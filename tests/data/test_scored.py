@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.files import write
+from metasearch.data.blank import blank
 from metasearch.data.records import ScoredPair
 from metasearch.data.scored import read_scored, scored_csv, scored_rows, split_dev
 from metasearch.encoders.builtin import tiny
@@ -17,7 +18,9 @@ from metasearch.spec.recipe import Loss
 
 ROWS = 'A plane takes off.,"A plane, an old one, starts.",4.5\nA man sings.,"He says ""no"".",0\n'
 
-sentences = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).map(str.strip).filter(bool)
+sentences = (
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1).map(str.strip).filter(lambda text: not blank(text))
+)
 # What readers give: a number of the file, divided by 5.
 golds = st.floats(0, 5).map(lambda score: score / 5)
 

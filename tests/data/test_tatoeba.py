@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from helpers.formats import task
 from metasearch.data.benchmark import load_benchmark
+from metasearch.data.blank import blank
 from metasearch.data.locate import locate
 from metasearch.data.readers import tatoeba
 from metasearch.data.translation import Translation
@@ -60,7 +61,7 @@ def test_a_reader_names_both_files_of_each_language():
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1)), min_size=1, max_size=5))
 def test_whatever_lines_are_written_are_read_back(tmp_path_factory, rows):
-    clean = [tuple(" ".join(text.split()) or "-" for text in row) for row in rows]
+    clean = [tuple("-" if blank(text) else " ".join(text.split()) for text in row) for row in rows]
     folder = fill(tmp_path_factory.mktemp("tatoeba"), {"deu": tuple(zip(*clean, strict=True))})
     translations = tatoeba.read(folder, declared("deu")).pairs
     assert [(pair.target, pair.source) for pair in translations] == clean

@@ -57,7 +57,7 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], t
     for path in map(Path, paths):
         for below in _walk(path):
             file = recognise(below)
-            if path.is_file() and file is None:
+            if not path.is_dir() and file is None:
                 raise DataError(f"{below}: not named as parallel text; {EXPECTED}")
             if file is None or (path.is_dir() and file.split != "train"):
                 ignored.append(str(below))
@@ -106,10 +106,11 @@ def _distinct(parts: Sequence[Part]) -> list[Part]:
 
 def _walk(path: Path) -> Iterator[Path]:
     # Of a path that may not be looked at, pathlib raises an error; it is no file that could be read.
-    if os.path.isfile(path):
-        yield path
-        return
     if not os.path.isdir(path):
+        # A named pipe, too: it is refused where it is read.
+        if os.path.exists(path):
+            yield path
+            return
         siblings = os.listdir(path.parent) if os.access(path.parent, os.R_OK | os.X_OK) else []
         hint = nearest(path.name, siblings) if siblings else ""
         raise DataError(f"{path}: no such file or folder.{hint}")

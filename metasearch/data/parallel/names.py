@@ -53,9 +53,9 @@ class ParallelFile:
         if self.path.name.removesuffix(".gz") == name:
             return self.path
         plain, packed = self.path.with_name(name), self.path.with_name(f"{name}.gz")
-        if not plain.is_file() and not packed.is_file():
+        if not plain.exists() and not packed.exists():
             raise DataError(f"{self.path}: its other side is missing; expected {plain.name} or {packed.name} beside it")
-        return plain if plain.is_file() else packed
+        return plain if plain.exists() else packed
 
 
 def recognise(path: Path) -> ParallelFile | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from metasearch.data.blank import blank
 from metasearch.data.normalise import normalise
 from metasearch.data.parallel.corpus import Corpus
 from metasearch.data.parallel.files import Part, find
@@ -25,7 +26,7 @@ Lengths = Callable[[Sequence[str]], ArrayLike]
 def read_corpus(paths: Sequence[Path], settings: CorpusSettings, lengths: Lengths | None = None) -> Corpus:
     """Read all pairs that the settings ask for.
 
-    A damaged line, one side of which is missing, empty, no UTF-8 or holds a NUL character, is dropped and counted, and
+    A damaged line, one side of which is missing, blank, no UTF-8 or holds a NUL character, is dropped and counted, and
     so is a pair that stood in the same file before. Texts are stripped of white space at both ends.
 
     Args:
@@ -86,7 +87,7 @@ class _Reader:
             first, second = normalise(first), normalise(second)
         if "\0" in first or "\0" in second:
             return "NUL character"
-        if not first or not second:
+        if blank(first) or blank(second):
             return "empty side"
         if 0 < self.settings.max_chars < max(len(first), len(second)):
             return f"over {self.settings.max_chars} characters"

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, ValidationError
 
-from metasearch.data.readers.base import pair_languages, require_unique
+from metasearch.data.readers.base import Text, pair_languages, problem, require_unique
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.text_files import score_of
 from metasearch.errors import DataError, nearest
@@ -22,8 +22,8 @@ Row = Mapping[str, object]
 Rows = Iterable[tuple[int, Row]]
 """Line number and fields of each row."""
 
-_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-_Id = Annotated[_Text, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
+# In Python True is an int.
+_Id = Annotated[Text, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 
 
 def files(task: Task, suffix: str) -> list[str]:
@@ -50,30 +50,30 @@ class _Row(BaseModel):
 
 
 class _Asked(_Row):
-    question: _Text
-    answer: Annotated[int, Field(ge=0)]
+    question: Text
+    answer: Annotated[StrictInt, Field(ge=0)]
     id: _Id | None = None
 
 
 class _Paragraph(_Row):
-    sentences: Annotated[list[_Text], Field(min_length=1)]
+    sentences: Annotated[list[Text], Field(min_length=1)]
     questions: list[_Asked] = []
     paragraph: _Id | None = None
     article: _Id | None = None
 
 
 class _Labelled(_Row):
-    question: _Text
-    answer: _Text
+    question: Text
+    answer: Text
     context: str = ""
     id: _Id | None = None
     article: _Id | None = None
 
 
 class _Scored(_Row):
-    text1: _Text
-    text2: _Text
-    score: float | str
+    text1: Text
+    text2: Text
+    score: StrictFloat | StrictInt | str
     group: _Id | None = None
 
 
@@ -173,4 +173,4 @@ def _check(model: type[Model], row: Row, path: Path, line: int) -> Model:
         if first["type"] == "extra_forbidden":
             hint = nearest(field, model.model_fields) if len(first["loc"]) == 1 else ""
             raise DataError(f"{path}:{line}: {field}: unknown field.{hint}") from None
-        raise DataError(f"{path}:{line}: {field}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+        raise DataError(f"{path}:{line}: {field}: {problem(first)}") from None

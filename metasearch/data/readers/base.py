@@ -3,9 +3,26 @@
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
 
+from pydantic import AfterValidator, StringConstraints
+from pydantic_core import ErrorDetails
+
+from metasearch.data.blank import blank
 from metasearch.errors import DataError
 from metasearch.spec.task import Task
+
+
+def _shown(text: str) -> str:
+    if held := blank(text):
+        raise ValueError(f"expected a text, got {held}")
+    return text
+
+
+Shown = Annotated[str, AfterValidator(_shown)]
+"""A text that is not blank, as it stands."""
+Text = Annotated[Shown, StringConstraints(strip_whitespace=True)]
+"""The same without white space at both ends."""
 
 
 def pair_languages(task: Task) -> list[tuple[str, str]]:
@@ -21,3 +38,9 @@ def require_unique(ids: Iterable[str], path: Path) -> None:
     for value, count in Counter(ids).items():
         if count > 1:
             raise DataError(f"{path}: the id '{value}' stands twice")
+
+
+def problem(error: ErrorDetails) -> str:
+    """Return what is wrong with a value that was checked, in the words of a message after its place."""
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{message[:1].lower()}{message[1:]}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from metasearch.data.readers import _rows
 from metasearch.data.records import Data
-from metasearch.data.text_files import csv_rows
+from metasearch.data.text_files import column_names, csv_rows
 from metasearch.errors import DataError
 from metasearch.spec.task import Task
 
@@ -27,7 +27,7 @@ def _lines(path: Path) -> Iterator[tuple[int, _rows.Row]]:
     header: list[str] | None = None
     for line, row in csv_rows(path):
         if header is None:
-            header = [name.strip() for name in row]
+            header = column_names(row, path, line)
         elif row and len(row) != len(header):
             raise DataError(f"{path}:{line}: expected {len(header)} columns, got {len(row)}")
         elif row:

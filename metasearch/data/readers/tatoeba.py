@@ -51,7 +51,7 @@ def _names(language: str) -> tuple[str, str]:
 def _pairs(folder: Path, language: str) -> list[Translation]:
     paths = [folder / name for name in _names(language)]
     for path, other in (paths, paths[::-1]):
-        if not path.is_file():
+        if not path.exists():
             raise DataError(f"{path}: no such file; {other.name} needs it, line by line")
     sides = [lines_of(path) for path in paths]
     if len(sides[0]) != len(sides[1]):

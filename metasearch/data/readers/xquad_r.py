@@ -3,14 +3,15 @@
 Every sentence of every paragraph is a candidate; the encoder sees the sentence followed by its whole paragraph, with
 no separator and line breaks removed. A question is answered by the sentence in which its answer begins (LAReQA,
 section 3; the spans of `sentence_breaks` are used because `sentences` differs from the text in one Turkish paragraph).
+The text of every answer must stand at its offset, character by character, as it does in all published files.
 """
 
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import BaseModel, StringConstraints, ValidationError
+from pydantic import BaseModel, StrictInt, ValidationError
 
-from metasearch.data.readers.base import require_unique
+from metasearch.data.blank import blank
+from metasearch.data.readers.base import Shown, problem, require_unique
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.data.text_files import json_of, text_of
 from metasearch.errors import DataError
@@ -18,18 +19,19 @@ from metasearch.spec.task import Task
 
 
 class _Answer(BaseModel):
-    answer_start: int
+    text: Shown
+    answer_start: StrictInt
 
 
 class _Question(BaseModel):
     id: str
-    question: Annotated[str, StringConstraints(pattern=r"\S")]
+    question: Shown
     answers: list[_Answer]
 
 
 class _Paragraph(BaseModel):
-    context: Annotated[str, StringConstraints(pattern=r"\S")]
-    sentence_breaks: list[tuple[int, int]]
+    context: Shown
+    sentence_breaks: list[tuple[StrictInt, StrictInt]]
     qas: list[_Question]
 
 
@@ -83,15 +85,21 @@ def _answers(paragraph: _Paragraph, where: str) -> list[list[str]]:
         if not 0 <= start < end <= len(paragraph.context):
             length = len(paragraph.context)
             raise DataError(f"{where}.sentence_breaks[{i}]: expected a span within 0 to {length}, got {start} to {end}")
+        if held := blank(paragraph.context[start:end]):
+            raise DataError(f"{where}.sentence_breaks[{i}]: expected a sentence from {start} to {end}, got {held}")
     answers: list[list[str]] = [[] for _ in paragraph.sentence_breaks]
     for j, question in enumerate(paragraph.qas):
         if len(question.answers) != 1:
             raise DataError(f"{where}.qas[{j}].answers: expected one answer, got {len(question.answers)}")
-        at = question.answers[0].answer_start
+        at, text = question.answers[0].answer_start, question.answers[0].text
         inside = [i for i, (start, end) in enumerate(paragraph.sentence_breaks) if start <= at < end]
         if len(inside) != 1:
             says = f"{at} lies in {len(inside)} sentences, expected one"
             raise DataError(f"{where}.qas[{j}].answers[0].answer_start: {says}")
+        # An offset that is off by a little would be that of another sentence, and the gold labels others.
+        if (found := paragraph.context[at : at + len(text)]) != text:
+            says = f"the answer to '{question.id}' is '{text}', but at {at} the text is '{found}'"
+            raise DataError(f"{where}.qas[{j}].answers[0]: {says}")
         answers[inside[0]].append(question.id)
     return answers
 
@@ -102,7 +110,7 @@ def _load(path: Path) -> _File:
     except ValidationError as error:
         first = error.errors()[0]
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
-        raise DataError(f"{path}: {place or 'top level'}: {first['msg'].lower()}") from None
+        raise DataError(f"{path}: {place or 'top level'}: {problem(first)}") from None
     if not any(paragraph.qas for article in content.data for paragraph in article.paragraphs):
         raise DataError(f"{path}: data: expected articles with questions, found none")
     return content
