@@ -54,15 +54,20 @@ class Declared(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+LEAST_LENGTH = 3
+"""Tokens of the shortest input that holds a word: BERT and XLM-R put a special token before and one behind it."""
+Length = Annotated[int, Field(ge=LEAST_LENGTH)]
+
+
 class MaxLength(Declared):
     """Longest input in tokens, special tokens included; longer texts are cut at the right.
 
     `question` and `candidate` serve retrieval, `text` similarity and translation.
     """
 
-    question: Positive = 96
-    candidate: Positive = 256
-    text: Positive = 100
+    question: Length = 96
+    candidate: Length = 256
+    text: Length = 100
 
 
 class Episodes(Declared):

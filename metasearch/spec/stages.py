@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from metasearch.errors import ConfigError, nearest
 from metasearch.spec.corpus import CorpusSettings
-from metasearch.spec.recipe import Contradiction, Count, Declared, Loss, Outer, Pace, Positive
+from metasearch.spec.recipe import Contradiction, Count, Declared, Length, Loss, Outer, Pace, Positive
 
 RoleName = Literal["teacher", "assistant", "student"]
 Monitor = Literal["accuracy", "cosine", "spearman", "loss"]
@@ -97,7 +97,7 @@ class Stage(Declared):
     outer: Outer
     budget: StageBudget = StageBudget()
     # Two special tokens, and at least one of the text.
-    max_length: Annotated[int, Field(ge=3)] = 128
+    max_length: Length = 128
     monitor: Monitor = "accuracy"
     dropout: bool = True
 

@@ -16,11 +16,15 @@ from pydantic import BaseModel, ValidationError
 from yaml.composer import Composer
 
 from metasearch.errors import ConfigError, nearest
+from metasearch.files import read_bytes
 
 Tree = dict[str, Any]
 At = tuple[str | int, ...]
 Places = dict[At, str]
 """Key path → `file:line`."""
+
+_VALUES = 10_000
+"""Values that a file of any size may have, each alias counted with all that it stands for."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -77,9 +81,12 @@ def value_of(written: str, where: str) -> Any:
     if not written.startswith("["):
         return written
     try:
-        return yaml.load(written, Loader=yaml.BaseLoader)
+        node = _composed(written)
     except (yaml.YAMLError, RecursionError):
-        raise ConfigError(f"{where}: expected a list such as [de, fr], got '{written}'") from None
+        node = None
+    if not isinstance(node, yaml.SequenceNode):
+        raise ConfigError(f"{where}: expected a list such as [de, fr], got '{written}'")
+    return _Reader(where, len(written)).value(node, ())
 
 
 def _keys_of(tree: Mapping[str, Any], at: At = ()) -> Iterator[At]:
@@ -115,14 +122,14 @@ def _parse(path: Path) -> tuple[Tree, Places]:
     text = ""
     try:
         # Some editors begin a file with a byte order mark.
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
         node = _composed(text)
         if not isinstance(node, yaml.MappingNode):
             raise ConfigError(f"{path}:1: expected keys and values, such as 'task: {path.stem}'")
-        places: Places = {}
-        return _mapping(node, (), places, path), places
+        reader = _Reader(str(path), len(text))
+        return reader.mapping(node, ()), reader.places
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from None
+        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{path}:{line}: not YAML: {error.problem}") from None
@@ -155,28 +162,44 @@ def _loader() -> Any:
     return Loader
 
 
-def _value(node: yaml.Node, at: At, places: Places, path: Path) -> Any:
-    places[at] = f"{path}:{node.start_mark.line + 1}"
-    if isinstance(node, yaml.MappingNode):
-        return _mapping(node, at, places, path)
-    if isinstance(node, yaml.SequenceNode):
-        return [_value(item, (*at, i), places, path) for i, item in enumerate(node.value)]
-    plain = isinstance(node, yaml.ScalarNode) and not node.style  # None or, by libyaml, an empty string
-    return None if plain and node.value in ("", "null", "~") else node.value
+class _Reader:
+    """Turns nodes into a tree of strings, and notes the place of each; `where` is the file, `size` its characters."""
 
+    def __init__(self, where: str, size: int) -> None:
+        self.where = where
+        # Without aliases a file has fewer values than characters; with them some lines can stand for billions.
+        self.most = max(size, _VALUES)
+        self.places: Places = {}
 
-def _mapping(node: yaml.MappingNode, at: At, places: Places, path: Path) -> Tree:
-    tree: Tree = {}
-    for key_node, value_node in node.value:
-        # A key may be a list in YAML: as a text it is an unknown key like any other.
-        key = str(key_node.value)
-        place = f"{path}:{key_node.start_mark.line + 1}"
-        if key in tree:
-            raise ConfigError(f"{place}: {_dotted((*at, key))}: the key stands twice")
-        tree[key] = _value(value_node, (*at, key), places, path)
-        # After the value, which noted its own line: a problem names the line of the key.
-        places[(*at, key)] = place
-    return tree
+    def value(self, node: yaml.Node, at: At) -> Any:
+        place = self.places[at] = self.place(node)
+        if len(self.places) > self.most:
+            raise ConfigError(f"{place}: {_dotted(at)}: aliases (*name) make over {self.most:,} values of this file")
+        if isinstance(node, yaml.MappingNode):
+            return self.mapping(node, at)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*at, i)) for i, item in enumerate(node.value)]
+        if "\0" in node.value:
+            raise ConfigError(f"{place}: {_dotted(at)}: holds a NUL character")
+        plain = isinstance(node, yaml.ScalarNode) and not node.style  # None or, by libyaml, an empty string
+        return None if plain and node.value in ("", "null", "~") else node.value
+
+    def mapping(self, node: yaml.MappingNode, at: At) -> Tree:
+        tree: Tree = {}
+        for key_node, value_node in node.value:
+            place = self.place(key_node)
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise ConfigError(f"{place}: expected a text as a key, got a list or a mapping")
+            key = key_node.value
+            if key in tree:
+                raise ConfigError(f"{place}: {_dotted((*at, key))}: the key stands twice")
+            tree[key] = self.value(value_node, (*at, key))
+            # After the value, which noted its own line: a problem names the line of the key.
+            self.places[(*at, key)] = place
+        return tree
+
+    def place(self, node: yaml.Node) -> str:
+        return f"{self.where}:{node.start_mark.line + 1}"
 
 
 def _problem(item: Any, model: type[BaseModel], where: str, places: Places) -> str:
