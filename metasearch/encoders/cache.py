@@ -11,7 +11,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from metasearch.errors import EncoderError
-from metasearch.files import digest, move, share
+from metasearch.files import digest, move, read_bytes, share
 
 VARIABLE = "METASEARCH_CACHE"
 """Environment variable that names another folder for the cache."""
@@ -72,7 +72,7 @@ def _make(folder: Path, make: Callable[[Path], None]) -> None:
 def _intact(folder: Path) -> bool:
     """Return whether the files of a folder are those that were made."""
     try:
-        known = json.loads((folder / _HASHES).read_text(encoding="utf-8"))
+        known = json.loads(read_bytes(folder / _HASHES))
         return bool(known == _hashes(folder))
     except (OSError, ValueError):
         return False

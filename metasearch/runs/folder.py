@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol
 
 from metasearch.errors import RunFolderError
-from metasearch.files import NEW, held, share, unwritable, write_whole
+from metasearch.files import NEW, held, read_bytes, share, unwritable, write_whole
 from metasearch.runs import sealed
 from metasearch.runs.log import read_events
 from metasearch.runs.questions import questions_path
@@ -159,29 +159,38 @@ class RunFolder:
             raise RunFolderError(f"{self._log} cannot be written: {error.strerror}") from None
 
     def events(self) -> list[dict[str, Any]]:
-        """Return the events of `log.jsonl`, in their order; what a crash has cut off is left out."""
+        """Return the events of `log.jsonl`, as `metasearch.runs.log.read_events` does."""
         return read_events(self._log)
 
     def add_results(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add scores to `results.jsonl`, all of them or none."""
         # Written anew rather than appended to: a crash leaves the scores of an evaluation whole or not at all.
-        before = self._results.read_text(encoding="utf-8") if self._results.is_file() else ""
-        write_whole(self._results, before + "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        write_whole(
+            self._results, (self._written() or "") + "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        )
 
     def results(self) -> list[dict[str, Any]]:
         """Return all scores; `RunFolderError` names the line that is damaged."""
         rows: list[dict[str, Any]] = []
-        if not self._results.is_file():
+        if (written := self._written()) is None:
             return rows
         # Not `splitlines`, which also parts at U+2028 and the like: they may stand in JSON as they are.
-        for number, line in enumerate(self._results.read_text(encoding="utf-8").removesuffix("\n").split("\n"), 1):
+        for number, line in enumerate(written.removesuffix("\n").split("\n"), 1):
             try:
                 rows.append(json.loads(line))
-            except json.JSONDecodeError as error:
+            except (ValueError, RecursionError) as error:
                 raise RunFolderError(
-                    f"{self._results}:{number}: not JSON: {error.msg}. Delete the file to score again"
+                    f"{self._results}:{number}: not JSON: {error}. Delete the file to score again"
                 ) from None
         return rows
+
+    def _written(self) -> str | None:
+        """Return the content of `results.jsonl`; None where there is none."""
+        try:
+            return read_bytes(self._results).decode() if self._results.exists() else None
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise RunFolderError(f"{self._results} cannot be read: {why}. Delete the file to score again") from None
 
     def finish(self, report: str, facts: Mapping[str, Any] | None = None) -> None:
         """Write facts of the run and its report, by which it counts as finished, and drop the checkpoint."""

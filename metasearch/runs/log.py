@@ -1,36 +1,60 @@
 """The log of a run, `log.jsonl`: a line an outer step or dev score."""
 
 import json
+import logging
 import os
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from metasearch.errors import RunFolderError
+from metasearch.files import read_bytes
+
 _TAIL = 2**14
 """Bytes at the end of a log that tell how far its run is: some dozens of events."""
+_NAMED = 5
+"""Damaged lines that a warning names."""
+
+log = logging.getLogger(__name__)
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
-    """Return the events of a log in their order, each with its `step`; what a crash has cut off is left out."""
-    return list(_events(path.read_bytes().splitlines() if path.is_file() else ()))
+    """Return the events of a log in their order, each with its `step`; none where there is no log.
+
+    What a crash has cut off at the end is left out. Damaged lines before it are left out, too, with a warning.
+
+    Raises:
+        RunFolderError: it cannot be read.
+    """
+    try:
+        lines = read_bytes(path).splitlines()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from None
+    events = [_event(line) for line in lines]
+    if damaged := [str(number) for number, event in enumerate(events[:-1], 1) if event is None]:
+        more = f" and {len(damaged) - _NAMED} more" if len(damaged) > _NAMED else ""
+        # Not as arguments: of one message with other arguments, the command line would show the first file alone.
+        log.warning(f"{path}: damaged lines are left out: {', '.join(damaged[:_NAMED])}{more}")
+    return [event for event in events if event is not None]
 
 
 def read_latest(path: Path) -> list[dict[str, Any]]:
-    """Return the latest events of a log that another process may be writing."""
+    """Return the latest events of a log that another process may be writing; what is no event is left out."""
     with path.open("rb") as file:
         start = max(0, file.seek(0, os.SEEK_END) - _TAIL)
         file.seek(start)
         lines = file.read().splitlines()
     # Read from the middle of a file, the first line is cut off.
-    return list(_events(lines[1:] if start else lines))
+    return [event for line in (lines[1:] if start else lines) if (event := _event(line)) is not None]
 
 
-def _events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    for line in lines:
-        try:
-            event = json.loads(line)
-        # Half a line that is just being written, or that a crash left; a character cut in two is a ValueError, too.
-        except ValueError:
-            continue
-        if isinstance(event, dict) and isinstance(event.get("step"), int):
-            yield event
+def _event(line: bytes) -> dict[str, Any] | None:
+    """Return the event of a line; None where it is damaged."""
+    try:
+        event = json.loads(line)
+    # Half a line that is just being written, or that a crash left; a character cut in two is a ValueError, too.
+    except (ValueError, RecursionError):
+        return None
+    # In Python True is an int.
+    return event if isinstance(event, dict) and type(event.get("step")) is int else None

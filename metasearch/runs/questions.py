@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import DataError, RunFolderError
-from metasearch.files import write_whole
+from metasearch.files import read_bytes, write_whole
 
 FORMAT = "metasearch queries 1"
 
@@ -132,7 +132,7 @@ def load(path: Path) -> tuple[QuestionResults, dict[str, Any]]:
         DataError: it is cut off, damaged, of another format, or something else.
     """
     try:
-        content = path.read_bytes()
+        content = read_bytes(path)
     except FileNotFoundError:
         raise RunFolderError(f"{path}: what was kept of each question is not there") from None
     except OSError as error:

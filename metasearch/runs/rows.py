@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.errors import DataError, RunFolderError
+from metasearch.files import read_bytes
 
 Row = Mapping[str, Any]
 """A score, as in `results.jsonl`."""
@@ -37,7 +38,7 @@ def read_rows(path: Path, config: Mapping[str, Any]) -> tuple[Row, ...]:
         DataError: a line is cut off, damaged or no score, or scores are missing; file and line are named.
     """
     try:
-        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        lines = read_bytes(path).decode().removesuffix("\n").split("\n")
     except FileNotFoundError:
         raise DataError(f"{path}: missing, though the run is finished") from None
     except UnicodeDecodeError as error:
@@ -52,7 +53,7 @@ def read_rows(path: Path, config: Mapping[str, Any]) -> tuple[Row, ...]:
 def _row(line: str, where: str) -> Row:
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not JSON: {error}. The file is cut off or damaged") from None
     if not isinstance(row, dict):
         raise DataError(f"{where}: not a score of metasearch: {line[:40]}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.files import read_bytes
 from metasearch.runs import sealed
 from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.runs.rows import STAGE, Row, read_rows
@@ -108,8 +109,8 @@ def _config(path: Path) -> Mapping[str, Any]:
 
 def _facts(path: Path) -> Mapping[str, Any]:
     try:
-        known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except (OSError, ValueError) as error:
+        known = json.loads(read_bytes(path)) if path.exists() else {}
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: not JSON: {error}. The file is cut off or damaged") from None
     if not isinstance(known, dict):
         raise DataError(f"{path}: not the facts of a run: {json.dumps(known)[:40]}")

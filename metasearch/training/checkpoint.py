@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from metasearch.errors import RunFolderError
-from metasearch.files import digest, move, share, sync, unwritable
+from metasearch.files import digest, move, read_bytes, share, sync, unwritable
 from metasearch.runs.folder import CHECKPOINT_FOLDERS
 
 log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ def _read(folder: Path) -> Checkpoint:
     """Return a checkpoint; `ValueError` names the file that is damaged."""
     path = folder / _STATE
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = json.loads(read_bytes(path))
         schema = stored.get("schema", 0)
         if schema not in range(len(_KEYS)):
             raise ValueError(f"it has schema {schema}; this version of metasearch reads those up to {len(_KEYS) - 1}")
