@@ -157,9 +157,10 @@ class Encoder:
     def tokens(self, texts: Sequence[str], role: Role) -> list[NDArray[np.int32]]:
         """Return the tokens of each text, special tokens included, cut at the limit of the role.
 
-        Arrays are `(columns, length)`; each distinct text is tokenised once in the life of the encoder.
+        Arrays are `(columns, length)`; each distinct text is tokenised once in the life of the encoder. One text in the
+        place of a list is a `TypeError`.
         """
-        new = [text for text in dict.fromkeys(texts) if (role, text) not in self._tokens]
+        new = [text for text in _distinct(texts) if (role, text) not in self._tokens]
         prompt = self.prompt(role)
         limit = self.limit(role) if new else 0
         # A tokenizer holds far more of each text than its ids until all of its texts are done.
@@ -181,11 +182,12 @@ class Encoder:
         """Return vectors `(len(texts), D)` of the present weights, without gradients and without dropout.
 
         Each distinct text is encoded once, in batches of at most `batch_size` texts of similar length, which on a CPU
-        have about a thousand tokens. `tokens` are no vectors of texts.
+        have about a thousand tokens. `tokens` are no vectors of texts. One text in the place of
+        a list is a `TypeError`.
         """
-        if not texts:
+        distinct = _distinct(texts)
+        if not distinct:
             return np.zeros((0, self.dimension(output)), np.float32)
-        distinct = list(dict.fromkeys(texts))
         lengths = self.lengths(distinct, role)
         # The longest first, so that memory that does not suffice fails at once; a stable sort, so that batches repeat.
         order = sorted(range(len(distinct)), key=lambda i: -lengths[i])
@@ -232,3 +234,10 @@ class Encoder:
         """Write the model with the lengths that it names itself."""
         self.model.prompts = written_out(self.model)
         self.model.save_pretrained(str(folder), create_model_card=False)
+
+
+def _distinct(texts: Sequence[str]) -> list[str]:
+    """Return each text once; a text in the place of a list of texts, which to Python is one of letters, is refused."""
+    if isinstance(texts, str):
+        raise TypeError(f"texts: expected a list of texts, got the text {texts[:40]!r}; write [text]")
+    return list(dict.fromkeys(texts))
