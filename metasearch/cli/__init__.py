@@ -3,20 +3,28 @@
 Exit codes are those of `metasearch.errors`.
 """
 
+import errno
 import logging
 import os
+import re
 import signal
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import click
 
 from metasearch import __version__
-from metasearch.errors import Interrupted, MetasearchError, nearest
+from metasearch.errors import ConfigError, Interrupted, MetasearchError, RunFolderError, nearest
+
+_CLOSED = 128 + 13
+"""Exit code where the reader of the output has closed it: that of a program which SIGPIPE ends."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class _Failure(click.ClickException):
@@ -68,7 +76,20 @@ class Commands(click.Group):
         """Return the command that is asked for; a wrong name answers with the nearest one."""
         if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
             raise click.UsageError(f"no command '{args[0]}'.{nearest(args[0], self.list_commands(ctx))}", ctx)
+        _require_values(args, ctx)
         return super().resolve_command(ctx, args)
+
+    def main(self, *args: Any, **keys: Any) -> Any:
+        """Run the command line; an error of the output itself, such as that of `--help`, is one line, too."""
+        try:
+            return super().main(*args, **keys)
+        except OSError as error:
+            failure = _of_the_system(error)
+            if failure is None:
+                raise
+            with suppress(OSError):
+                failure.show()
+            sys.exit(failure.exit_code)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; errors become one line and an exit code."""
@@ -77,12 +98,18 @@ class Commands(click.Group):
             signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             return super().invoke(ctx)
-        # Click ends these by itself; a closed pipe is a reader such as `head` that has seen enough.
-        except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
+        # Click ends these by itself.
+        except (click.exceptions.Exit, click.ClickException, click.Abort):
             raise
         except KeyboardInterrupt:
             raise _Failure("interrupted", Interrupted.exit_code) from None
+        except BrokenPipeError:
+            # A reader such as `head` has seen enough: what it left is nobody's.
+            _discard_output()
+            raise click.exceptions.Exit(_CLOSED) from None
         except Exception as error:
+            if isinstance(error, OSError) and (failure := _of_the_system(error)) is not None:
+                raise failure from error
             expected = isinstance(error, MetasearchError)
             # The log of a study's cell has the traceback of a bug; what a user can mend is one line there, too.
             traced = "--debug" in sys.argv or ("--until-eof" in sys.argv and not expected)
@@ -92,6 +119,32 @@ class Commands(click.Group):
                 raise _Failure(str(error), error.exit_code) from error
             hint = "" if traced else "; --debug shows where"
             raise _Failure(f"a bug in metasearch: {type(error).__name__}: {error}{hint}", 1) from error
+
+
+def _require_values(args: list[str], ctx: click.Context) -> None:
+    """Refuse an empty value, such as that of a variable which is not set: to take the default would be a guess."""
+    for before, arg in pairwise(args):
+        if arg == "" or re.fullmatch("--[a-z-]+=", arg):
+            name = arg.rstrip("=") or (before if before.startswith("-") else "an argument")
+            raise click.UsageError(f"{name} is empty; leave it out, or give it a value", ctx)
+
+
+def _of_the_system(error: OSError) -> _Failure | None:
+    """Return what ends a command where a name is too long, or the output cannot be written; None for other errors."""
+    if error.errno == errno.ENAMETOOLONG:
+        return _Failure(f"{str(error.filename)[:80]}...: {error.strerror}", ConfigError.exit_code)
+    if error.errno in _FULL:
+        _discard_output()
+        return _Failure(
+            f"{error.filename or 'the output'} cannot be written: {error.strerror}", RunFolderError.exit_code
+        )
+    return None
+
+
+def _discard_output() -> None:
+    """Send what Python still holds of the output, and would write when it ends, to nowhere."""
+    with suppress(OSError, ValueError):  # a test has no file behind its output
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -69,22 +69,11 @@ SEEDS = click.IntRange(0, 2**63 - 1)
 """Seeds that every library takes."""
 
 
-class NewPath(click.Path):
-    """A path to write to; an empty one, such as an unset variable gives, is not taken for the folder one is in."""
-
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path."""
-        if value == "":
-            self.fail("-o is empty", param, ctx)
-        return super().convert(value, param, ctx)
-
-
 as_json = click.option("--json", "as_json", is_flag=True, help="Print scores as one JSON object on stdout.")
 precision = click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
-output = click.option("-o", "--output", type=NewPath(), help="Run folder; by default a new one below runs/.")
+output = click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Run folder; by default a new one below runs/."
+)
 
 
 def resume(what: str = "RUN") -> Callable[[F], F]:

@@ -26,7 +26,11 @@ _FILE = click.Path(path_type=Path)
 )
 @_options.options_group(_options.device, _options.trust)
 @click.option(
-    "-o", "--output", required=True, type=_options.NewPath(), help="CSV file to write, such as stsb-en-augmented.csv."
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="CSV file to write, such as stsb-en-augmented.csv.",
 )
 def command(
     pairs: Sequence[Path],

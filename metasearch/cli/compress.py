@@ -86,7 +86,7 @@ class LayersType(click.ParamType):  # type: ignore[type-arg]  # generic in some 
 @_options.seed("Of fresh weights, and of the choice among more texts than are needed.")
 @click.option("--sizes-only", is_flag=True, help="Print the table and write nothing; a config.json is enough.")
 @_options.options_group(_options.device, _options.trust)
-@click.option("-o", "--output", type=_options.NewPath(), help="Folder of the student; new or empty.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the student; new or empty.")
 @click.option("--json", "as_json", is_flag=True, help="Print the sizes as one JSON object on stdout.")
 def command(
     encoder: str,

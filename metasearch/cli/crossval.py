@@ -46,7 +46,9 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 @_options.options_group(_options.fold_seed, _options.device, _options.data, _options.include, _options.trust)
 @click.option("--keep-models", is_flag=True, help="Keep the model of each run; otherwise only what was distilled.")
 @click.option("--dry-run", is_flag=True, help="Show the cells, and by one step of each arm what they cost; do nothing.")
-@click.option("-o", "--output", type=_options.NewPath(), help="Folder of the study: a new one, or one to go on with.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Folder of the study: a new one, or one to go on with."
+)
 @_options.resume("STUDY")
 @_options.as_json
 def command(

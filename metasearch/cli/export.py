@@ -13,7 +13,7 @@ from metasearch.errors import ConfigError
 @click.option("--plain", is_flag=True, help="As a stock model of sentence-transformers, at full size.")
 @click.option("--int8", is_flag=True, help="In eight bits a weight: a quarter of the size; float32 again when loaded.")
 @_options.options_group(_options.trust)
-@click.option("-o", "--output", type=_options.NewPath(), help="Folder to write; new or empty.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder to write; new or empty.")
 def command(encoder: str, plain: bool, int8: bool, trust_remote_code: bool, output: Path | None) -> None:
     """Write ENCODER in another form.
 

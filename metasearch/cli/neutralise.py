@@ -41,7 +41,7 @@ from metasearch.spec.recipe import NeutralMethod
 @_options.options_group(
     _options.fold, _options.fold_seed, _options.device, _options.data, _options.include, _options.trust
 )
-@click.option("-o", "--output", type=_options.NewPath(), help="Folder of the encoder; new or empty.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the encoder; new or empty.")
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as one JSON object on stdout.")
 def command(
     encoder: str, device: Any, trust_remote_code: bool, output: Path | None, as_json: bool, **asked: Any

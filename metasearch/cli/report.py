@@ -12,7 +12,9 @@ from metasearch.cli import _options
 
 
 @click.command("report", short_help="A page and tables of a study or of runs.")
-@click.option("-o", "--output", required=True, type=_options.NewPath(), metavar="DIR", help="Folder of the report.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder of the report."
+)
 @_options.compared
 @click.option("--json", "as_json", is_flag=True, help="Print the main table and the files' paths as one JSON object.")
 def command(

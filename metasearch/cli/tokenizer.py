@@ -40,7 +40,9 @@ from metasearch.errors import ConfigError
     help="Where the new rows of its word table come from: the old pieces of a token (default), or chance.",
 )
 @_options.options_group(_options.seed("Of the rows that are drawn."), _options.trust)
-@click.option("-o", "--output", type=_options.NewPath(), required=True, metavar="DIR", help="New or empty folder.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="New or empty folder."
+)
 def command(
     texts: Sequence[Path],
     size: int,
