@@ -101,6 +101,11 @@ def test_of_each_kind_of_damage_the_first_three_places_are_kept(file):
         ),
         ("x.tsv", ALL_NLI.replace("entailment", "Neutral"), r"x\.tsv:2: unknown label 'Neutral'.*'neutral'"),
         ("x.tsv", ALL_NLI.replace("sentence2", "sentenc2"), r"x\.tsv:1: the header names no column 'sentence2'\. Did"),
+        (
+            "x.tsv",
+            ALL_NLI.replace("sentence2", "sentence1"),
+            r"x\.tsv:1: .* names the column 'sentence1' twice",
+        ),
         ("x.csv", "sentence1,sentence2\na,b\n", r"x\.csv:1: the header names no column 'label'"),
         (
             "x.jsonl",

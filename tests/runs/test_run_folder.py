@@ -9,6 +9,7 @@ import pytest
 from helpers.files import unsealed
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.runs.folder import RunFolder
+from metasearch.runs.log import read_latest
 from metasearch.runs.versions import versions
 from metasearch.spec.library import load_recipe
 from metasearch.spec.run import RunConfig
@@ -76,6 +77,10 @@ def test_a_damaged_line_of_the_results_is_named(tmp_path):
     path.write_text(path.read_text()[:-4])
     with pytest.raises(RunFolderError, match=r"results.jsonl:2: not JSON"):
         files.results()
+    path.write_bytes(b"\xff")
+    for reading in (files.results, lambda: files.add_results([{"a": 1}])):
+        with pytest.raises(RunFolderError, match=r"results.jsonl cannot be read: .*can't decode"):
+            reading()
 
 
 def test_a_full_disk_keeps_the_results_that_were_there(tmp_path):
@@ -145,7 +150,27 @@ def test_steps_that_a_crash_left_behind_the_checkpoint_are_logged_once(tmp_path,
     assert again.events() == [*told[:kept], goes_on_with, {"step": 9, "dev": 0.7}, {"step": 9}]
 
 
-@pytest.mark.parametrize("line", ["3", "[]", '{"phase": "mono"}', '{"step": "2"}', '{"step": null}'])
+def test_damaged_lines_within_a_log_are_named_in_one_warning_and_the_last_line_may_be_cut_off(tmp_path, caplog):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    path = tmp_path / "run" / "log.jsonl"
+    path.write_text('{"step": 1}\n{"st\n{"step": 2}\n{"step": true}\n{"step": 3}\n{"ste')
+    assert files.events() == [{"step": 1}, {"step": 2}, {"step": 3}]
+    assert caplog.messages == [f"{path}: damaged lines are left out: 2, 4"]
+    assert read_latest(path) == files.events()
+
+
+def test_damaged_lines_of_a_log_are_named_at_resume_and_not_in_the_live_table(tmp_path, caplog):
+    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    path = tmp_path / "run" / "log.jsonl"
+    path.write_text("?\n" * 7 + '{"step": 1}\n')
+    assert read_latest(path) == [{"step": 1}]
+    assert caplog.messages == []
+    files.log({"step": 2})
+    assert caplog.messages == [f"{path}: damaged lines are left out: 1, 2, 3, 4, 5 and 2 more"]
+    assert files.events() == [{"step": 1}, {"step": 2}]
+
+
+@pytest.mark.parametrize("line", ["3", "[]", "[" * 100_000, '{"phase": "mono"}', '{"step": "2"}', '{"step": null}'])
 def test_a_line_of_a_log_that_is_no_event_is_left_out(tmp_path, line):
     files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
     (tmp_path / "run" / "log.jsonl").write_text(f'{line}\n{{"step": 1}}\n')

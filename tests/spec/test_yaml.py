@@ -128,6 +128,14 @@ def test_a_value_that_contradicts_another_key_is_refused_with_its_own_line(write
     assert problem in message
 
 
+@pytest.mark.parametrize("length", ["{question: 1}", "{candidate: 2}", "{text: 0}"])
+def test_a_length_that_the_special_tokens_alone_fill_is_refused(write, length):
+    path = write(f"{TASK}max_length: {length}\n")
+    key, _, value = length.strip("{}").partition(": ")
+    says = f"input should be greater than or equal to 3 (got '{value}')"
+    assert problems(path, Task) == [f"{line_of(path, 'max_length')}: max_length.{key}: {says}"]
+
+
 def test_a_pattern_written_in_two_ways_is_refused_instead_of_dropped(write):
     path = write(TASK + "  mono->bi: [de_de -> de_no]\n")
     (message,) = problems(path, Task)

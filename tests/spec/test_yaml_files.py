@@ -115,6 +115,50 @@ def test_a_file_that_nests_without_end_is_refused(write, text):
         yaml.read(path, Recipe)
 
 
+def bomb(levels):
+    """Return lists of ten aliases of the list before, so that the last one stands for 10 ** levels texts."""
+    lines = ["a0: &a0 text"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, levels + 1)]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("levels", [4, 12])
+def test_aliases_that_stand_for_more_than_a_file_can_hold_are_refused_at_once(write, levels):
+    path = write(bomb(levels))
+    (message,) = problems(path)
+    assert message.startswith(f"{path}:1: a4.")
+    assert message.endswith(": aliases (*name) make over 10,000 values of this file")
+
+
+def test_aliases_in_the_place_of_a_key_are_refused_at_once(write):
+    path = write(bomb(12) + "? *a12\n: x\n")
+    assert problems(path)[0].startswith(f"{path}:1: a4.")
+    path = write("a: &a [b]\n? *a\n: x\n")
+    assert problems(path) == [f"{path}:1: expected a text as a key, got a list or a mapping"]
+
+
+def test_aliases_on_the_command_line_are_limited_too():
+    written = "[&a0 x, " + ", ".join(f"&a{i} [{','.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 13)) + "]"
+    with pytest.raises(ConfigError, match=r"^--set k:1: .*over 10,000 values"):
+        yaml.value_of(written, "--set k")
+
+
+def test_a_file_as_large_without_aliases_is_read(write):
+    assert yaml.tree(write(f"a: [{'b,' * 20_000}]\n")) == {"a": ["b"] * 20_000}
+
+
+def test_aliases_of_a_few_values_are_read(write):
+    assert yaml.tree(write("a: &a {b: 1}\nc: [*a, *a]\n")) == {"a": {"b": "1"}, "c": [{"b": "1"}, {"b": "1"}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "key"), [('recipe: "a\\0b"\n', "recipe"), ('episodes:\n  k: ["\\x00"]\n', "episodes.k.0")]
+)
+def test_a_nul_character_is_refused_with_its_line_and_key(write, text, key):
+    path = write(text)
+    assert problems(path) == [f"{path}:{text.count(chr(10))}: {key}: holds a NUL character"]
+
+
 @pytest.mark.parametrize("text", [RECIPE.encode("utf-16"), b"recipe: \xff\n"])
 def test_a_file_in_another_encoding_is_refused(write, text):
     path = write(text)

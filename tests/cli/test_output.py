@@ -1,0 +1,82 @@
+"""What stands between a command and the system: empty values, names that it does not take, and output that ends."""
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from metasearch.cli import main
+from metasearch.spec.library import shipped
+
+LONG = "x" * 5_000
+
+
+def failing(*args, code):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, (result.output, result.exception)
+    assert result.stdout == ""
+    return result.stderr
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        *(["train", "--mode", "trans", option, ""] for option in ("--encoder", "--task", "--recipe", "--data", "-o")),
+        *(["train", option, ""] for option in ("--mode", "--learner", "--include", "--trim", "--resume")),
+        *(["distill", option, ""] for option in ("--teacher", "--student", "--assistant", "--corpus", "--targets")),
+        ["crossval", "--learner", ""],
+        ["evaluate", "--encoder="],
+        ["report", "", "-o", "x"],
+        ["export", ""],
+    ],
+)
+def test_an_empty_value_is_refused_instead_of_the_default_being_taken(args):
+    option = next((arg.rstrip("=") for arg in args[::-1] if arg.startswith("-") and args[-1] != "x"), "")
+    expected = option if args[0] != "export" else ""
+    assert f"{expected or 'an argument'} is empty; leave it out, or give it a value" in failing(*args, code=2)
+
+
+@pytest.mark.parametrize(
+    "args", [["evaluate", "--encoder", LONG], ["report", LONG, "-o", "x"], ["ls", "--include", LONG]]
+)
+def test_a_name_that_is_too_long_is_an_error_of_one_line(args):
+    assert failing(*args, code=2) == f"metasearch: error: {LONG[:80]}...: File name too long\n"
+
+
+@pytest.mark.parametrize(("data", "line"), [("a\0b", "no such folder"), (LONG, "no such folder")])
+def test_a_folder_of_data_of_an_impossible_name_is_not_there(data, line):
+    assert f"--data {data}: {line}" in failing("evaluate", "--encoder", "tiny", "--data", data, code=3)
+
+
+@pytest.mark.parametrize(
+    ("data", "says", "code"),
+    [('"a\\0b"', "faq.yaml:7: data: holds a NUL character", 2), (LONG, "faq.yaml: no such folder", 3)],
+)
+def test_a_declaration_with_such_a_folder_names_its_file(data, says, code, tmp_path):
+    lines = (shipped() / "demo.yaml").read_text(encoding="utf-8").replace("task: demo", "task: faq")
+    lines = "\n".join(f"data: {data}" if line.startswith("data:") else line for line in lines.splitlines())
+    (tmp_path / "faq.yaml").write_text(lines, encoding="utf-8")
+    assert says in failing("evaluate", "--task", "faq", "--include", tmp_path, "--encoder", "tiny", code=code)
+
+
+def run(shell):
+    """Run a shell command in which `metasearch` is this one; returns its result, with the codes of a pipe."""
+    script = f'metasearch() {{ "{sys.executable}" -m metasearch "$@"; }}; {shell}'
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("command", ["ls recipes", "--help", "ls --help"])
+def test_a_full_disk_behind_the_output_is_one_line_and_code_5(command):
+    done = run(f"metasearch {command} > /dev/full")
+    assert done.stderr == "metasearch: error: the output cannot be written: No space left on device\n"
+    assert done.returncode == 5
+
+
+def test_a_full_disk_behind_the_errors_too_is_code_5():
+    assert run("metasearch ls recipes > /dev/full 2> /dev/full").returncode == 5
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly():
+    done = run('{ metasearch ls; echo "$?" >&2; } | true')
+    assert done.stderr == "141\n"

@@ -1,0 +1,91 @@
+"""A named pipe, a device or a folder in the place of a file is refused; reading it would wait, or read, forever."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from helpers.formats import FORMATS, copy, files, read
+from metasearch.compress.texts import read_texts
+from metasearch.data.entailment import read_entailment
+from metasearch.data.parallel.read import read_corpus
+from metasearch.data.scored import read_scored
+from metasearch.data.tagged import read_tagged
+from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.files import read_bytes
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.questions import load
+from metasearch.runs.rows import read_rows
+from metasearch.spec import yaml
+from metasearch.spec.corpus import CorpusSettings
+from metasearch.study.study import Run
+from metasearch.training import checkpoint
+
+PIPE, DEVICE = "it is a named pipe, not a file", "it is a device, not a file"
+MAKE = {PIPE: os.mkfifo, DEVICE: lambda path: path.symlink_to("/dev/zero"), "Is a directory": Path.mkdir}
+
+made = pytest.mark.parametrize("says", MAKE)
+
+
+@made
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_reader_of_a_task_refuses_it(form, says, tmp_path):
+    path = copy(form, tmp_path) / files(form)[0]
+    path.unlink()
+    MAKE[says](path)
+    with pytest.raises(DataError) as caught:
+        read(form, path.parent)
+    assert str(caught.value) == f"{path}: cannot be read: {says}"
+
+
+@pytest.mark.parametrize("says", [PIPE, DEVICE])
+@pytest.mark.parametrize(
+    ("name", "reading", "kind"),
+    [
+        ("en-de.tsv", lambda path: read_corpus([path], CorpusSettings()), DataError),
+        ("en-de.tsv.gz", lambda path: read_corpus([path.parent], CorpusSettings()), DataError),
+        ("stsb-en.csv", lambda path: read_scored([path]), DataError),
+        ("nli.jsonl", lambda path: read_entailment([path]), DataError),
+        ("de.txt", lambda path: list(read_texts([path])), DataError),
+        ("de.txt", lambda path: list(read_texts([path.parent])), DataError),
+        ("de.txt", lambda path: read_tagged([path], 9), DataError),
+        ("de.txt", lambda path: read_tagged([path.parent], 9), DataError),
+        ("task.yaml", yaml.tree, ConfigError),
+        ("results.jsonl", lambda path: read_rows(path, {}), DataError),
+        ("results.jsonl", lambda path: RunFolder(path.parent).results(), RunFolderError),
+        ("results.jsonl", lambda path: RunFolder(path.parent).add_results([{}]), RunFolderError),
+        ("log.jsonl", lambda path: RunFolder(path.parent).events(), RunFolderError),
+        ("log.jsonl", lambda path: Run(path.parent, "", {}, (), {}).events(), RunFolderError),
+        ("questions.npz", load, RunFolderError),
+    ],
+)
+def test_what_reads_files_refuses_it(name, reading, kind, says, tmp_path):
+    path = tmp_path / name
+    MAKE[says](path)
+    with pytest.raises(kind) as caught:
+        reading(path)
+    assert str(path) in str(caught.value)
+    assert says in str(caught.value)
+
+
+def test_a_checkpoint_with_it_is_damaged(tmp_path):
+    os.mkfifo(tmp_path / "state.json")
+    with pytest.raises(ValueError, match=r"state\.json: the checkpoint is damaged: .*named pipe"):
+        checkpoint._read(tmp_path)
+
+
+def test_a_socket_and_a_name_with_a_nul_are_none_of_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the path of a socket may have a hundred bytes only
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind("x.jsonl")
+        with pytest.raises(OSError, match="it is a socket, not a file"):
+            read_bytes(tmp_path / "x.jsonl")
+    with pytest.raises(OSError, match="embedded null"):
+        read_bytes(tmp_path / "a\0b")
+
+
+def test_a_file_behind_a_link_is_read(tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "link").symlink_to("file")
+    assert read_bytes(tmp_path / "link") == b"content"

@@ -1,0 +1,198 @@
+"""Whatever a file holds, its parser returns records or raises an error that a user can act on, and never another."""
+
+import contextlib
+import json
+import string
+
+import pytest
+import yaml as pyyaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from helpers.formats import copy, files, read
+from metasearch.compress.texts import read_texts
+from metasearch.data.entailment import read_entailment
+from metasearch.data.parallel.read import read_corpus
+from metasearch.data.scored import read_scored
+from metasearch.data.tagged import read_tagged
+from metasearch.errors import MetasearchError
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.log import read_events, read_latest
+from metasearch.runs.rows import read_rows
+from metasearch.spec import yaml
+from metasearch.spec.corpus import CorpusSettings
+from metasearch.spec.recipe import Recipe
+from metasearch.spec.stages import Distillation
+from metasearch.spec.task import Mode, Task
+
+KEYS = [
+    "question",
+    "answer",
+    "context",
+    "id",
+    "article",
+    "paragraph",
+    "sentences",
+    "questions",
+    "text1",
+    "text2",
+    "score",
+    "group",
+    "data",
+    "title",
+    "paragraphs",
+    "sentence_breaks",
+    "qas",
+    "answers",
+    "answer_start",
+    "text",
+    "gold_label",
+    "label",
+    "sentence1",
+    "sentence2",
+    "split",
+    "step",
+    "dev",
+    "task",
+    "learner",
+    "encoder",
+    "measure",
+    "pool",
+    "language",
+    "candidates",
+    "value",
+    "fold",
+    "seed",
+    "versions",
+]
+SPECIAL = [
+    "neutral",
+    "train",
+    "test",
+    "mean",
+    "dev",
+    "4.5",
+    "nan",
+    "-1",
+    "\0",
+    "\u200b",
+    "\ufeff",
+    "\u2028",
+    "1e999",
+    "true",
+]
+TEXTS = st.sampled_from(SPECIAL) | st.text(max_size=6)
+SCALARS = st.none() | st.booleans() | st.integers(-3, 9) | st.integers() | st.floats() | TEXTS
+VALUES = st.recursive(
+    SCALARS,
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | TEXTS, inside, max_size=4),
+    max_leaves=12,
+)
+CELLS = st.lists(st.sampled_from(KEYS) | TEXTS, max_size=5)
+ROWS = st.lists(CELLS, max_size=5)
+
+
+def lines(of):
+    """Return a strategy for the text of some lines."""
+    return st.lists(of, max_size=4).map("\n".join)
+
+
+JSON = VALUES.map(json.dumps)
+CONTENTS = st.one_of(
+    st.binary(max_size=40),
+    st.text(max_size=40).map(lambda text: text.encode("utf-8", "surrogatepass")),
+    st.text(string.punctuation + "\n\t a01", max_size=40).map(str.encode),
+    lines(JSON).map(str.encode),
+    ROWS.map(lambda rows: "\n".join(map("\t".join, rows)).encode("utf-8", "surrogatepass")),
+    ROWS.map(lambda rows: "\n".join(map(",".join, rows)).encode("utf-8", "surrogatepass")),
+    VALUES.map(lambda value: pyyaml.safe_dump(value, allow_unicode=True).encode("utf-8", "surrogatepass")),
+)
+
+
+def form_of(form, name=None):
+    """Return a reading of a file in the place of one of a fixture, which is copied once."""
+
+    def reading(path):
+        folder = path.parent / form
+        if not folder.is_dir():
+            copy(form, path.parent)
+        (folder / (name or files(form)[0])).write_bytes(path.read_bytes())
+        return read(form, folder)
+
+    return reading
+
+
+def declaration(model):
+    """Return a reading of a declaration."""
+    return lambda path: yaml.read(path, model)
+
+
+# What is read → the name of its file, and the function that reads it.
+PARSERS = {
+    "yaml": ("x.yaml", yaml.tree),
+    "task": ("x.yaml", declaration(Task)),
+    "mode": ("x.yaml", declaration(Mode)),
+    "recipe": ("x.yaml", declaration(Recipe)),
+    "distillation": ("x.yaml", declaration(Distillation)),
+    "xquad-r": ("x.json", form_of("xquad-r")),
+    "jsonl-paragraphs": ("x.jsonl", form_of("jsonl-paragraphs")),
+    "jsonl-pairs": ("x.jsonl", form_of("jsonl-pairs")),
+    "csv-labelled": ("x.csv", form_of("csv-labelled")),
+    "csv-pairs": ("x.csv", form_of("csv-pairs")),
+    "semeval2017": ("x.txt", form_of("semeval2017")),
+    "semeval2017 scores": ("x.txt", form_of("semeval2017", files("semeval2017")[1])),
+    "stsb-multi-mt": ("x.csv", form_of("stsb-multi-mt")),
+    "scored csv": ("x-en.csv", lambda path: read_scored([path])),
+    "scored tsv": ("x-en.tsv", lambda path: read_scored([path])),
+    "entailment jsonl": ("x.jsonl", lambda path: read_entailment([path])),
+    "entailment tsv": ("x.tsv", lambda path: read_entailment([path])),
+    "entailment csv": ("x.csv", lambda path: read_entailment([path])),
+    "parallel tsv": ("en-de.tsv", lambda path: read_corpus([path], CorpusSettings(normalise=True))),
+    "parallel gz": ("en-de.tsv.gz", lambda path: read_corpus([path], CorpusSettings())),
+    "texts": ("de.txt", lambda path: list(read_texts([path]))),
+    "tagged": ("en-de.tsv", lambda path: read_tagged([path], 9)),
+    "results": ("results.jsonl", lambda path: read_rows(path, {"label": "maml"})),
+    "results of a run": ("results.jsonl", lambda path: RunFolder(path.parent).results()),
+    "log": ("log.jsonl", read_events),
+    "latest of a log": ("log.jsonl", read_latest),
+}
+
+
+def hold(name, content, folder):
+    file, reading = PARSERS[name]
+    path = folder / file
+    path.write_bytes(content)
+    with contextlib.suppress(MetasearchError):
+        reading(path)
+
+
+@pytest.mark.parametrize("name", PARSERS)
+@given(content=CONTENTS)
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_content_is_read_or_refused_with_an_error_of_our_own(name, content, tmp_path):
+    hold(name, content, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PARSERS)
+@given(content=CONTENTS)
+@settings(max_examples=600, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_more_content_is_read_or_refused_with_an_error_of_our_own(name, content, tmp_path):
+    hold(name, content, tmp_path)
+
+
+@pytest.mark.parametrize("name", PARSERS)
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 100_000,
+        b'{"a":' * 50_000,
+        b'{"step": ' + b"9" * 5_000 + b"}\n",
+        b'{"question": "\\ud800"}\n',
+        b"\xef\xbb\xbf",
+        b"? " * 3000,
+    ],
+    ids=["deep list", "deep object", "long number", "half a character", "byte-order mark", "deep keys"],
+)
+def test_content_that_strains_a_parser_is_read_or_refused_with_an_error_of_our_own(name, content, tmp_path):
+    hold(name, content, tmp_path)
