@@ -37,9 +37,7 @@ def test_an_empty_value_is_refused_instead_of_the_default_being_taken(args):
     assert f"{expected or 'an argument'} is empty; leave it out, or give it a value" in failing(*args, code=2)
 
 
-@pytest.mark.parametrize(
-    "args", [["evaluate", "--encoder", LONG], ["report", LONG, "-o", "x"], ["ls", "--include", LONG]]
-)
+@pytest.mark.parametrize("args", [["resume", LONG], ["report", LONG, "-o", "x"], ["ls", "--include", LONG]])
 def test_a_name_that_is_too_long_is_an_error_of_one_line(args):
     assert failing(*args, code=2) == f"metasearch: error: {LONG[:80]}...: File name too long\n"
 
@@ -51,7 +49,7 @@ def test_a_folder_of_data_of_an_impossible_name_is_not_there(data, line):
 
 @pytest.mark.parametrize(
     ("data", "says", "code"),
-    [('"a\\0b"', "faq.yaml:7: data: holds a NUL character", 2), (LONG, "faq.yaml: no such folder", 3)],
+    [('"a\\0b"', "faq.yaml:10: data: holds a NUL character", 2), (LONG, "faq.yaml: no such folder", 3)],
 )
 def test_a_declaration_with_such_a_folder_names_its_file(data, says, code, tmp_path):
     lines = (shipped() / "demo.yaml").read_text(encoding="utf-8").replace("task: demo", "task: faq")
