@@ -18,6 +18,7 @@ from metasearch.spec.arrangement import language_of
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
+Length = Annotated[int, Field(ge=3)]  # a word between two special tokens
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -54,16 +55,8 @@ class Declared(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-LEAST_LENGTH = 3
-"""Tokens of the shortest input that holds a word: BERT and XLM-R put a special token before and one behind it."""
-Length = Annotated[int, Field(ge=LEAST_LENGTH)]
-
-
 class MaxLength(Declared):
-    """Longest input in tokens, special tokens included; longer texts are cut at the right.
-
-    `question` and `candidate` serve retrieval, `text` similarity and translation.
-    """
+    """Longest inputs in tokens, special tokens included; the rest is cut off. `text` is that of all but retrieval."""
 
     question: Length = 96
     candidate: Length = 256

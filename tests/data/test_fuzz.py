@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import string
 
 import pytest
@@ -25,51 +26,12 @@ from metasearch.spec.recipe import Recipe
 from metasearch.spec.stages import Distillation
 from metasearch.spec.task import Mode, Task
 
-KEYS = [
-    "question",
-    "answer",
-    "context",
-    "id",
-    "article",
-    "paragraph",
-    "sentences",
-    "questions",
-    "text1",
-    "text2",
-    "score",
-    "group",
-    "data",
-    "title",
-    "paragraphs",
-    "sentence_breaks",
-    "qas",
-    "answers",
-    "answer_start",
-    "text",
-    "gold_label",
-    "label",
-    "sentence1",
-    "sentence2",
-    "split",
-    "step",
-    "dev",
-    "task",
-    "learner",
-    "encoder",
-    "measure",
-    "pool",
-    "language",
-    "candidates",
-    "value",
-    "fold",
-    "seed",
-    "versions",
-    "recipe",
-    "description",
-    "stages",
-    "outer",
-    "options",
-]
+KEYS = re.findall(
+    r"\w+",
+    "question answer context id article paragraph sentences questions text1 text2 score group data title paragraphs "
+    "sentence_breaks qas answers answer_start text gold_label label sentence1 sentence2 split step dev task learner "
+    "encoder measure pool language candidates value fold seed versions recipe description stages outer options",
+)
 SPECIAL = ["neutral", "train", "mean", "dev", "4.5", "nan", "-1", "\0", "\u200b", "\ufeff", "\u2028", "1e999"]
 TEXTS = st.sampled_from(SPECIAL) | st.text(max_size=6)
 SCALARS = st.none() | st.booleans() | st.integers(-3, 9) | st.integers() | st.floats() | TEXTS

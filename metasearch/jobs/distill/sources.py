@@ -17,7 +17,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.batches import Batches
 from metasearch.errors import DataError
 from metasearch.spec.distill_run import DistillConfig
-from metasearch.spec.recipe import LEAST_LENGTH, MaxLength
+from metasearch.spec.recipe import MaxLength
 from metasearch.spec.stages import Stage
 
 
@@ -81,8 +81,8 @@ def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:
 
 def _parallel(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
     settings = stage.corpus
-    # One more than is allowed, so that a text that is cut shows as too long.
-    counting = Encoder(encoder.model, encoder.name, MaxLength(text=max(settings.max_tokens + 1, LEAST_LENGTH)))
+    # One more than is allowed, so that a text that is cut shows as too long. A length is at least 3.
+    counting = Encoder(encoder.model, encoder.name, MaxLength(text=max(settings.max_tokens, 2) + 1))
     corpus = read_corpus(files, settings, lambda texts: counting.lengths(texts, "text"))
     train, dev = corpus.hold_out(settings.dev, seed)
     described = f"{train.describe()}, {len(dev)} for dev"
