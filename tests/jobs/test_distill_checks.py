@@ -129,6 +129,7 @@ def test_that_two_encoders_take_as_many_tokens_as_each_other_is_seen_before_an_e
     [
         (["stages.align.corpus.max_tokens=64"], 2, "reads 64 tokens, so that longer texts cannot be told"),
         (["stages.align.corpus.max_tokens=65"], 2, "reads 64 tokens, so that longer texts cannot be told"),
+        (["stages.align.corpus.max_tokens=1"], 3, "max_tokens=1: no pair is that short"),
         (["stages.align.options.every=3"], 2, "options.every=3: the training ends after 2 steps; choose less"),
         ([f"stages.align.corpus.dev={PAIRS}"], 3, f"dev={PAIRS}: de has {PAIRS} pairs; none with a source of its own"),
     ],

@@ -78,7 +78,7 @@ def roles_of(config: DistillConfig) -> Roles:
 def _check_length(name: str, stage: Stage, roles: Roles) -> None:
     """Raise `ConfigError` where longer texts than are wanted cannot be told, as the encoder cuts them before."""
     wanted = stage.corpus.max_tokens
-    reads = roles.stand_in(stage.trains, wanted + 1).limit("text")
+    reads = roles.stand_in(stage.trains, max(wanted, 2) + 1).limit("text")  # a length is at least 3
     if reads <= wanted:
         raise ConfigError(
             f"stage '{name}': corpus.max_tokens={wanted}: the {stage.trains} reads {reads} tokens, so that longer "
