@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all lint types quick unit browser clean
+.PHONY: demo test test-all test-exhaustive lint types quick unit browser clean
 
 demo: .venv/run
 	$(BIN)/metasearch demo
@@ -24,10 +24,14 @@ types: .venv/dev
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 quick: .venv/dev
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not exhaustive"
 
 unit: .venv/dev browser
-	$(PYTEST)
+	$(PYTEST) -m "not exhaustive"
+
+# Every command killed at every moment at which it writes: a quarter of an hour.
+test-exhaustive: .venv/dev
+	$(PYTEST) -s -m exhaustive
 
 # Reports are tested in Chromium. Without it those tests are skipped and say so: that it cannot be installed is no error.
 browser:
