@@ -54,6 +54,7 @@ def command(
 
 def _episode(ref: DataRef, mode: str, recipe: str | None, seed: int, index: int) -> Iterator[str]:
     from metasearch.data.benchmark import load_benchmark
+    from metasearch.episodes.described import whole
     from metasearch.episodes.of_benchmark import samplers
     from metasearch.spec.library import choose_recipe
 
@@ -64,8 +65,4 @@ def _episode(ref: DataRef, mode: str, recipe: str | None, seed: int, index: int)
         yield f"  {phase}: {' | '.join(map(str, arrangements))}"
     episode = samplers(benchmark, chosen, seed)["meta-train"].episode(index)
     yield f"\nmeta-train episode {index} of seed {seed}, recipe {chosen.recipe}: {episode.arrangement}"
-    # An episode of two links has no Z.
-    for name, examples in zip(("X", "Y", "Z"), episode.sets, strict=False):
-        yield f"\n{name}  {examples.variant}"
-        for example in examples.examples:
-            yield from (f"  {line}" for line in example.lines())
+    yield from whole(episode, texts=True)

@@ -52,6 +52,7 @@ class EntailmentPair:
     languages: tuple[str, str] = ("en", "en")
 
     roles: ClassVar[Mapping[str, Role]] = {"premise": "text", "hypothesis": "text"}
+    ids: ClassVar[tuple[str, ...]] = ()
     score: ClassVar[None] = None
 
     @property

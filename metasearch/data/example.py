@@ -24,6 +24,10 @@ class Example(Protocol):
         """Language codes of the texts; the first is that of the question or the first sentence."""
 
     @property
+    def ids(self) -> tuple[str, ...]:
+        """What the example is called in its data, such as its row; empty where only its texts tell it from others."""
+
+    @property
     def score(self) -> float | None:
         """Gold similarity from 0 to 1, in kinds that have one."""
 

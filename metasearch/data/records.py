@@ -78,6 +78,11 @@ class ScoredPair:
         """The two sentences."""
         return self.text1, self.text2
 
+    @property
+    def ids(self) -> tuple[str, str]:
+        """Language pair and row."""
+        return self.pair, self.group
+
     def lines(self) -> tuple[str, ...]:
         """Return the score from 0 to 5 and the sentences, in one line."""
         return (f"{5 * self.score:.1f}  {self.text1}  |  {self.text2}",)

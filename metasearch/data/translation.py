@@ -36,6 +36,7 @@ class Translation:
     languages: tuple[str, str]
 
     roles: ClassVar[Mapping[str, Role]] = {"source": "text", "target": "text"}
+    ids: ClassVar[tuple[str, ...]] = ()
     score: ClassVar[None] = None
 
     @property

@@ -38,6 +38,11 @@ class Triplet:
         """Languages of question, positive and negative."""
         return self.question.language, self.positive.language, self.negative.language
 
+    @property
+    def ids(self) -> tuple[str, str, str]:
+        """Ids of question, positive and negative."""
+        return self.question.id, self.positive.id, self.negative.id
+
     def lines(self) -> tuple[str, ...]:
         """Return the question, and the sentences of positive and negative below it."""
         candidates = (("+", self.positive), ("-", self.negative))

@@ -8,18 +8,16 @@ from typing import Any, get_args
 
 import torch
 
-from metasearch.compress.trimming import trim
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
 from metasearch.data.records import RetrievalData, ScoredPair
-from metasearch.data.texts import texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.episodes.episode import Triplet
 from metasearch.episodes.of_benchmark import needs_vectors, samplers
-from metasearch.errors import ConfigError, nearest, require_known
+from metasearch.errors import ConfigError, nearest
 from metasearch.fast import FastGradients
 from metasearch.jobs.dev_score import DevScore
 from metasearch.jobs.neutral import require_map, train_texts
@@ -29,7 +27,7 @@ from metasearch.learners.losses.base import fitting, losses_of, warn_of_unused
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe, Role
-from metasearch.spec.run import WHOLE_TASK, EncoderRef, Precision, RunConfig, ScoreConfig
+from metasearch.spec.run import EncoderRef, Precision
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Outcome, Trainer
@@ -65,28 +63,6 @@ def load_encoder(
     for role in get_args(Role):  # one that cannot be pooled is refused before anything is begun
         encoder.prompt(role)
     return encoder.to(target)
-
-
-def encoder_of(config: RunConfig | ScoreConfig, benchmark: Benchmark) -> Encoder:
-    """Return the encoder of a configuration with the lengths of its task, trimmed to the task's words where it says so.
-
-    Raises:
-        EncoderError: it cannot be found, loaded or trimmed.
-        ConfigError: there is no such device, or the task has no such language.
-    """
-    encoder = load_encoder(EncoderRef.of(config), benchmark.task.max_length, identify=True)
-    if not config.trim:
-        return encoder
-    languages = benchmark.data.languages if config.trim == (WHOLE_TASK,) else frozenset(config.trim)
-    for language in sorted(languages):
-        require_known("language to trim to", language, sorted(benchmark.data.languages))
-    before, origin, seeded = encoder.parameter_count, encoder.origin, encoder.seeded
-    # With the texts of all parts: words alone are taken from them, and vectors stay as they are.
-    encoder = trim(encoder, (text for _, text, language in texts_of(benchmark.data) if language in languages))
-    encoder.origin, encoder.seeded = origin, seeded
-    of = f"{encoder.parameter_count:,} parameters of {before:,}"
-    log.info("trimmed to the words of %s in %s: %s", benchmark.task.task, ", ".join(sorted(languages)), of)
-    return encoder
 
 
 def make_learner(recipe: Recipe, encoder: Encoder) -> Learner:
@@ -156,6 +132,41 @@ def fit(
 ) -> Outcome:
     """Meta-train and meta-valid a learner on a benchmark; its encoder ends with the weights of the best dev score.
 
+    Arguments and errors are those of `trainer_of`; with `resume` it goes on from the store's checkpoint. And
+    `NonFiniteError` is raised where a loss or gradient is not finite.
+    """
+    trainer = trainer_of(
+        learner,
+        benchmark,
+        recipe,
+        seed=seed,
+        max_steps=max_steps,
+        precision=precision,
+        gradients=gradients,
+        listener=listener,
+        store=store,
+        baseline=baseline,
+        dev=dev,
+    )
+    return trainer.fit(resume)
+
+
+def trainer_of(
+    learner: Learner,
+    benchmark: Benchmark,
+    recipe: Recipe,
+    *,
+    seed: int = 0,
+    max_steps: int | None = None,
+    precision: str = "fp32",
+    gradients: Engine = DEFAULT_ENGINE,
+    listener: Listener = SILENT,
+    store: CheckpointStore | None = None,
+    baseline: float | None = None,
+    dev: DevScore | None = None,
+) -> Trainer:
+    """Return what trains a learner on a benchmark, before its first step.
+
     Args:
         learner: what learns.
         benchmark: loaded with a mode.
@@ -166,14 +177,12 @@ def fit(
         gradients: `fast` or `reference`, how outer gradients are taken.
         listener: hears of steps and scores.
         store: where checkpoints go.
-        resume: go on from the store's checkpoint.
         baseline: dev score before the first step, where it is known already.
         dev: gives the dev scores, where it is asked for more than that afterwards.
 
     Raises:
         ConfigError: learner, mode and precision do not fit together, or there are no such gradients.
         DataError: the data is too small for the recipe.
-        NonFiniteError: a loss or gradient is not finite.
     """
     check_fit(recipe, benchmark, precision)
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
@@ -183,7 +192,7 @@ def fit(
     sources = samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
     _say(learner, recipe, scored is valid)
-    trainer = Trainer(
+    return Trainer(
         learner,
         take_gradients,
         schedule(recipe.budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
@@ -197,7 +206,6 @@ def fit(
         dropout=recipe.dropout,
         baseline=baseline,
     )
-    return trainer.fit(resume)
 
 
 def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:

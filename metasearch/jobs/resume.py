@@ -5,7 +5,7 @@ from typing import Literal
 
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, RunFolderError, nearest
-from metasearch.jobs import compose, score, train
+from metasearch.jobs import score, train
 from metasearch.jobs.distill import job as distill
 from metasearch.jobs.distill.checks import benchmarks_of, roles_of
 from metasearch.jobs.distill.roles import Roles
@@ -19,6 +19,7 @@ from metasearch.jobs.lifecycle import (
     require_trust,
     silent,
 )
+from metasearch.jobs.task_encoder import encoder_of
 from metasearch.runs import sealed
 from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.spec.distill_run import DistillConfig
@@ -88,7 +89,7 @@ def resume_run(
         return complete(files, lambda: distill.run_to_end(files, config, benchmarks, roles, listener_of), patience)
     benchmark = load_benchmark(DataRef.of(config), config.mode if isinstance(config, RunConfig) else None)
     require_same_data(folder, began.data_fingerprint, benchmark.data.fingerprint)
-    encoder = compose.encoder_of(config, benchmark)
+    encoder = encoder_of(config, benchmark)
     hold_weights(files, began, {ENCODER: encoder.origin})
     with listener_of(folder.name) as listener:
         if isinstance(config, RunConfig):

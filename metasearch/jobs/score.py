@@ -16,10 +16,10 @@ from metasearch.encoders.vectors import EncodesTexts
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.retrieval import POOLS
 from metasearch.evaluation.scores import Evaluation
-from metasearch.jobs import compose
 from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete
 from metasearch.jobs.neutral import neutralise
 from metasearch.jobs.shared_vectors import SharedVectors, shared_folder
+from metasearch.jobs.task_encoder import encoder_of
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.markdown import by_language
@@ -41,7 +41,7 @@ def begin(config: ScoreConfig, folder: Path, listener: Listener = SILENT) -> Run
         MetasearchError: of every kind that `metasearch.errors` lists.
     """
     benchmark = load_benchmark(DataRef.of(config))
-    encoder = compose.encoder_of(config, benchmark)
+    encoder = encoder_of(config, benchmark)
     files = RunFolder.create(folder, config, benchmark.data.fingerprint, {ENCODER: encoder.origin})
     return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener))
 

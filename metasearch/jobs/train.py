@@ -1,5 +1,6 @@
 """`metasearch train`: an encoder is meta-trained in a run folder, and scored beside what it was."""
 
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from metasearch.jobs.dev_score import DevScore
 from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, interrupted
 from metasearch.jobs.neutral import neutralise, say, train_map
 from metasearch.jobs.score import add_scores, origin_of
+from metasearch.jobs.task_encoder import encoder_of
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import SILENT, Listener, Logged
 from metasearch.runs.markdown import by_language, markdown
@@ -25,7 +27,8 @@ from metasearch.spec.recipe import ZERO_SHOT, Recipe, with_map
 from metasearch.spec.run import DataRef, RunConfig
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import used
-from metasearch.training.trainer import Outcome
+from metasearch.training.step import NonFiniteStep
+from metasearch.training.trainer import Outcome, Trainer
 
 
 def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunResult:
@@ -40,7 +43,7 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
     benchmark = load_benchmark(DataRef.of(config), config.mode)
     compose.check_fit(config.recipe, benchmark, config.precision)
     check_sizes(benchmark, config.recipe)
-    encoder = compose.encoder_of(config, benchmark)
+    encoder = encoder_of(config, benchmark)
     if config.recipe.neutralise:
         require_none(encoder)
     files = RunFolder.create(folder, config, benchmark.data.fingerprint, {ENCODER: encoder.origin})
@@ -62,24 +65,15 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     # Before training, which changes the encoder in place.
     add_scores(files, {**facts, "learner": ZERO_SHOT, "step": 0}, benchmark, encoder, parts, listener)
     stage = recipe.neutralise
-    if stage and stage.when == "before":
-        neutralise(encoder, benchmark, stage, listener)
+    with_map_before(encoder, benchmark, recipe, listener)
     dev_score = DevScore(encoder, benchmark, recipe, config.precision)
-    outcome = compose.fit(
-        compose.make_learner(recipe, encoder),
-        benchmark,
-        recipe,
-        seed=config.seed,
-        max_steps=config.max_steps,
-        precision=config.precision,
-        gradients=config.engine,
-        listener=Logged(files, listener),
-        store=CheckpointStore(files.path),
-        resume=True,
-        # Without a map zero-shot's dev score is that of step 0: the trainer need not compute it again.
-        baseline=None if stage else _means(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"],
-        dev=dev_score,
-    )
+    # Without a map zero-shot's dev score is that of step 0: the trainer need not compute it again.
+    baseline = None if stage else _means(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"]
+    trainer = trainer_of(config, benchmark, encoder, files, Logged(files, listener), baseline, dev_score)
+    try:
+        outcome = trainer.fit(resume=True)
+    except NonFiniteStep as error:
+        raise repeatable(error, files.path) from error
     # A run that was stopped has a model as well, to be used as it is.
     files.save_model(encoder)
     if outcome.reason == "interrupted":
@@ -92,6 +86,43 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     _score_trained(files, facts, benchmark, encoder, trained, recipe, parts, listener)
     cost = used(time.monotonic() - began, encoder.device) | {"engine": config.engine, "steps": outcome.steps}
     files.finish(report(files, config, benchmark, outcome, cost["seconds"]), cost)
+
+
+def with_map_before(encoder: Encoder, benchmark: Benchmark, recipe: Recipe, listener: Listener = SILENT) -> None:
+    """Put the map at the end of an encoder with which a recipe trains; nothing happens where it has none."""
+    if recipe.neutralise and recipe.neutralise.when == "before":
+        neutralise(encoder, benchmark, recipe.neutralise, listener)
+
+
+def trainer_of(
+    config: RunConfig,
+    benchmark: Benchmark,
+    encoder: Encoder,
+    files: RunFolder,
+    listener: Listener = SILENT,
+    baseline: float | None = None,
+    dev: DevScore | None = None,
+) -> Trainer:
+    """Return what trains an encoder, with its map if it needs one before, as a run was asked to."""
+    return compose.trainer_of(
+        compose.make_learner(config.recipe, encoder),
+        benchmark,
+        config.recipe,
+        seed=config.seed,
+        max_steps=config.max_steps,
+        precision=config.precision,
+        gradients=config.engine,
+        listener=listener,
+        store=CheckpointStore(files.path),
+        baseline=baseline,
+        dev=dev,
+    )
+
+
+def repeatable(error: NonFiniteStep, folder: Path) -> NonFiniteStep:
+    """Return the error of a step in a run folder with the command that takes this step again."""
+    command = shlex.join(["metasearch", "replay", str(folder), "--step", str(error.step)])
+    return NonFiniteStep(f"{error}. Look at the step with: {command}", error.step)
 
 
 def _score_trained(

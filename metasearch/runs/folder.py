@@ -70,6 +70,7 @@ class RunFolder:
         self.report = path / "report.md"
         self._results = path / "results.jsonl"
         self._log = path / "log.jsonl"
+        self._facts = path / "facts.json"
         self._goes_on = False
 
     @classmethod
@@ -192,10 +193,20 @@ class RunFolder:
             why = getattr(error, "strerror", None) or error
             raise RunFolderError(f"{self._results} cannot be read: {why}. Delete the file to score again") from None
 
+    def facts(self) -> dict[str, Any]:
+        """Return time, memory and hardware of a finished run, else nothing; `RunFolderError` where they are damaged."""
+        if not self._facts.is_file():
+            return {}
+        try:
+            known: dict[str, Any] = json.loads(self._facts.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise RunFolderError(f"{self._facts}: not JSON: {error}. The file is cut off or damaged") from None
+        return known
+
     def finish(self, report: str, facts: Mapping[str, Any] | None = None) -> None:
         """Write facts of the run and its report, by which it counts as finished, and drop the checkpoint."""
         if facts is not None:
-            write_whole(self.path / "facts.json", json.dumps(facts, indent=2) + "\n")
+            write_whole(self._facts, json.dumps(facts, indent=2) + "\n")
         # A crash here leaves a finished run with a checkpoint, and never an unfinished one without.
         write_whole(self.report, report)
         self.remove_checkpoint()

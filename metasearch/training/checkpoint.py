@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,24 +75,39 @@ class CheckpointStore:
         Raises:
             RunFolderError: there are checkpoints and all are damaged; the newest is named, and what is wrong with it.
         """
-        # Only the previous one is there if the machine stopped between the two renames of `_swap`.
-        there = [folder for folder in (self.folder, self._previous) if folder.is_dir()]
-        problems = []
-        for folder in there:
-            try:
-                found = _read(folder)
-            except ValueError as error:
-                problems.append(str(error))
-                continue
-            if problems:
-                step = found.state.get("step")
-                log.warning("%s; going on from the one before it, of outer step %s", problems[0], step)
-            return found
+        problems: dict[Path, str] = {}
+        for folder, found in self.found():
+            if isinstance(found, Checkpoint):
+                if problems:
+                    step = found.state.get("step")
+                    log.warning("%s; going on from the one before it, of outer step %s", *problems.values(), step)
+                return found
+            problems[folder] = found
         if problems:
-            which = "and so is the one before it. " if len(problems) > 1 else ""
-            folders = " and ".join(map(str, there))
-            raise RunFolderError(f"{problems[0]}. {which.capitalize()}To begin again without it, delete {folders}")
+            newest, *more = problems.values()
+            which = "and so is the one before it. " if more else ""
+            folders = " and ".join(map(str, problems))
+            raise RunFolderError(f"{newest}. {which.capitalize()}To begin again without it, delete {folders}")
         return None
+
+    def before(self, step: int) -> Checkpoint | None:
+        """Return the newest whole checkpoint of fewer outer steps than `step`; a line says where one is damaged."""
+        for _, found in self.found():
+            if not isinstance(found, Checkpoint):
+                log.warning("%s; passed over", found)
+            elif found.state.get("step", step) < step:
+                return found
+        return None
+
+    def found(self) -> Iterator[tuple[Path, Checkpoint | str]]:
+        """Yield the folders of checkpoints that are there, the newest first: with what is in it, or what is wrong."""
+        # Only the previous one is there if the machine stopped between the two renames of `_swap`.
+        for folder in (self.folder, self._previous):
+            if folder.is_dir():
+                try:
+                    yield folder, _read(folder)
+                except ValueError as error:
+                    yield folder, str(error)
 
     def _swap(self) -> None:
         # A folder cannot be renamed to one that has files in it, so the last one makes way first. Where there is none,

@@ -22,7 +22,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from metasearch.errors import NonFiniteError, RunFolderError
+from metasearch.errors import RunFolderError
 from metasearch.learners.base import Learner
 from metasearch.learners.gradients import Gradients
 from metasearch.runs.listener import Listener
@@ -35,6 +35,7 @@ from metasearch.training.gradients import bf16_error, clip, norm_of, rows_or_all
 from metasearch.training.interrupt import Interrupt
 from metasearch.training.machine import warn_if_bf16_is_slow
 from metasearch.training.schedule import Schedule, rate
+from metasearch.training.step import StepGradient
 
 log = logging.getLogger(__name__)
 Reason = Literal["finished", "patience", "interrupted"]
@@ -108,7 +109,9 @@ class Trainer:
         if self.precision == "bf16":
             warn_if_bf16_is_slow(self.learner.encoder.device)
         self.learner.begin(self.schedule.total)
-        if not (resume and self._restore()):
+        if resume and self.store and (checkpoint := self.store.load()):
+            self._restore(checkpoint)
+        else:
             self.baseline = self.dev() if self.baseline is None else self.baseline
             self.listener.on_dev(0, self.baseline, False)
         # Without dropout and before the first step is seeded: the check takes no random number from the run.
@@ -138,7 +141,11 @@ class Trainer:
             if self.step == self.schedule.total or (every and self.step % every == 0):
                 self._evaluate()
 
-    def _outer_step(self) -> None:
+    def gradient(self, gradients: Gradients | None = None) -> StepGradient:
+        """Draw the episodes of the next outer step and put its gradient into `.grad`; nothing is updated.
+
+        The same bits however often it is asked for. `gradients` takes it in another way than the training does.
+        """
         phase, position = self.schedule.at(self.step)
         episodes = phase.episodes.batch(position, self.schedule.batch)
         # By the number of the step, so a resumed run draws the dropout of one that never stopped.
@@ -147,21 +154,43 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         device = self.learner.encoder.device.type
         with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"):
-            loss = self.gradients(self.learner, episodes)
-        self._require_finite(loss.total, f"{phase.name} loss", loss.terms)
-        # All other rows of a sparse gradient are 0, so norm and cut are those of the whole.
-        gradients = [rows_or_all(p) for p in self.parameters.values() if p.grad is not None]
-        norm = norm_of(gradients)
-        # A finite loss can have a gradient that is not.
-        self._require_finite(norm, f"{phase.name} gradient norm", loss.terms)
+            loss = (gradients or self.gradients)(self.learner, episodes)
+        norm = norm_of(self._gradients())
+        return StepGradient(self.step + 1, phase.name, episodes, loss, norm, self._set_rate())
+
+    def go_to(self, step: int) -> int:
+        """Bring the learner to where outer step `step`, from 1, begins, as the training does; nothing is scored.
+
+        From the newest checkpoint of the store before that step, or without one from the weights as they are.
+
+        Returns:
+            The step of that checkpoint, or 0; the steps after it were taken again.
+
+        Raises:
+            NonFiniteError: a step on the way is not finite.
+            RunFolderError: the checkpoint is of another learner or encoder.
+        """
+        self.learner.begin(self.schedule.total)
+        if self.store and (checkpoint := self.store.before(step)):
+            self._restore(checkpoint)
+        began = self.step
+        while self.step < step - 1:
+            self._outer_step()
+        return began
+
+    def _outer_step(self) -> None:
+        taken = self.gradient()
+        taken.require_finite()
         if self.settings.clip:
-            clip(gradients, self.settings.clip, norm)
-        scheduled = self._set_rate()
+            clip(self._gradients(), self.settings.clip, taken.norm)
         self.optimizer.step()
         self.learner.after_step()
         self.step += 1
-        terms = {"loss": loss.total.item(), **loss.terms, "grad": norm.item(), **scheduled}
-        self.listener.on_step(self.step, self.schedule.total, phase.name, terms)
+        self.listener.on_step(self.step, self.schedule.total, taken.phase, taken.terms)
+
+    def _gradients(self) -> list[Tensor]:
+        # All other rows of a sparse gradient are 0, so norm and cut are those of the whole.
+        return [rows_or_all(p) for p in self.parameters.values() if p.grad is not None]
 
     def _set_rate(self) -> dict[str, float]:
         """Give the optimiser the rate of the step to come; return it as a term where it changes over time."""
@@ -181,14 +210,6 @@ class Trainer:
         # Last, so that the checkpoint has this score and these best weights.
         self._checkpoint()
 
-    def _require_finite(self, value: Tensor, what: str, terms: dict[str, float]) -> None:
-        if not torch.isfinite(value):
-            parts = ", ".join(f"{name} {term:.4g}" for name, term in terms.items())
-            raise NonFiniteError(
-                f"the {what} at outer step {self.step + 1} is {value.item()} ({parts}); the step was not taken. "
-                "Try a smaller rate: outer.lr, or options.inner_lr where there is one"
-            )
-
     def _checkpoint(self) -> None:
         if self.store is None:
             return
@@ -197,10 +218,7 @@ class Trainer:
         optimizer = outer.state(self.optimizer, self.parameters)
         self.store.save(Checkpoint(weights, optimizer, self._best, self.learner.state(), state))
 
-    def _restore(self) -> bool:
-        checkpoint = self.store.load() if self.store else None
-        if checkpoint is None:
-            return False
+    def _restore(self, checkpoint: Checkpoint) -> None:
         try:
             self._put(checkpoint.weights)
             outer.restore(self.optimizer, self.parameters, checkpoint.optimizer)
@@ -211,7 +229,6 @@ class Trainer:
             self.stopping = EarlyStopping(**checkpoint.state["stopping"])
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise RunFolderError(f"the checkpoint is not one of this learner and encoder: {error}") from error
-        return True
 
     @torch.no_grad()
     def _put(self, weights: Mapping[str, Tensor]) -> None:

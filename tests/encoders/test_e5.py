@@ -18,7 +18,7 @@ from metasearch.encoders.e5.packed import read
 from metasearch.encoders.e5.tokenizer import tokenizer
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import EncoderError
-from metasearch.jobs import compose
+from metasearch.jobs.task_encoder import encoder_of
 from metasearch.spec.run import ScoreConfig
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "e5"
@@ -89,7 +89,7 @@ def test_the_same_prompt_is_put_before_all_texts_also_by_sentence_transformers_a
 def test_trimmed_to_a_task_its_vectors_are_the_same_bits(encoder):
     benchmark = load_benchmark("demo")
     config = ScoreConfig(task="demo", encoder="e5", trim=("task",), device="cpu")
-    trimmed = compose.encoder_of(config, benchmark)
+    trimmed = encoder_of(config, benchmark)
     assert trimmed.parameter_count < encoder.parameter_count / 3
     texts = [candidate.text for candidate in benchmark.data.candidates[::40]]
     whole = Encoder(encoder.model, "e5", benchmark.task.max_length)

@@ -12,6 +12,7 @@ from metasearch.cli import main
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
 from metasearch.jobs import compose
+from metasearch.jobs.task_encoder import encoder_of
 from metasearch.spec.run import ScoreConfig
 from metasearch.study.arms import digest, settings_of
 
@@ -24,7 +25,7 @@ def call(*words):
 
 def trimmed(*languages):
     config = ScoreConfig(task="demo", encoder="tiny", trim=languages, device="cpu")
-    return compose.encoder_of(config, load_benchmark("demo"))
+    return encoder_of(config, load_benchmark("demo"))
 
 
 @pytest.mark.slow

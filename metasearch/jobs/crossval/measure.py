@@ -16,6 +16,7 @@ from metasearch.errors import MetasearchError
 from metasearch.jobs import compose
 from metasearch.jobs.crossval.estimate import Measured
 from metasearch.jobs.neutral import neutralise, train_texts
+from metasearch.jobs.task_encoder import encoder_of
 from metasearch.runs.listener import Listener
 from metasearch.spec.recipe import Role
 from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
@@ -48,7 +49,7 @@ def measure(config: RunConfig | ScoreConfig) -> Measured:
     began = time.monotonic()
     mode = config.mode if isinstance(config, RunConfig) else None
     benchmark = load_benchmark(DataRef.of(config), mode)
-    encoder = compose.encoder_of(config, benchmark)
+    encoder = encoder_of(config, benchmark)
     loaded = time.monotonic()
     steps = _one_step(config, benchmark, encoder) if isinstance(config, RunConfig) else 0
     stepped = time.monotonic()
