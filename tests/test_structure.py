@@ -19,14 +19,15 @@ BASE = ("errors", "files", "spec")
 _DATA = {*BASE, "data", "runs"}
 _MODEL = {*_DATA, "encoders", "episodes"}
 _TRAINING = {*_MODEL, "evaluation", "compress", "learners", "fast", "training"}
-_JOBS = {*_TRAINING, "study", "reports"}
+_JOBS = {*_TRAINING, "cache", "study", "reports"}
 MAY_IMPORT = {
     "errors": set(),
     "files": {"errors"},
+    "cache": {"errors", "files"},
     "spec": {"errors", "files"},
     "data": set(BASE),
     "runs": set(BASE),
-    "encoders": set(BASE),
+    "encoders": {*BASE, "cache"},
     "episodes": {*BASE, "data"},
     "evaluation": {*_DATA, "encoders"},
     "study": {*BASE, "runs"},
@@ -41,7 +42,7 @@ MAY_IMPORT = {
     # The package names what it offers and imports it when it is used.
     "__init__": {*_JOBS, "jobs"},
 }
-LIGHT = (*BASE, "data", "runs", "study", "reports", "episodes", "__init__")
+LIGHT = (*BASE, "cache", "data", "runs", "study", "reports", "episodes", "__init__")
 HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}
 DOORS = {"learn2learn": "learners/inner_loop.py", "yaml": "spec/yaml.py", "click": "cli/"}
 

@@ -1,14 +1,9 @@
 """How much memory there is, and how much the graph of a second-order step takes."""
 
-import os
-from pathlib import Path
-
 import torch
 
 from metasearch.fast.transfer import Objective, Weights
-
-# The limit as a container with cgroup v2 sees it; the root group of a host has no such file.
-_CGROUP = Path("/sys/fs/cgroup/memory.max")
+from metasearch.runs.host import memory
 
 
 def graph_size(objective: Objective, start: Weights) -> int:
@@ -36,6 +31,4 @@ def capacity(device: torch.device) -> int:
     """
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = _CGROUP.read_text(encoding="ascii").strip() if _CGROUP.is_file() else "max"
-    return total if limit == "max" else min(total, int(limit))
+    return memory()

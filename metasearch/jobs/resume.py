@@ -27,11 +27,12 @@ from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
 from metasearch.study.read import STUDY_FILE
 
 Kind = Literal["study", "train", "distill", "score"]
-_CONFIGS: dict[str, type[RunConfig | DistillConfig | ScoreConfig]] = {
+CONFIGS: dict[str, type[RunConfig | DistillConfig | ScoreConfig]] = {
     "train": RunConfig,
     "distill": DistillConfig,
     "score": ScoreConfig,
 }
+"""Kind of a run → its configuration."""
 
 
 def kind_of(folder: Path) -> Kind:
@@ -75,7 +76,7 @@ def resume_run(
     kind = kind_of(folder)
     if kind == "study":
         raise ConfigError(f"{folder} is a study; its cells are the runs. Go on with: metasearch resume {folder}")
-    files, began = RunFolder.open(folder, _CONFIGS[kind])
+    files, began = RunFolder.open(folder, CONFIGS[kind])
     config = began.config
     # Before anything is loaded: a finished run needs neither data nor encoder.
     if files.finished:

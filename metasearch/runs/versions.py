@@ -4,12 +4,12 @@ import platform
 import sys
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from metasearch import __version__
 
-_LIBRARIES = ("torch", "transformers", "sentence-transformers", "learn2learn", "numpy")
+LIBRARIES = ("torch", "transformers", "sentence-transformers", "learn2learn", "numpy")
 
 
 def versions() -> dict[str, str]:
@@ -18,12 +18,20 @@ def versions() -> dict[str, str]:
     A library that is loaded says its own: `torch.__version__` is `2.13.0+cu130` where package metadata may say
     `2.13.0`. This module loads none.
     """
-    return {"metasearch": __version__, "python": platform.python_version(), **{n: _version(n) for n in _LIBRARIES}}
+    return {"metasearch": __version__, "python": platform.python_version(), **{n: _version(n) for n in LIBRARIES}}
 
 
 def _version(name: str) -> str:
     loaded = sys.modules.get(name.replace("-", "_"))
     return str(getattr(loaded, "__version__", None) or version(name))
+
+
+def installed(name: str) -> str | None:
+    """Return the version of an installed package, as `versions` does; None where it is not installed."""
+    try:
+        return _version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def differing(one: Mapping[str, str], other: Mapping[str, str]) -> str | None:

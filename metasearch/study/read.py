@@ -86,11 +86,11 @@ def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
         raise RunFolderError(f"{path} {what}")
     if not RunFolder(path).finished:
         raise RunFolderError(f"{path} is not finished; go on with: metasearch resume {path}")
-    return [_run(path, _study_of(path) or name)], []
+    return [_run(path, study_of(path) or name)], []
 
 
-def _study_of(path: Path) -> str | None:
-    """Return the name of the study that a run is a cell of: cells are one source, however they are named."""
+def study_of(path: Path) -> str | None:
+    """Return the name of the study that a run is a cell of, or None: cells are one source, however they are named."""
     cells = (above for above in path.resolve().parents if above.name == "cells")
     return next((above.parent.name for above in cells if (above.parent / STUDY_FILE).is_file()), None)
 

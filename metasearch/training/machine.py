@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from metasearch.runs.host import cores
 from metasearch.runs.versions import processor
 
 log = logging.getLogger(__name__)
@@ -44,15 +45,17 @@ def keep_memory() -> bool:
 
 
 def warn_if_bf16_is_slow(device: torch.device) -> None:
-    """Warn where matrix products in bfloat16 take longer than in float32, as on CPUs that only emulate them.
+    """Warn where matrix products in bfloat16 take longer than in float32, as on CPUs that only emulate them."""
+    if device.type == "cpu" and (times := cpu_bf16_time()) > 1:
+        log.warning("bf16: matrix products take %.1f times as long as in float32 on this processor; use fp32", times)
+
+
+def cpu_bf16_time() -> float:
+    """Return how many times as long as in float32 matrix products in bfloat16 take on this processor.
 
     Measured rather than looked up, as no list of processors would be complete; it takes less than a tenth of a second.
     """
-    if device.type != "cpu":
-        return
-    times = _seconds(torch.bfloat16) / _seconds(torch.float32)
-    if times > 1:
-        log.warning("bf16: matrix products take %.1f times as long as in float32 on this processor; use fp32", times)
+    return _seconds(torch.bfloat16) / _seconds(torch.float32)
 
 
 def _seconds(kind: torch.dtype) -> float:
@@ -71,8 +74,7 @@ def used(seconds: float, device: torch.device) -> dict[str, Any]:
         "seconds": round(seconds, 3),
         "peak_memory_mib": round(peak_memory() / 2**20, 1),
         "processor": processor(),
-        # What this process may use, which in a container can be less than there is; macOS does not say.
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
         "threads": torch.get_num_threads(),
         "system": f"{platform.system()} {platform.machine()}",
         "device": device.type,

@@ -8,6 +8,7 @@ import torch
 
 from helpers.gradients import Case, encoder_of, error, outer
 from metasearch.fast import FastEncoder, FastGradients, memory
+from metasearch.runs import host
 
 MAML = Case("maml")
 CPU = torch.device("cpu")
@@ -22,8 +23,8 @@ def there(monkeypatch):
 @pytest.fixture
 def container(monkeypatch, tmp_path):
     """Return a function that writes the file of a container's limit, where the machine has 5000 bytes."""
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path / "memory.max")
-    monkeypatch.setattr(memory.os, "sysconf", {"SC_PAGE_SIZE": 10, "SC_PHYS_PAGES": 500}.__getitem__)
+    monkeypatch.setattr(host, "_CGROUP", tmp_path / "memory.max")
+    monkeypatch.setattr(host.os, "sysconf", {"SC_PAGE_SIZE": 10, "SC_PHYS_PAGES": 500}.__getitem__)
     return lambda limit: (tmp_path / "memory.max").write_text(f"{limit}\n", encoding="ascii")
 
 

@@ -8,7 +8,7 @@ import hashlib
 from importlib.util import find_spec
 from pathlib import Path
 
-from metasearch.encoders.cache import cached
+from metasearch.cache import cached
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError

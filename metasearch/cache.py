@@ -41,12 +41,12 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
         EncoderError: the cache cannot be written.
     """
     folder = cache_folder() / name
-    if _intact(folder):
+    if intact(folder):
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_name(f"{name}.lock")):
-            if not _intact(folder):
+            if not intact(folder):
                 _make(folder, make)
     except OSError as error:
         raise EncoderError(
@@ -54,6 +54,12 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
             f"{VARIABLE} to another folder"
         ) from error
     return folder
+
+
+def kept() -> list[Path]:
+    """Return the folders that are in the cache; one whose name has more after its own was left by a stopped process."""
+    place = cache_folder()
+    return sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
 
 
 def _make(folder: Path, make: Callable[[Path], None]) -> None:
@@ -69,7 +75,7 @@ def _make(folder: Path, make: Callable[[Path], None]) -> None:
         move(new, folder)
 
 
-def _intact(folder: Path) -> bool:
+def intact(folder: Path) -> bool:
     """Return whether the files of a folder are those that were made."""
     try:
         known = json.loads(read_bytes(folder / _HASHES))

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from metasearch.encoders.cache import cache_folder, cached
+from metasearch.cache import cache_folder, cached
 from metasearch.errors import EncoderError
 
 
