@@ -13,7 +13,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.episodes.episode import Episode
 from metasearch.errors import ConfigError
 from metasearch.jobs import compose
-from metasearch.jobs.lifecycle import require_same_data, require_trust
+from metasearch.jobs.lifecycle import ENCODER, require_same_data, require_same_weights, require_trust
 from metasearch.jobs.resume import kind_of
 from metasearch.jobs.task_encoder import encoder_of
 from metasearch.jobs.train import repeatable, trainer_of, with_map_before
@@ -117,19 +117,22 @@ def replay(
     Raises:
         ConfigError: the folder holds no training, or there is no such step.
         DataError: the data is not what the run began with.
+        EncoderError: the encoder is not the one that the run began with.
         RunFolderError: the folder is no run, or its checkpoint is of another learner.
         NonFiniteError: a step on the way is not finite.
     """
     kind = kind_of(folder)
     if kind != "train":
         raise ConfigError(f"{folder} {_NOT_TRAINED[kind]}")
-    files, config, fingerprint = RunFolder.open(folder, RunConfig)
+    files, stored = RunFolder.open(folder, RunConfig)
+    config = stored.config
     require_trust(folder, config.trust_remote_code, trust_remote_code)
     events = {event["step"]: event for event in files.events() if "loss" in event}
     _require_reached(files, step, max(events, default=0))
     benchmark = load_benchmark(DataRef.of(config), config.mode)
-    require_same_data(folder, fingerprint, benchmark.data.fingerprint)
+    require_same_data(folder, stored.data_fingerprint, benchmark.data.fingerprint)
     encoder = encoder_of(config, benchmark)
+    require_same_weights(f"{folder}: its encoder", stored.weights.get(ENCODER, encoder.origin), encoder.origin)
     with_map_before(encoder, benchmark, config.recipe, listener)
     trainer = trainer_of(config, benchmark, encoder, files, listener)
     if step > trainer.schedule.total:

