@@ -13,6 +13,7 @@ line and ends with its `exit_code`. Any other exception is a bug and ends with c
 | 5 | `RunFolderError` | a run folder exists, or it or the output cannot be written, or its checkpoints are damaged |
 | 6 | `EncoderError` | an encoder cannot be loaded or used |
 | 7 | `CellsFailed` | cells of a study failed; the others are done |
+| 8 | `OutOfMemory` | memory does not suffice for an outer step, in whatever way it is taken |
 | 130 | `Interrupted` | Ctrl-C; what was reached is saved |
 """
 
@@ -60,6 +61,12 @@ class CellsFailed(MetasearchError):
     """Cells of a study failed; the others are done."""
 
     exit_code = 7
+
+
+class OutOfMemory(MetasearchError):
+    """Memory does not suffice for an outer step, in whatever way it is taken."""
+
+    exit_code = 8
 
 
 class Interrupted(MetasearchError):

@@ -45,6 +45,7 @@ class FastEncoder:
         self.plan = packing_plan(encoder)
         self.weights = [weight for weight in encoder.embedder.parameters() if weight.requires_grad]
         self._second_order = second_order
+        self._keeps_graphs = False
         self._most = workers
         self._workers = Workers(partial(Network, encoder, self.plan))
 
@@ -81,7 +82,22 @@ class FastEncoder:
             sizes = f"graphs of {steps} steps take about {needed / 2**20:.0f} MiB of {there / 2**20:.0f} MiB of memory"
             choice = "kept" if fits else "inner steps are computed again on the way back"
             log.info("second order: %s: %s", sizes, choice)
+        self._keeps_graphs = self._second_order == "graph"
         return self._second_order
+
+    def need_less(self) -> str | None:
+        """Take what comes in a way that needs less memory, with the same gradients; None where there is no such way.
+
+        Returns what is done now, for a message.
+        """
+        # Not with dropout: what is computed again would draw other random numbers.
+        if self._keeps_graphs and not self.encoder.embedder.training:
+            self._second_order, self._keeps_graphs = "recompute", False
+            return "inner steps are computed again on the way back"
+        if self.workers > 1:
+            self._most = 1
+            return "one episode is computed at a time"
+        return None
 
 
 class Batch:

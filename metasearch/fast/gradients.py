@@ -1,5 +1,6 @@
 """Outer gradients by the fast form of a learner, or by the reference where it has none."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -7,8 +8,10 @@ import torch
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
+from metasearch.errors import OutOfMemory, first_line
 from metasearch.fast import maml_align, sets, texts
 from metasearch.fast.encoder import FastEncoder
+from metasearch.fast.memory import out_of_memory
 from metasearch.fast.transfer import SecondOrder
 from metasearch.learners.base import Learner, OuterLoss
 from metasearch.learners.distill import Distill
@@ -20,6 +23,8 @@ from metasearch.learners.maml import MAML
 from metasearch.learners.maml_align import MAMLAlign
 from metasearch.learners.meta_sgd import MetaSGD
 from metasearch.learners.reptile import Reptile
+
+log = logging.getLogger(__name__)
 
 FORMS: Mapping[type[Learner], Callable[[Any, Sequence[Episode], FastEncoder, bool], OuterLoss]] = {
     MAML: sets.maml,
@@ -49,7 +54,26 @@ class FastGradients(ReferenceGradients):
         form = FORMS.get(type(learner))
         if form is None:
             return super().take(learner, episodes)
+        before = [(p, None if p.grad is None else p.grad.clone()) for _, p in learner.named_parameters()]
         device = learner.encoder.device.type
         bf16 = torch.is_autocast_enabled(device)
-        with torch.autocast(device, enabled=False):  # the network alone runs in bfloat16, see `Network.run`
-            return form(learner, episodes, self.encoder, bf16)
+        while True:
+            try:
+                with torch.autocast(device, enabled=False):  # the network alone runs in bfloat16, see `Network.run`
+                    return form(learner, episodes, self.encoder, bf16)
+            except RuntimeError as error:
+                if not out_of_memory(error):
+                    raise
+                less = self.encoder.need_less()
+                if less is None:
+                    raise OutOfMemory(
+                        f"out of memory on {learner.encoder.device} in an outer step ({first_line(error)}). Less is "
+                        "needed with smaller budget.meta_batch, episodes.k, episodes.q or n_neg, shorter max_length, "
+                        "or options.first_order=true"
+                    ) from error
+            log.warning("out of memory on %s: %s; the gradient stays the same", learner.encoder.device, less)
+            for parameter, gradient in before:
+                parameter.grad = gradient
+            # Outside of `except`, whose error holds on to the graph.
+            if device == "cuda":
+                torch.cuda.empty_cache()

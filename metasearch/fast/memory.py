@@ -32,3 +32,9 @@ def capacity(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
     return memory()
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """Return whether an error of torch says that memory did not suffice."""
+    # On a CPU it has no type of its own.
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
