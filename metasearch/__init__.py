@@ -9,14 +9,15 @@
     ms.fit(learner, benchmark, recipe)
     print(ms.evaluate(encoder, benchmark.split.test, benchmark.measures).mean("map@20"))
 
-Names are imported when they are first used, so that `import metasearch` loads no torch.
+Names are imported when they are first used, so that `import metasearch` loads no torch, and next to nothing else: a
+command hears signals only after it.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # as type checkers know it, without the time that it takes to import `typing`
 if TYPE_CHECKING:
     from metasearch.compress.student import make_student
     from metasearch.data.benchmark import Benchmark, load_benchmark
@@ -81,7 +82,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'metasearch' has no attribute '{name}'")
     module, _, attribute = _HOME[name].partition(":")

@@ -1,6 +1,15 @@
-"""`python -m metasearch` is the command `metasearch`."""
+"""`python -m metasearch` is the command `metasearch`; both begin here."""
 
-from metasearch.cli import main
+from metasearch import signals
+
+
+def main() -> None:
+    """Run a command; a signal is heard before anything else is imported."""
+    signals.listen()
+    from metasearch.cli import main as commands
+
+    commands(prog_name="metasearch")
+
 
 if __name__ == "__main__":
-    main(prog_name="metasearch")
+    main()

@@ -14,11 +14,16 @@ line and ends with its `exit_code`. Any other exception is a bug and ends with c
 | 6 | `EncoderError` | an encoder cannot be loaded or used |
 | 7 | `CellsFailed` | cells of a study failed; the others are done |
 | 8 | `OutOfMemory` | memory does not suffice for an outer step, in whatever way it is taken |
-| 130 | `Interrupted` | Ctrl-C; what was reached is saved |
+| 130 | `Interrupted` | Ctrl-C; what was reached is saved, and the message says how to go on |
+| 143 | `Terminated` | SIGTERM, as of a scheduler; likewise |
 """
 
 import difflib
+import shlex
 from collections.abc import Iterable
+from pathlib import Path
+
+from metasearch import signals
 
 
 class MetasearchError(Exception):
@@ -73,6 +78,28 @@ class Interrupted(MetasearchError):
     """The user stopped the run; what was reached is saved."""
 
     exit_code = 130
+
+
+class Terminated(Interrupted):
+    """SIGTERM stopped the run, a scheduler's say; what was reached is saved."""
+
+    exit_code = 143
+
+
+def interrupted(what: str) -> Interrupted:
+    """Return the error of what was stopped, by the signal that stopped it."""
+    return (Terminated if signals.terminated() else Interrupted)(what)
+
+
+def quoted(path: Path | str) -> str:
+    """Return a path as it is written in a command for the shell."""
+    # A program would take a first dash for that of a flag.
+    return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
+
+
+def to_resume(folder: Path) -> str:
+    """Return the command that goes on with a run or study."""
+    return f"metasearch resume {quoted(folder)}"
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:

@@ -16,6 +16,21 @@ from metasearch.errors import RunFolderError
 NEW = ".new"
 """Suffix of a file while it is written."""
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class OutOfRoom(RunFolderError):
+    """The disk, or what may be used of it, is full.
+
+    Attributes:
+        resumes: whether the message says how to go on.
+    """
+
+    def __init__(self, message: str, resumes: bool = False) -> None:
+        super().__init__(message)
+        self.resumes = resumes
+
+
 _ENDLESS = {
     stat.S_IFIFO: "it is a named pipe, not a file",
     stat.S_IFCHR: "it is a device, not a file",
@@ -70,13 +85,15 @@ def write_all(contents: Mapping[Path, str | bytes]) -> None:
                 os.fsync(file.fileno())
         for path, new in beside.items():
             move(new, path)
-    except OSError as error:
-        needed = sum(len(content) for content in contents.values())
+    # Ctrl-C too must leave nothing half written.
+    except BaseException as error:
         for new in beside.values():
             # A file that is in its place has no copy beside it any more.
             with suppress(OSError):
                 new.unlink()
-        raise unwritable(path, error, needed) from None
+        if isinstance(error, OSError):
+            raise unwritable(path, error, sum(len(content) for content in contents.values())) from None
+        raise
 
 
 def move(source: Path, target: Path) -> None:
@@ -120,13 +137,30 @@ def unwritable(path: Path, error: Exception, needed: int | None = None) -> RunFo
 
     That the disk is full is told from the text of the error, too: other libraries have error types of their own.
     """
-    reason = getattr(error, "strerror", None) or error
-    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or os.strerror(errno.ENOSPC) in str(error)
-    if not full or needed is None:
-        return RunFolderError(f"{path} cannot be written: {reason}")
-    place = next(folder for folder in path.absolute().parents if folder.exists())
-    free = shutil.disk_usage(place).free
-    return RunFolderError(f"{path} cannot be written: {reason}. It needs {needed:,} bytes; {free:,} are free")
+    full = next((code for code in _NO_ROOM if error.args[:1] == (code,) or os.strerror(code) in str(error)), None)
+    if full is None:
+        return RunFolderError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}")
+    room = "" if needed is None else f". It needs {needed:,} bytes; {free_bytes(path):,} are free"
+    return OutOfRoom(f"{path} cannot be written: {os.strerror(full)}{room}")
+
+
+def require_room(path: Path, needed: int, what: str) -> None:
+    """Raise `RunFolderError` where the disk of a path, which need not be there yet, has less room than is needed.
+
+    Args:
+        path: of what will be written.
+        needed: bytes that it takes at least.
+        what: takes them, such as `two checkpoints and the model`.
+    """
+    free = free_bytes(path)
+    if free < needed:
+        raise OutOfRoom(f"{path}: the disk is too full: {what} need at least {needed:,} bytes; {free:,} are free")
+
+
+def free_bytes(path: Path) -> int:
+    """Return how many bytes are free on the disk of a path, which need not be there yet."""
+    place = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.is_dir())
+    return shutil.disk_usage(place).free
 
 
 @contextmanager
@@ -148,7 +182,7 @@ def held(folder: Path, busy: str, patience: float = 0) -> Iterator[None]:
     except Timeout:
         raise RunFolderError(busy) from None
     except OSError as error:
-        raise RunFolderError(f"{folder} cannot be written: {error.strerror}") from None
+        raise unwritable(folder, error) from None
     try:
         yield
     finally:

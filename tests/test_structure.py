@@ -14,17 +14,18 @@ from metasearch.spec import registry
 ROOT = Path(metasearch.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
-BASE = ("errors", "files", "spec")
+BASE = ("signals", "errors", "files", "spec")
 # Each room and those that it may import, beside itself; the lowest stands first.
 _DATA = {*BASE, "data", "runs"}
 _MODEL = {*_DATA, "encoders", "episodes"}
 _TRAINING = {*_MODEL, "evaluation", "compress", "learners", "fast", "training"}
 _JOBS = {*_TRAINING, "cache", "study", "reports"}
 MAY_IMPORT = {
-    "errors": set(),
-    "files": {"errors"},
-    "cache": {"errors", "files"},
-    "spec": {"errors", "files"},
+    "signals": set(),
+    "errors": {"signals"},
+    "files": {"signals", "errors"},
+    "cache": {"signals", "errors", "files"},
+    "spec": {"signals", "errors", "files"},
     "data": set(BASE),
     "runs": set(BASE),
     "encoders": {*BASE, "cache"},
@@ -38,7 +39,7 @@ MAY_IMPORT = {
     "training": {*_MODEL, "learners", "fast"},
     "jobs": _JOBS,
     "cli": {*_JOBS, "jobs"},
-    "__main__": {"cli"},
+    "__main__": {"signals", "cli"},
     # The package names what it offers and imports it when it is used.
     "__init__": {*_JOBS, "jobs"},
 }

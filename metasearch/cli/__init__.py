@@ -7,9 +7,7 @@ import errno
 import logging
 import os
 import re
-import signal
 import sys
-import threading
 import traceback
 from contextlib import suppress
 from importlib import import_module
@@ -19,8 +17,8 @@ from typing import Any
 
 import click
 
-from metasearch import __version__
-from metasearch.errors import ConfigError, Interrupted, MetasearchError, RunFolderError, nearest
+from metasearch import __version__, signals
+from metasearch.errors import ConfigError, MetasearchError, RunFolderError, interrupted, nearest
 
 _CLOSED = 128 + 13
 """Exit code where the reader of the output has closed it: that of a program which SIGPIPE ends."""
@@ -93,32 +91,43 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; errors become one line and an exit code."""
-        if threading.current_thread() is threading.main_thread():
-            # SIGTERM stops as Ctrl-C does, with a checkpoint. Only the main thread may set handlers.
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
-        try:
-            return super().invoke(ctx)
-        # Click ends these by itself.
-        except (click.exceptions.Exit, click.ClickException, click.Abort):
-            raise
-        except KeyboardInterrupt:
-            raise _Failure("interrupted", Interrupted.exit_code) from None
-        except BrokenPipeError:
-            # A reader such as `head` has seen enough: what it left is nobody's.
-            _discard_output()
-            raise click.exceptions.Exit(_CLOSED) from None
-        except Exception as error:
-            if isinstance(error, OSError) and (failure := _of_the_system(error)) is not None:
-                raise failure from error
-            expected = isinstance(error, MetasearchError)
-            # The log of a study's cell has the traceback of a bug; what a user can mend is one line there, too.
-            traced = "--debug" in sys.argv or ("--until-eof" in sys.argv and not expected)
-            if traced:
-                traceback.print_exc()
-            if isinstance(error, MetasearchError):
-                raise _Failure(str(error), error.exit_code) from error
-            hint = "" if traced else "; --debug shows where"
-            raise _Failure(f"a bug in metasearch: {type(error).__name__}: {error}{hint}", 1) from error
+        with signals.Raised():
+            try:
+                return super().invoke(ctx)
+            # Click ends these by itself.
+            except (click.exceptions.Exit, click.ClickException, click.Abort):
+                raise
+            except MetasearchError as error:
+                # In the log of a study's cell, what a user can mend is one line.
+                raise _failure(error, traced="--debug" in sys.argv) from error
+            except KeyboardInterrupt:
+                raise _failure(interrupted(f"stopped{signals.reached()}")) from None
+            except Exception as error:
+                raise _unexpected(error) from error
+
+
+def _unexpected(error: Exception) -> click.ClickException | click.exceptions.Exit:
+    """Return what ends a command with an error that metasearch did not raise."""
+    # Libraries may turn a `KeyboardInterrupt` into an error of their own.
+    if signals.caught() is not None:
+        return _failure(interrupted(f"stopped{signals.reached()}"))
+    if isinstance(error, BrokenPipeError):
+        # A reader such as `head` has seen enough: what it left is nobody's.
+        _discard_output()
+        return click.exceptions.Exit(_CLOSED)
+    if isinstance(error, OSError) and (failure := _of_the_system(error)) is not None:
+        return failure
+    # The log of a study's cell has the traceback of a bug.
+    traced = not {"--debug", "--until-eof"}.isdisjoint(sys.argv)
+    hint = "" if traced else "; --debug shows where"
+    return _failure(MetasearchError(f"a bug in metasearch: {type(error).__name__}: {error}{hint}"), traced)
+
+
+def _failure(error: MetasearchError, traced: bool = False) -> _Failure:
+    """Return what ends a command with an error; the traceback of the moment is printed where it is asked for."""
+    if traced:
+        traceback.print_exc()
+    return _Failure(str(error), error.exit_code)
 
 
 def _require_values(args: list[str], ctx: click.Context) -> None:

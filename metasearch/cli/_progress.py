@@ -8,6 +8,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from metasearch import signals
 from metasearch.runs.listener import Listener
 
 _EVERY_SECONDS = 10.0
@@ -28,6 +29,7 @@ class ProgressBar(Listener):
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._texts: TaskID | None = None
+        self._at_work = signals.AtWork()
         if sys.stderr.isatty():
             self._bar = Progress(
                 TextColumn("{task.fields[label]}"),
@@ -40,6 +42,7 @@ class ProgressBar(Listener):
             )
 
     def __enter__(self) -> Self:
+        self._at_work.__enter__()
         if self._bar:
             self._bar.start()
         return self
@@ -49,6 +52,7 @@ class ProgressBar(Listener):
     ) -> None:
         if self._bar:
             self._bar.stop()
+        self._at_work.__exit__()
 
     def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
         """Show a step; without a terminal one line in ten seconds."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from metasearch import signals
 from metasearch.cli import _options
 from metasearch.errors import RunFolderError
 
@@ -50,4 +51,5 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
         )  # fmt: skip
         with ProgressBar(learner) as bar:
             results.append(train.begin(config, folder / learner, bar))
+        signals.keep(f"; {folder} holds the runs that are finished")
     show(train.side_by_side(folder, results), as_json)

@@ -51,7 +51,7 @@ def load_encoder(
         ConfigError: there is no such device.
     """
     ref = EncoderRef.to(ref, **keys)
-    target = _device(ref.device)
+    target = device_of(ref.device)
     # A built-in name wins over a folder that is called the same; `./NAME` is the folder.
     if ref.name in registry.names("encoders"):
         encoder: Encoder = registry.load("encoders", ref.name).build(max_length, ref.seed)
@@ -245,7 +245,8 @@ def _said(precision: str) -> Precision:
     return "bf16"
 
 
-def _device(name: str) -> torch.device:
+def device_of(name: str) -> torch.device:
+    """Return a device by name, `auto` the best that there is; `ConfigError` where there is none of that name."""
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])

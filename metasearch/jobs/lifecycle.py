@@ -1,14 +1,17 @@
 """What all commands that fill a run folder share: how the work is done, and stopped."""
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted
+from metasearch import signals
+from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted, interrupted, to_resume
+from metasearch.files import OutOfRoom
 from metasearch.runs.folder import Begun, RunFolder
 from metasearch.runs.listener import SILENT, Listener
+from metasearch.study.read import STUDY_FILE
 
 Row = dict[str, Any]
 """A score, as in `results.jsonl`."""
@@ -53,22 +56,52 @@ def complete(files: RunFolder, work: Callable[[], object], patience: float = 0) 
 
     Raises:
         Interrupted: by Ctrl-C or SIGTERM; it says how to go on.
-        RunFolderError: another process is at work in the folder.
+        RunFolderError: another process is at work in the folder, or the disk is full; it says how to go on.
     """
-    try:
-        with files.held(patience):
-            # Asked under the lock only: the process that was waited for may have finished the run.
-            if not files.finished:
-                work()
-    # SIGTERM comes as a KeyboardInterrupt, too: the command line sets that handler.
-    except KeyboardInterrupt:
-        raise interrupted(files.path, "stopped") from None
+    with resumable(files.path), files.held(patience):
+        # Asked under the lock only: the process that was waited for may have finished the run.
+        if not files.finished:
+            work()
     return RunResult.of(files)
 
 
-def interrupted(folder: Path, what: str) -> Interrupted:
-    """Return the error of a run that was stopped, which says how to go on with its folder."""
-    return Interrupted(f"{what}. Go on with: metasearch resume {folder}")
+@contextmanager
+def resumable(folder: Path) -> Iterator[None]:
+    """While entered, whatever stops the work in the folder of a run or study says how to go on with it.
+
+    Raises:
+        Interrupted: by Ctrl-C or SIGTERM.
+        RunFolderError: the disk is full.
+    """
+    with signals.AtWork():
+        if holds_something(folder):
+            signals.keep(_go_on(folder))
+        try:
+            yield
+        # The command line lets SIGTERM come as a KeyboardInterrupt, too.
+        except KeyboardInterrupt:
+            raise stopped(folder) from None
+        except OutOfRoom as error:
+            if error.resumes or not holds_something(folder):
+                raise
+            raise OutOfRoom(f"{error}. Then go on with: {to_resume(folder)}", resumes=True) from error
+
+
+def stopped(folder: Path, what: str = "stopped") -> Interrupted:
+    """Return the error of a run or study that was stopped, which says how to go on, or that nothing was begun."""
+    if holds_something(folder):
+        return interrupted(f"{what}{_go_on(folder)}")
+    nothing = f" before anything was begun in {folder}" if folder.exists() else signals.NOTHING
+    return interrupted(f"{what}{nothing}")
+
+
+def holds_something(folder: Path) -> bool:
+    """Whether `metasearch resume` can go on with a folder."""
+    return any((folder / name).is_file() for name in (STUDY_FILE, "config.yaml"))
+
+
+def _go_on(folder: Path) -> str:
+    return f". Go on with: {to_resume(folder)}"
 
 
 def require_trust(folder: Path, began_with: bool, said: bool, what: str = "run") -> None:

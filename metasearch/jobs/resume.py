@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Literal
 
 from metasearch.data.benchmark import load_benchmark
-from metasearch.errors import ConfigError, RunFolderError, nearest
+from metasearch.errors import ConfigError, RunFolderError, nearest, to_resume
 from metasearch.jobs import score, train
 from metasearch.jobs.distill import job as distill
 from metasearch.jobs.distill.checks import benchmarks_of, roles_of
+from metasearch.jobs.distill.rehearsal import rehearse
 from metasearch.jobs.distill.roles import Roles
 from metasearch.jobs.lifecycle import (
     ENCODER,
@@ -15,13 +16,15 @@ from metasearch.jobs.lifecycle import (
     RunResult,
     complete,
     hold_weights,
+    holds_something,
     require_same_data,
     require_trust,
+    resumable,
     silent,
 )
 from metasearch.jobs.task_encoder import encoder_of
 from metasearch.runs import sealed
-from metasearch.runs.folder import CONFIG, RunFolder
+from metasearch.runs.folder import CONFIG, Begun, RunFolder
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
 from metasearch.study.read import STUDY_FILE
@@ -42,7 +45,7 @@ def kind_of(folder: Path) -> Kind:
         RunFolderError: the folder does not exist or holds none; what is near is named.
         ConfigError: its configuration is none of metasearch.
     """
-    if not _holds_something(folder):
+    if not holds_something(folder):
         raise RunFolderError(_what_is_missing(folder))
     if (folder / STUDY_FILE).is_file():
         return "study"
@@ -75,41 +78,51 @@ def resume_run(
     """
     kind = kind_of(folder)
     if kind == "study":
-        raise ConfigError(f"{folder} is a study; its cells are the runs. Go on with: metasearch resume {folder}")
+        raise ConfigError(f"{folder} is a study; its cells are the runs. Go on with: {to_resume(folder)}")
     files, began = RunFolder.open(folder, CONFIGS[kind])
-    config = began.config
     # Before anything is loaded: a finished run needs neither data nor encoder.
     if files.finished:
         return RunResult.of(files)
-    require_trust(folder, config.trust_remote_code, trust_remote_code)
+    require_trust(folder, began.config.trust_remote_code, trust_remote_code)
+    with resumable(folder):
+        return _go_on(files, began, listener_of, patience)
+
+
+def _go_on(
+    files: RunFolder,
+    began: Begun[RunConfig | DistillConfig | ScoreConfig],
+    listener_of: ListenerOf,
+    patience: float,
+) -> RunResult:
+    config = began.config
     if isinstance(config, DistillConfig):
         benchmarks = benchmarks_of(config)
         # The full check loads every encoder; a run that has begun has passed it.
         roles = Roles(config, began.weights) if files.begun else roles_of(config)
         hold_weights(files, began, roles.origins)
+        if not files.begun:
+            rehearse(config, roles, files.path)
         return complete(files, lambda: distill.run_to_end(files, config, benchmarks, roles, listener_of), patience)
     benchmark = load_benchmark(DataRef.of(config), config.mode if isinstance(config, RunConfig) else None)
-    require_same_data(folder, began.data_fingerprint, benchmark.data.fingerprint)
+    require_same_data(files.path, began.data_fingerprint, benchmark.data.fingerprint)
     encoder = encoder_of(config, benchmark)
     hold_weights(files, began, {ENCODER: encoder.origin})
-    with listener_of(folder.name) as listener:
+    if isinstance(config, RunConfig) and not files.begun:
+        train.check_room(config, files.path, encoder)
+    with listener_of(files.path.name) as listener:
         if isinstance(config, RunConfig):
             return complete(files, lambda: train.run_to_end(files, config, benchmark, encoder, listener), patience)
         return complete(files, lambda: score.run_to_end(files, config, benchmark, encoder, listener), patience)
 
 
-def _holds_something(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (STUDY_FILE, CONFIG))
-
-
 def _what_is_missing(folder: Path) -> str:
     """Return why nothing can be gone on with in a folder, and what is near."""
     if not folder.exists():
-        beside = [str(path) for path in sorted(folder.parent.glob("*")) if _holds_something(path)]
+        beside = [str(path) for path in sorted(folder.parent.glob("*")) if holds_something(path)]
         return f"{folder} does not exist.{nearest(str(folder), beside) if beside else ''}"
     problem = f"{folder} is no run, distillation or study: it has neither {CONFIG} nor {STUDY_FILE}."
-    above = next((path for path in folder.resolve().parents if _holds_something(path)), None)
-    below = [str(path) for path in sorted(folder.glob("*")) if _holds_something(path)]
+    above = next((path for path in folder.resolve().parents if holds_something(path)), None)
+    below = [str(path) for path in sorted(folder.glob("*")) if holds_something(path)]
     if above is not None:
         return f"{problem} Did you mean {above}?"
     return f"{problem}{nearest(str(folder), below) if below else ''}"

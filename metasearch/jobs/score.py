@@ -16,7 +16,7 @@ from metasearch.encoders.vectors import EncodesTexts
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.retrieval import POOLS
 from metasearch.evaluation.scores import Evaluation
-from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete
+from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, resumable
 from metasearch.jobs.neutral import neutralise
 from metasearch.jobs.shared_vectors import SharedVectors, shared_folder
 from metasearch.jobs.task_encoder import encoder_of
@@ -42,8 +42,9 @@ def begin(config: ScoreConfig, folder: Path, listener: Listener = SILENT) -> Run
     """
     benchmark = load_benchmark(DataRef.of(config))
     encoder = encoder_of(config, benchmark)
-    files = RunFolder.create(folder, config, benchmark.data.fingerprint, {ENCODER: encoder.origin})
-    return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener))
+    with resumable(folder):
+        files = RunFolder.create(folder, config, benchmark.data.fingerprint, {ENCODER: encoder.origin})
+        return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener))
 
 
 def run_to_end(

@@ -9,23 +9,25 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.errors import require_known
 from metasearch.jobs import compose
 from metasearch.spec.run import WHOLE_TASK, EncoderRef, RunConfig, ScoreConfig
+from metasearch.spec.study import StudyConfig
 
 log = logging.getLogger(__name__)
 
 
-def encoder_of(config: RunConfig | ScoreConfig, benchmark: Benchmark) -> Encoder:
+def encoder_of(config: RunConfig | ScoreConfig | StudyConfig, benchmark: Benchmark) -> Encoder:
     """Return the encoder of a configuration with the lengths of its task, trimmed to the task's words where it says so.
 
     Raises:
         EncoderError: it cannot be found, loaded or trimmed.
         ConfigError: there is no such device, or the task has no such language.
     """
-    encoder = compose.load_encoder(EncoderRef.of(config), benchmark.task.max_length, identify=True)
-    if not config.trim:
-        return encoder
-    languages = benchmark.data.languages if config.trim == (WHOLE_TASK,) else frozenset(config.trim)
+    known = benchmark.data.languages
+    languages = frozenset(known if config.trim == (WHOLE_TASK,) else config.trim)
     for language in sorted(languages):
-        require_known("language to trim to", language, sorted(benchmark.data.languages))
+        require_known("language to trim to", language, sorted(known))
+    encoder = compose.load_encoder(EncoderRef.of(config), benchmark.task.max_length, identify=True)
+    if not languages:
+        return encoder
     before, origin, seeded = encoder.parameter_count, encoder.origin, encoder.seeded
     # With the texts of all parts: words alone are taken from them, and vectors stay as they are.
     encoder = trim(encoder, (text for _, text, language in texts_of(benchmark.data) if language in languages))

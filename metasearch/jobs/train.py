@@ -12,9 +12,10 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import Mapped, append, require_none
 from metasearch.encoders.vectors import Remembered
 from metasearch.episodes.of_benchmark import check_sizes
+from metasearch.files import require_room, write_whole
 from metasearch.jobs import compose
 from metasearch.jobs.dev_score import DevScore
-from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, interrupted
+from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, resumable, stopped
 from metasearch.jobs.neutral import neutralise, say, train_map
 from metasearch.jobs.score import add_scores, origin_of
 from metasearch.jobs.task_encoder import encoder_of
@@ -27,6 +28,8 @@ from metasearch.spec.recipe import ZERO_SHOT, Recipe, with_map
 from metasearch.spec.run import DataRef, RunConfig
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import used
+from metasearch.training.room import checkpoint_bytes, checkpoints_kept, dense_bytes
+from metasearch.training.schedule import total_steps
 from metasearch.training.step import NonFiniteStep
 from metasearch.training.trainer import Outcome, Trainer
 
@@ -46,8 +49,20 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
     encoder = encoder_of(config, benchmark)
     if config.recipe.neutralise:
         require_none(encoder)
-    files = RunFolder.create(folder, config, benchmark.data.fingerprint, {ENCODER: encoder.origin})
-    return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener))
+    check_room(config, folder, encoder)
+    with resumable(folder):
+        files = RunFolder.create(folder, config, benchmark.data.fingerprint, {ENCODER: encoder.origin})
+        return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener))
+
+
+def check_room(config: RunConfig, folder: Path, encoder: Encoder) -> None:
+    """Raise `RunFolderError` where the disk has no room for the checkpoints of a run that is to begin and its model."""
+    budget = config.recipe.budget
+    count = checkpoints_kept(total_steps(budget, (budget.meta_train, budget.meta_valid), config.max_steps), budget)
+    weights = sum(weight.nbytes for _, weight in compose.make_learner(config.recipe, encoder).named_parameters())
+    checkpoint = checkpoint_bytes(weights, dense_bytes(encoder.embedder), config.recipe.outer)
+    what = f"{'two checkpoints' if count > 1 else 'a checkpoint'} and the model"
+    require_room(folder, count * checkpoint + encoder.size, what)
 
 
 def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encoder: Encoder, listener: Listener) -> None:
@@ -78,7 +93,7 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     files.save_model(encoder)
     if outcome.reason == "interrupted":
         what = "model (before its map is fitted)" if stage and stage.when == "after" else "model"
-        raise interrupted(files.path, f"stopped after outer step {outcome.steps}; {what} and checkpoint are saved")
+        raise stopped(files.path, f"stopped after outer step {outcome.steps}; {what} and checkpoint are saved")
     facts |= {"learner": recipe.learner, "step": outcome.best_step}
     # The last dev score was of these weights where they are the best; vectors in bfloat16 are for dev scores alone.
     again = outcome.best_step == outcome.steps and config.precision == "fp32"
@@ -181,7 +196,7 @@ def side_by_side(folder: Path, results: Sequence[RunResult]) -> RunResult:
     rows = [row for i, result in enumerate(results) for row in result.rows if i == 0 or row["learner"] != ZERO_SHOT]
     parts = ["# Learners side by side", by_language(rows, "test"), by_language(rows, "dev")]
     combined = "\n\n".join(parts) + "\n"
-    (folder / "report.md").write_text(combined, encoding="utf-8")
+    write_whole(folder / "report.md", combined)
     return RunResult(folder, rows, combined)
 
 

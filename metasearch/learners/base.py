@@ -88,7 +88,11 @@ class Learner(ABC):
         """Yield what the outer optimiser updates; by default the encoder's trainable weights."""
         return ((n, p) for n, p in self.encoder.embedder.named_parameters() if p.requires_grad)
 
-    def begin(self, total_steps: int) -> None:  # noqa: B027  (most learners have nothing to do here)
+    @classmethod  # noqa: B027  (most learners have nothing to do here)
+    def check_steps(cls, options: Any, total_steps: int) -> None:
+        """Raise `ConfigError` where options ask for a longer training than that of so many outer steps."""
+
+    def begin(self, total_steps: int) -> None:  # noqa: B027
         """Take note of the outer steps of the whole training, before its first step or before it is resumed."""
 
     def after_step(self) -> None:  # noqa: B027

@@ -70,12 +70,17 @@ class EMA(TextLearner):
         self.total = options.total
         self.step = 0
 
-    def begin(self, total_steps: int) -> None:
-        """Take the steps of the training for K, where options name none; `ConfigError` if none updates the teacher."""
-        if self.options.every > total_steps:
+    @classmethod
+    def check_steps(cls, options: Options, total_steps: int) -> None:
+        """Raise `ConfigError` where no step of the training would update the teacher."""
+        if options.every > total_steps:
             raise ConfigError(
-                f"options.every={self.options.every}: the training ends after {total_steps} steps; choose less"
+                f"options.every={options.every}: the training ends after {total_steps} steps; choose less"
             )
+
+    def begin(self, total_steps: int) -> None:
+        """Take the steps of the training for K, where options name none; `ConfigError` as `check_steps`."""
+        self.check_steps(self.options, total_steps)
         self.total = self.options.total or total_steps
 
     def texts(self, pairs: Sequence[Translation]) -> Iterable[str]:

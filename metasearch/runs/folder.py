@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, Protocol
 
-from metasearch.errors import RunFolderError
+from metasearch.errors import RunFolderError, quoted, to_resume
 from metasearch.files import NEW, held, read_bytes, share, unwritable, write_whole
 from metasearch.runs import sealed
 from metasearch.runs.log import read_events
@@ -83,12 +83,13 @@ class RunFolder:
             RunFolderError: it exists and is not empty, or cannot be written.
         """
         try:
-            if path.exists() and (not path.is_dir() or {each.name for each in path.iterdir()} - _NEVER_BEGAN):
-                raise RunFolderError(
-                    f"{path} exists already; choose another folder with -o, or go on with: metasearch resume {path}"
-                )
+            taken = path.exists() and (not path.is_dir() or bool({each.name for each in path.iterdir()} - _NEVER_BEGAN))
         except OSError as error:
-            raise RunFolderError(f"{path} cannot be written: {error.strerror}") from None
+            raise RunFolderError(f"{path} cannot be read: {error.strerror}") from None
+        if taken:
+            raise RunFolderError(
+                f"{path} exists already; choose another folder with -o, or go on with: {to_resume(path)}"
+            )
         sealed.write(path / CONFIG, Begun(data_fingerprint=fingerprint, weights=weights or {}, config=config))
         return cls(path)
 
@@ -153,11 +154,12 @@ class RunFolder:
             events = [earlier for earlier in self.events() if earlier["step"] < event["step"]]
             write_whole(self._log, "".join(json.dumps(earlier) + "\n" for earlier in events))
             self._goes_on = True
+        line = json.dumps(event) + "\n"
         try:
             with self._log.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(event) + "\n")
+                file.write(line)
         except OSError as error:
-            raise RunFolderError(f"{self._log} cannot be written: {error.strerror}") from None
+            raise unwritable(self._log, error, len(line)) from None
 
     def events(self) -> list[dict[str, Any]]:
         """Return the events of `log.jsonl`, as `metasearch.runs.log.read_events` does."""
@@ -181,7 +183,7 @@ class RunFolder:
                 rows.append(json.loads(line))
             except (ValueError, RecursionError) as error:
                 raise RunFolderError(
-                    f"{self._results}:{number}: not JSON: {error}. Delete the file to score again"
+                    f"{self._results}:{number}: not JSON: {error}. To score again, delete {quoted(self._results)}"
                 ) from None
         return rows
 

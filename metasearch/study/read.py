@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.errors import ConfigError, DataError, RunFolderError, to_resume
 from metasearch.files import read_bytes
 from metasearch.runs import sealed
 from metasearch.runs.folder import CONFIG, RunFolder
@@ -85,7 +85,7 @@ def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
         what = "does not exist" if not path.exists() else f"is no study and no run: no {STUDY_FILE}, no {CONFIG}"
         raise RunFolderError(f"{path} {what}")
     if not RunFolder(path).finished:
-        raise RunFolderError(f"{path} is not finished; go on with: metasearch resume {path}")
+        raise RunFolderError(f"{path} is not finished; go on with: {to_resume(path)}")
     return [_run(path, study_of(path) or name)], []
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from metasearch.errors import RunFolderError
+from metasearch.errors import RunFolderError, quoted
 from metasearch.files import digest, move, read_bytes, share, sync, unwritable
 from metasearch.runs.folder import CHECKPOINT_FOLDERS
 
@@ -86,7 +86,7 @@ class CheckpointStore:
         if problems:
             newest, *more = problems.values()
             which = "and so is the one before it. " if more else ""
-            folders = " and ".join(map(str, problems))
+            folders = " and ".join(map(quoted, problems))
             raise RunFolderError(f"{newest}. {which.capitalize()}To begin again without it, delete {folders}")
         return None
 

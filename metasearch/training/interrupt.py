@@ -6,6 +6,8 @@ import threading
 from types import FrameType
 from typing import Self
 
+from metasearch import signals
+
 log = logging.getLogger(__name__)
 
 
@@ -19,6 +21,7 @@ class Interrupt:
         self._previous: dict[int, object] = {}
 
     def __enter__(self) -> Self:
+        signals.note(None)
         # Python sets signal handlers in the main thread alone, and raises ValueError elsewhere.
         if threading.current_thread() is threading.main_thread():
             self._previous = {number: signal.signal(number, self._on_signal) for number in self._signals}
@@ -29,6 +32,7 @@ class Interrupt:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        signals.note(number)
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True

@@ -55,16 +55,19 @@ def schedule(budget: Budget, sources: Sequence[tuple[str, int, Episodes]], max_s
     goes through all of them.
     """
     steps = [-(-count // budget.meta_batch) for _, count, _ in sources]
-    epoch = sum(steps)
-    total = epoch * budget.epochs
-    if max_steps is not None and max_steps < total:
-        total = max_steps
-        if max_steps < epoch:
-            # Ends are rounded, not lengths, so that the lengths add up to `max_steps`.
-            ends = [round(done * max_steps / epoch) for done in accumulate(steps, initial=0)]
-            steps = [end - start for start, end in pairwise(ends)]
+    epoch, total = sum(steps), total_steps(budget, [count for _, count, _ in sources], max_steps)
+    if total < epoch:
+        # Ends are rounded, not lengths, so that the lengths add up to `total`.
+        ends = [round(done * total / epoch) for done in accumulate(steps, initial=0)]
+        steps = [end - start for start, end in pairwise(ends)]
     phases = [Phase(name, source, count) for (name, _, source), count in zip(sources, steps, strict=True) if count]
     return Schedule(tuple(phases), total if phases else 0, budget.meta_batch)
+
+
+def total_steps(budget: Budget, counts: Sequence[int], max_steps: int | None) -> int:
+    """Return the outer steps of a budget with so many episodes in each phase, `max_steps` at most."""
+    total = budget.epochs * sum(-(-count // budget.meta_batch) for count in counts)
+    return total if max_steps is None else min(total, max_steps)
 
 
 def rate(step: int, total: int, settings: Outer) -> float:

@@ -119,7 +119,7 @@ def test_an_interrupted_command_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         compress.export(encoder, tmp_path / "stock")
     result = CliRunner().invoke(main, ["compress", "tiny", "--bottleneck", "8", "-o", str(tmp_path / "student")])
-    assert (result.exit_code, result.stderr) == (130, "metasearch: error: interrupted\n")
+    assert (result.exit_code, result.stderr) == (130, "metasearch: error: stopped; nothing was written\n")
     assert names(tmp_path) == []
 
 

@@ -10,7 +10,7 @@ import pytest
 from helpers.crossval import FLAGS, TUNED, ZERO, inline, run, scores
 from helpers.parallel import write_corpus
 from metasearch.errors import Interrupted
-from metasearch.jobs.crossval import pool
+from metasearch.jobs.crossval import pool, runner
 from metasearch.jobs.crossval.board import Watcher
 from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.crossval.process import how_ended
@@ -24,7 +24,32 @@ def begun(monkeypatch):
     return inline(monkeypatch)
 
 
-def test_a_study_that_came_to_nothing_may_be_configured_anew(tmp_path, begun):
+@pytest.mark.parametrize(
+    ("wrong", "code", "says"),
+    [
+        (["--encoder=minni"], 6, "unknown encoder 'minni'. Did you mean 'mini'?"),
+        (["--encoder=./none"], 6, "encoder './none': no such folder"),
+        (["--encoder=EMPTY"], 6, "no weights (*.safetensors or pytorch_model.bin) in it; it holds nothing"),
+        (["--encoder=nobody/no-such-model"], 6, "cannot be loaded from the model hub"),
+        (["--trim=xx"], 2, "unknown language to trim to 'xx'. Known: "),
+        (["--prompt=query=x"], 2, "no role 'query'. Known: candidate, question, text."),
+        (["--distill=ema-small", "--student=tinny", "--corpus=CORPUS"], 6, "unknown encoder 'tinny'. Did you mean"),
+    ],
+)
+def test_an_encoder_that_no_cell_could_load_is_refused_before_anything_is_written(
+    tmp_path, begun, monkeypatch, wrong, code, says
+):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    (tmp_path / "empty").mkdir()
+    corpus = write_corpus(tmp_path / "corpus")
+    wrong = [each.replace("EMPTY", str(tmp_path / "empty")).replace("CORPUS", str(corpus)) for each in wrong]
+    assert says in run(*FLAGS, *wrong, "-o", tmp_path / "study", code=code).stderr
+    assert not (tmp_path / "study").exists()
+    assert begun == []
+
+
+def test_a_study_that_came_to_nothing_may_be_configured_anew(tmp_path, begun, monkeypatch):
+    lose(monkeypatch)
     run(*FLAGS, "--encoder", "tinny", "-o", tmp_path / "study", code=7)
     assert not StudyFolder(tmp_path / "study").reached
     run(*FLAGS, "--learner", "zero-shot", "-o", tmp_path / "study")
@@ -47,17 +72,16 @@ def test_a_cell_that_fails_is_named_the_others_go_on_and_the_same_command_tries_
     assert begun == [ZERO, bad, good, bad]
 
 
-def test_what_needs_a_failed_cell_is_skipped_and_said_so(tmp_path, begun):
-    study = tmp_path / "study"
-    result = run(*FLAGS, f"--encoder={empty(tmp_path)}", "-o", study, code=7)
+def test_what_needs_a_failed_cell_is_skipped_and_said_so(tmp_path, begun, monkeypatch):
+    lose(monkeypatch)
+    result = run(*FLAGS, "--encoder=tinny", "-o", tmp_path / "study", code=7)
     assert f"{TUNED}: it needs {ZERO}, which failed" in result.stderr
     assert begun == [ZERO]
 
 
-def empty(folder):
-    """Return a folder that is no encoder."""
-    (folder / "encoder").mkdir()
-    return folder / "encoder"
+def lose(monkeypatch):
+    """Begin studies as if their encoder were there, and lost when the first cell begins."""
+    monkeypatch.setattr(runner, "require_encoders", lambda config: None)
 
 
 def test_zero_shot_of_an_encoder_that_depends_on_no_seed_is_computed_once(tmp_path, begun, monkeypatch):

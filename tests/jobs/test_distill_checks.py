@@ -1,11 +1,16 @@
 """What a distillation checks before its first step, and what it leaves behind where something is wrong."""
 
+import json
+import re
+from types import SimpleNamespace
+
 import pytest
 from sentence_transformers import SentenceTransformer
 
 import metasearch
 from helpers.parallel import (
     BATCH,
+    DEV,
     FOLDERS,
     LAYERS,
     PAIRS,
@@ -18,10 +23,13 @@ from helpers.parallel import (
     weights,
     write_corpus,
 )
+from helpers.stages import written
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import DataError
 from metasearch.jobs.compose import load_encoder
-from metasearch.spec.library import Library, overrides
+from metasearch.jobs.distill import rehearsal
+from metasearch.spec.library import Library, overrides, shipped
+from metasearch.training.trainer import Trainer
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +129,90 @@ def test_that_two_encoders_take_as_many_tokens_as_each_other_is_seen_before_an_e
     distill(*given, "--set=stages.embedding.max_length=32", "-o", tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    ("given", "code", "says"),
+    [
+        (
+            ["--set=stages.embedding.corpus.max_lines=5"],
+            3,
+            "stage 'embedding': dev=5: de has 5 pairs",
+        ),
+        (["--set=stages.embedding.corpus.max_lines=5"], 3, "Below --set it is stages.embedding.corpus.dev"),
+        (["--set=stages.embedding.corpus.languages=[tr]"], 3, "tr"),
+        (["--evaluate=demp"], 2, "unknown task 'demp'. Did you mean 'demo'?"),
+        (["--evaluate=unmeasured"], 2, "pearsen"),
+        (["--evaluate=sts17", "--data=EMPTY"], 3, "sts17"),
+    ],
+)
+def test_what_a_later_stage_or_its_scores_lack_ends_the_run_before_the_first_one(place, tmp_path, given, code, says):
+    declared = (shipped() / "demo-sts.yaml").read_text(encoding="utf-8").replace("task: demo-sts", "task: unmeasured")
+    (tmp_path / "unmeasured.yaml").write_text(declared.replace("pearson", "pearsen"), encoding="utf-8")
+    given = [each.replace("EMPTY", str(tmp_path)) for each in given]
+    run = flags(place, "--stages=1-2", f"--include={tmp_path}", f"--targets={tmp_path / 'targets'}", *given)
+    assert says in distill(*run, "-o", tmp_path / "run", code=code).stderr
+    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "targets").exists()
+
+
+def test_a_schedule_that_a_later_stage_cannot_keep_ends_the_run_before_the_first_one(place, tmp_path):
+    folder = stages_of(place, tmp_path, {"options": {"every": 3}, "budget": {"batch": BATCH, "steps": 2}})
+    given = [
+        f"--include={folder}",
+        "--recipe=twice",
+        f"--student={place / 'assistant'}",
+        f"--corpus={place / 'corpus'}",
+    ]
+    said = distill(*given, "-o", tmp_path / "run", code=2).stderr
+    assert "stage 'second': options.every=3: the training ends after 2 steps; choose less" in said
+    assert not (tmp_path / "run").exists()
+
+
+def stages_of(place, tmp_path, second):
+    """Write a recipe whose second stage has these values; return the folder to include."""
+    stage = {
+        "description": "aligns", "trains": "student", "learner": "ema", "outer": {"lr": 1e-3}, "max_length": 60,
+        "corpus": {"dev": DEV, "max_tokens": 59}, "budget": {"batch": BATCH, "steps": 2},
+    }  # fmt: skip
+    recipe = {"recipe": "twice", "description": "twice", "stages": {"first": stage, "second": stage | second}}
+    return written(tmp_path, json.dumps(recipe), "twice")
+
+
+# The room that is needed on the disk.
+
+
+def free(monkeypatch, count):
+    """Let the disk have so many bytes free."""
+    monkeypatch.setattr("metasearch.files.shutil.disk_usage", lambda path: SimpleNamespace(free=count))
+
+
+def test_the_room_of_vectors_checkpoints_and_models_is_asked_for_before_the_first_stage(place, tmp_path, monkeypatch):
+    given = flags(place, "--stages=1", "--set=stages.assistant.budget.eval_every=1", steps=2)
+    free(monkeypatch, 10)
+    said = distill(*given, "-o", tmp_path / "run", code=5).stderr
+    needed = int(re.search(r"need at least ([\d,]+) bytes; 10 are free", said).group(1).replace(",", ""))
+    assert f"{tmp_path / 'run'}: the disk is too full: models, checkpoints and vectors of the frozen encoders" in said
+    assert not (tmp_path / "run").exists()
+    # Of a stage of two steps: the pivot texts of its pairs and of dev, two checkpoints and the model.
+    size = load_encoder(str(place / "assistant"), device="cpu").size
+    words = load_encoder(str(place / "assistant"), device="cpu").input.words.weight.nbytes
+    assert needed >= (2 * BATCH + DEV) * (16 + 4 * tiny.DIMENSIONS) + 2 * (2 * size + 2 * (size - words) * 0.8)
+    free(monkeypatch, needed)
+    distill(*given, "-o", tmp_path / "run")
+    written = sum(path.stat().st_size for path in (tmp_path / "run" / "targets").rglob("*.npy"))
+    assert written + 2 * size < needed
+
+
+def test_vectors_that_are_kept_already_need_no_room(place, tmp_path, monkeypatch):
+    given = flags(place, "--stages=1", f"--targets={tmp_path / 'targets'}", steps=1)
+    distill(*given, "-o", tmp_path / "first")
+    kept, checked = [], []
+    monkeypatch.setattr(rehearsal, "require_room", lambda path, needed, what: checked.append((path, needed)))
+    for folder in (tmp_path / "targets", tmp_path / "others"):
+        distill(*given, f"--targets={folder}", "-o", tmp_path / f"run-{folder.name}")
+        kept.append(dict(checked)[folder])
+    assert kept == [0, (BATCH + DEV) * (16 + 4 * tiny.DIMENSIONS)]
+
+
 # What is found wrong once the folder is made.
 
 
@@ -167,11 +259,17 @@ def test_a_run_that_fails_when_targets_are_kept_stays_and_goes_on(place, tmp_pat
     assert (tmp_path / "run/report.md").exists()
 
 
-def test_a_run_that_fails_after_a_stage_keeps_it(place, tmp_path):
-    given = flags(place, "--stages=1-2", "--set=stages.embedding.corpus.max_lines=5", steps=1)
-    error = distill(*given, "-o", tmp_path / "run", code=3).stderr
-    assert "stage 'embedding': dev=5: de has 5 pairs" in error
-    assert "Below --set it is stages.embedding.corpus.dev" in error
+def test_a_run_that_fails_after_a_stage_keeps_it(place, tmp_path, monkeypatch):
+    fit = Trainer.fit
+
+    def fails(self, resume):
+        if self.schedule.phases[0].name == "embedding":
+            raise DataError("something of the data is wrong")
+        return fit(self, resume)
+
+    monkeypatch.setattr(Trainer, "fit", fails)
+    given = flags(place, "--stages=1-2", steps=1)
+    assert "something of the data is wrong" in distill(*given, "-o", tmp_path / "run", code=3).stderr
     assert weights(tmp_path / "run" / FOLDERS[0])
     assert [row["learner"] for row in results(tmp_path / "run")] == ["1 assistant"]
 

@@ -302,7 +302,7 @@ def test_a_full_disk_names_the_folder_and_the_bytes_and_keeps_what_was_there(tmp
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, ignored)
-    assert f"The vectors of 140 texts need {140 * (2 * 8 + 8 * 4)} bytes" in str(caught.value)
+    assert f"File too large. It needs {140 * (2 * 8 + 8 * 4):,} bytes; " in str(caught.value)
     assert str(tmp_path) in str(caught.value)
     assert list(tmp_path.glob("*/new-*")) == []
     assert_kept(tmp_path, TEXTS[:10])

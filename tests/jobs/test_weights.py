@@ -5,8 +5,11 @@ import shutil
 
 import pytest
 
+from helpers.crossval import inline
+from helpers.crossval import run as crossval
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.jobs import compose, score, train
+from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.resume import resume_run
 from metasearch.runs.folder import RunFolder
 from metasearch.spec.library import load_recipe
@@ -95,3 +98,17 @@ def test_a_cell_does_not_train_beside_scores_that_other_weights_made(encoder, tm
     replaced(encoder, seed=2)
     with pytest.raises(EncoderError, match="its encoder has other weights"):
         resume_run(files.path)
+
+
+def test_a_study_holds_to_the_encoder_that_it_began_with(encoder, tmp_path, monkeypatch):
+    """The folder is overwritten between fold 0 and fold 1."""
+    inline(monkeypatch)
+    flags = ["--task=demo-sts", f"--encoder={encoder}", "--learner=zero-shot", "--seeds=0", "--device=cpu"]
+    crossval(*flags, "--folds=0,", "-o", tmp_path / "study")
+    before = fingerprint(encoder)
+    assert StudyFolder(tmp_path / "study").stored().weights == {"encoder": before}
+    replaced(encoder, seed=2)
+    said = crossval(*flags, "--folds=0,1", "-o", tmp_path / "study", code=7).output
+    assert f"other weights, words or prompts than when the run began (fingerprint {before}, now" in said
+    replaced(encoder, seed=1)
+    crossval(*flags, "--folds=0,1", "-o", tmp_path / "study")

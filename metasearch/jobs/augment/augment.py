@@ -24,7 +24,7 @@ from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.scored import scored_csv, scored_rows
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.fingerprint import fingerprint
-from metasearch.errors import DataError, Interrupted, NonFiniteError, RunFolderError
+from metasearch.errors import DataError, NonFiniteError, RunFolderError, interrupted
 from metasearch.evaluation.metrics.ranking import highest
 from metasearch.files import write_whole
 
@@ -178,7 +178,10 @@ def augment(
         rest = f"; {partial} keeps what is done" if partial.is_dir() else ""
         raise RunFolderError(f"{error}{rest}") from None
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; {partial} keeps what is done, and the same command goes on") from None
+        kept = (
+            f"{partial} keeps what is done, and the same command goes on" if partial.is_dir() else "nothing was written"
+        )
+        raise interrupted(f"stopped; {kept}") from None
     shutil.rmtree(partial, ignore_errors=True)
     # Read back, since blocks of an earlier call are a part of the file.
     scores = [5 * score for _, _, score in scored_rows(output)]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from metasearch import signals
 from metasearch.errors import MetasearchError
 from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.crossval.merge import merged
@@ -126,10 +127,12 @@ def measure_arms(cells: Sequence[Cell], threads: int) -> dict[str, Measured]:
 
 def _measured(cell: Cell, threads: int) -> Measured:
     began = time.monotonic()
-    ended = subprocess.run(
-        [sys.executable, "-m", "metasearch.jobs.crossval.measure"],
-        input=cell.config.model_dump_json(), capture_output=True, text=True, check=False, env=environment(threads),
-    )  # fmt: skip
+    # At work: without an end of its own, the process would go on alone.
+    with signals.AtWork():
+        ended = subprocess.run(
+            [sys.executable, "-m", "metasearch.jobs.crossval.measure"],
+            input=cell.config.model_dump_json(), capture_output=True, text=True, check=False, env=environment(threads),
+        )  # fmt: skip
     if ended.returncode:
         lines = ended.stderr.strip().splitlines()
         # The exit code says which error the process met, and its last line the message: libraries may warn before.

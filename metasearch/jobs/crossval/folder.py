@@ -31,6 +31,8 @@ class Stored(Sealed):
     Attributes:
         data_fingerprint: of all data of the task.
         versions: of metasearch and its libraries, with which the study was begun.
+        weights: fingerprint of the encoder that all arms start from; empty where its weights are drawn from each seed,
+            and in studies of earlier releases.
         cells: names of the run folders that have scores on the task.
         made: names of those that do not: distillations.
         config: of the study.
@@ -38,6 +40,7 @@ class Stored(Sealed):
 
     data_fingerprint: str
     versions: dict[str, str]
+    weights: dict[str, str] = {}
     cells: list[str]
     made: list[str]
     config: StudyConfig

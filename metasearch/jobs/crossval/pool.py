@@ -8,7 +8,7 @@ from metasearch.jobs.crossval.board import CellStatus, StatusBoard, Watcher
 from metasearch.jobs.crossval.folder import Stored, StudyFolder
 from metasearch.jobs.crossval.prepare import prepare
 from metasearch.jobs.crossval.process import begin_attempt, how_ended, last_error, start_cell
-from metasearch.jobs.lifecycle import interrupted
+from metasearch.jobs.lifecycle import stopped
 
 _TICK_SECONDS = 0.25
 
@@ -41,7 +41,7 @@ class Pool:
                 self._stop()
         except KeyboardInterrupt:
             reached = "killed; the last checkpoints are there" if self._killed else "stopped; what was reached is saved"
-            raise interrupted(self.study.path, reached) from None
+            raise stopped(self.study.path, reached) from None
 
     def _begin(self) -> bool:
         """Begin as many cells as may run; return whether any is at work."""

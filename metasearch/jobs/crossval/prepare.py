@@ -7,12 +7,15 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.jobs import compose
 from metasearch.jobs.crossval.folder import Stored, StudyFolder
 from metasearch.jobs.crossval.plan import Cell, CellConfig
 from metasearch.jobs.distill.checks import resolved as resolved_distillation
-from metasearch.jobs.lifecycle import WAIT_SECONDS, Row
+from metasearch.jobs.distill.checks import roles_of
+from metasearch.jobs.lifecycle import ENCODER, WAIT_SECONDS, Row
+from metasearch.jobs.task_encoder import encoder_of
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.questions import load
 from metasearch.runs.versions import differing, versions
@@ -20,7 +23,28 @@ from metasearch.spec import registry
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.library import Library
 from metasearch.spec.recipe import ZERO_SHOT
-from metasearch.spec.run import EncoderRef, RunConfig, ScoreConfig
+from metasearch.spec.run import DataRef, EncoderRef, RunConfig, ScoreConfig
+from metasearch.spec.study import StudyConfig
+
+
+def require_encoders(config: StudyConfig) -> dict[str, str]:
+    """Load the encoders of a study once, as its cells will: none is to fail for what all have in common.
+
+    Returns the fingerprint of the encoder that it starts from; nothing where weights are drawn from each seed.
+
+    It takes the seconds and the memory of one cell's start, on the CPU: what is loaded is let go of again.
+
+    Raises:
+        ConfigError, EncoderError: as `encoder_of`, and for distillations as `roles_of`.
+        DataError: the task's data is missing or damaged, or a corpus of a distillation.
+    """
+    benchmark = load_benchmark(DataRef.of(config, fold=config.folds[0]))
+    compose.device_of(config.device)
+    # A GPU would keep some memory for this process as long as the study runs.
+    encoder = encoder_of(config.model_copy(update={"device": "cpu"}), benchmark)
+    for each in config.distilled:
+        roles_of(each.model_copy(update={"device": "cpu"}))
+    return {} if encoder.seeded else {ENCODER: encoder.origin}
 
 
 def prepare(study: StudyFolder, cell: Cell, stored: Stored) -> None:
@@ -34,8 +58,7 @@ def prepare(study: StudyFolder, cell: Cell, stored: Stored) -> None:
         # The process that a killed runner left saves its checkpoint first.
         with RunFolder(path).held(WAIT_SECONDS):
             pass
-    # A distillation does not read the task's data: each of its stages keeps a fingerprint of its own.
-    files = _files(path, _resolved(cell.config), stored.data_fingerprint if cell.listed else "")
+    files = _files(path, cell, stored)
     if cell.origin is None:
         return
     origin = RunFolder(study.at(cell.origin))
@@ -79,8 +102,9 @@ def take_over(
     files.add_results({**row, **facts} for row in rows)
 
 
-def _files(path: Path, config: CellConfig, fingerprint: str) -> RunFolder:
+def _files(path: Path, cell: Cell, stored: Stored) -> RunFolder:
     """Return the run folder of a cell; what is there is made anew where it is damaged or has come to nothing."""
+    config = _resolved(cell.config)
     try:
         files, began = RunFolder.open(path, type(config))
         known = began.config
@@ -96,7 +120,10 @@ def _files(path: Path, config: CellConfig, fingerprint: str) -> RunFolder:
         raise RunFolderError(f"{path}: the run that is here was made with other settings than the study has")
     # `create` refuses a folder that holds anything.
     shutil.rmtree(path, ignore_errors=True)
-    return RunFolder.create(path, config, fingerprint)
+    # A distillation does not read the task's data: each of its stages keeps a fingerprint of its own.
+    data = stored.data_fingerprint if cell.listed else ""
+    starts = not isinstance(config, DistillConfig) and config.encoder == stored.config.encoder
+    return RunFolder.create(path, config, data, stored.weights if starts else None)
 
 
 def _resolved(config: CellConfig) -> CellConfig:

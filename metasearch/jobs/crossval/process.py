@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from metasearch.errors import RunFolderError
+from metasearch.files import unwritable
 from metasearch.jobs.crossval.folder import StudyFolder
 
 # OpenMP, MKL and OpenBLAS serve torch and numpy; Rayon runs the tokenizers, which are written in Rust.
@@ -47,7 +47,7 @@ def start_cell(study: StudyFolder, name: str, threads: int, trust_remote_code: b
                 start_new_session=True,
             )  # fmt: skip
     except OSError as error:
-        raise RunFolderError(f"{study.log(name)}: cell {name} cannot be begun: {error.strerror}") from None
+        raise unwritable(study.log(name), error) from None
 
 
 def begin_attempt(study: StudyFolder, name: str, error: str = "") -> None:
@@ -59,7 +59,7 @@ def begin_attempt(study: StudyFolder, name: str, error: str = "") -> None:
             file.write(f"{_ATTEMPT}{attempts(study, name) + 1}, {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
             file.write(f"{_ERROR}{error}\n" if error else "")
     except OSError as failure:
-        raise RunFolderError(f"{log}: cell {name} cannot be begun: {failure.strerror}") from None
+        raise unwritable(log, failure) from None
 
 
 def attempts(study: StudyFolder, name: str) -> int:

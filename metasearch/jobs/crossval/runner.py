@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from metasearch.data.benchmark import load_benchmark
-from metasearch.errors import CellsFailed, ConfigError
+from metasearch.errors import CellsFailed, ConfigError, to_resume
 from metasearch.files import write_whole
 from metasearch.jobs.crossval import summary
 from metasearch.jobs.crossval.board import UNWATCHED, CellStatus, StatusBoard, Watcher
@@ -11,8 +11,9 @@ from metasearch.jobs.crossval.folder import Stored, StudyFolder
 from metasearch.jobs.crossval.merge import merged
 from metasearch.jobs.crossval.plan import plan
 from metasearch.jobs.crossval.pool import Pool
+from metasearch.jobs.crossval.prepare import require_encoders
 from metasearch.jobs.crossval.process import threads_of
-from metasearch.jobs.lifecycle import require_same_data, require_trust
+from metasearch.jobs.lifecycle import require_same_data, require_trust, resumable
 from metasearch.runs.versions import differing, versions
 from metasearch.spec.recipe import DEFAULT_ENGINE
 from metasearch.spec.run import DataRef
@@ -42,15 +43,20 @@ def begin(
         CellsFailed: some cells failed; all others are done, and their report is written.
         ConfigError: the configuration contradicts the study that is there, or other versions began it.
         DataError: the data is not what the study began with.
+        EncoderError: the encoder of a new study, or one of its distillations, cannot be loaded.
         Interrupted: what was reached is saved.
         RunFolderError: another runner is at work in the folder, it cannot be written, or there is no study to go on
             with.
     """
     study = StudyFolder(folder)
+    weights: dict[str, str] = {}
+    # Both before the folder is made.
     if config is None:
-        study.stored()  # before the folder is made
-    with study.held():
-        stored = _stored(study, config, jobs)
+        study.stored()
+    elif not (study.begun and study.reached):
+        weights = require_encoders(config)
+    with resumable(study.path), study.held():
+        stored = _stored(study, config, jobs, weights)
         require_trust(study.path, stored.config.trust_remote_code, trust_remote_code, "study")
         cells = plan(stored.config, study.path)
         done = [cell for cell in cells if study.done(cell.name)]
@@ -65,8 +71,8 @@ def begin(
         return _report(study, board)
 
 
-def _stored(study: StudyFolder, asked: StudyConfig | None, jobs: int) -> Stored:
-    """Return what the study is to do, written down."""
+def _stored(study: StudyFolder, asked: StudyConfig | None, jobs: int, weights: dict[str, str]) -> Stored:
+    """Return what the study is to do, written down; `weights` of a study that begins."""
     # A study that has come to nothing, for a wrong name of its encoder, say, may be configured anew.
     old = study.stored() if study.begun and (asked is None or study.reached) else None
     config = merged(old.config, asked, study.path) if old and asked else asked or old.config  # type: ignore[union-attr]
@@ -81,6 +87,7 @@ def _stored(study: StudyFolder, asked: StudyConfig | None, jobs: int) -> Stored:
     stored = Stored(
         data_fingerprint=data,
         versions=old.versions if old else versions(),
+        weights=old.weights if old else weights,
         cells=[cell.name for cell in cells if cell.listed],
         made=[cell.name for cell in cells if not cell.listed],
         config=config,
@@ -118,6 +125,6 @@ def _failed(study: StudyFolder, lost: list[CellStatus]) -> CellsFailed:
     skipped = f", {len(lost) - failed} that need them skipped" if len(lost) > failed else ""
     lines = "\n".join(f"  {status.cell.name}: {status.error}" for status in lost)
     return CellsFailed(
-        f"{failed} of the study's cells failed{skipped}; the others are done. The same command, or metasearch resume "
-        f"{study.path}, tries again:\n{lines}"
+        f"{failed} of the study's cells failed{skipped}; the others are done. The same command, or "
+        f"{to_resume(study.path)}, tries again:\n{lines}"
     )

@@ -20,10 +20,11 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.jobs.distill.checks import benchmarks_of, resolved, roles_of
+from metasearch.jobs.distill.rehearsal import rehearse
 from metasearch.jobs.distill.report import stage_report, whole_report
 from metasearch.jobs.distill.roles import Roles
 from metasearch.jobs.distill.stage import run_stage
-from metasearch.jobs.lifecycle import ListenerOf, RunResult, complete, interrupted, silent
+from metasearch.jobs.lifecycle import ListenerOf, RunResult, complete, resumable, silent, stopped
 from metasearch.jobs.score import add_scores, origin_of
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import Listener
@@ -36,8 +37,9 @@ from metasearch.training.machine import used
 def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent) -> RunResult:
     """Run the chosen stages of a recipe in a new run folder.
 
-    Every name, option and task is checked before weights are loaded, and every encoder and the files of every stage
-    before the folder is made, so that no stage fails for them when the ones before it are done.
+    Every name, option and task is checked before weights are loaded; every encoder, the data and the steps of every
+    stage, and the room on the disk, before the folder is made, so that no stage fails for them when the ones before it
+    are done.
 
     Raises:
         MetasearchError: of every kind that `metasearch.errors` lists; what was written before it stays.
@@ -45,13 +47,15 @@ def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent)
     config = resolved(config)
     benchmarks = benchmarks_of(config)
     roles = roles_of(config)
-    files = RunFolder.create(folder, config, "", roles.origins)
-    try:
-        return complete(files, lambda: run_to_end(files, config, benchmarks, roles, listener_of))
-    except (ConfigError, DataError, EncoderError):
-        if not files.begun:
-            _discard(files)
-        raise
+    rehearse(config, roles, folder)
+    with resumable(folder):
+        files = RunFolder.create(folder, config, "", roles.origins)
+        try:
+            return complete(files, lambda: run_to_end(files, config, benchmarks, roles, listener_of))
+        except (ConfigError, DataError, EncoderError):
+            if not files.begun:
+                _discard(files)
+            raise
 
 
 def run_to_end(
@@ -93,7 +97,7 @@ def _run_stage(
     outcome, described = run_stage(config, name, roles, below, listener)
     if outcome.reason == "interrupted":
         reached = f"stopped after step {outcome.steps} of {below.path.name}; the checkpoint is saved"
-        raise interrupted(files.path, reached)
+        raise stopped(files.path, reached)
     # They stand there where a crash came before the stage's report.
     if (STAGE, label) not in {(row["task"], row["learner"]) for row in files.results()}:
         what = {"task": STAGE, "learner": label, "recipe": config.recipe.recipe, "split": "dev"}

@@ -1,6 +1,7 @@
 """The files of stored vectors: segments that are there whole or not at all, in one folder for all who need them."""
 
 import hashlib
+import io
 import json
 import logging
 import os
@@ -15,8 +16,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from metasearch.errors import RunFolderError
-from metasearch.files import move
+from metasearch.files import move, unwritable
 
 log = logging.getLogger(__name__)
 
@@ -58,11 +58,8 @@ class SegmentFolder:
             with FileLock(self.path / "lock"):
                 yield
         except OSError as error:
-            size = len(self.missing) * (16 + 4 * self.about["dimension"])
-            raise RunFolderError(
-                f"{self.path} cannot be written: {error.strerror or error}. The vectors of {len(self.missing)} texts "
-                f"need {size} bytes; finished segments stay"
-            ) from error
+            needed = len(self.missing) * bytes_each(self.about["dimension"])
+            raise unwritable(self.path, error, needed) from error
 
     def find(self, repair: bool) -> None:
         """Open segments that are new here. With `repair`, under the lock, delete damaged ones and leftovers."""
@@ -85,8 +82,12 @@ class SegmentFolder:
             new.mkdir()
             digests = np.frombuffer(b"".join(texts), "<u8").reshape(-1, 2)
             for name, values in zip(_FILES, (digests, vectors), strict=True):
+                # By way of memory: of a full disk NumPy says only how many values it has written.
+                content = io.BytesIO()
+                np.save(content, values)
                 with (new / f"{name}.npy").open("wb") as file:
-                    np.save(file, values)
+                    file.write(content.getbuffer())
+                    file.flush()
                     # On the disk before the rename: a crash would else leave a whole name with half a content.
                     os.fsync(file.fileno())
             (new / "about.json").write_text(json.dumps(self.about, indent=2, ensure_ascii=False), encoding="utf-8")
@@ -113,6 +114,11 @@ class SegmentFolder:
         raw = digests.tobytes()
         for start in range(0, len(raw), 16):
             self.missing.pop(raw[start : start + 16], None)
+
+
+def bytes_each(dimension: int) -> int:
+    """Return the bytes of a text in a segment: its digest and its vector."""
+    return 16 + 4 * dimension
 
 
 def digests_of(texts: Sequence[str]) -> NDArray[np.uint64]:

@@ -79,6 +79,15 @@ def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:
         raise DataError(f"stage '{name}': {error}{hint}") from None
 
 
+def training_data(config: DistillConfig, name: str, encoder: Encoder) -> tuple[Source, Batches, int]:
+    """Return the data of a stage, its training batches, and how many of them it takes at most; errors as there."""
+    budget = config.recipe.stages[name].budget
+    source = read_source(config, name, encoder)
+    batches = source.batches(encoder, budget.batch, config.seed, name)
+    limits = (budget.epochs * batches.steps_per_epoch, budget.steps, config.max_steps)
+    return source, batches, min(limit for limit in limits if limit)
+
+
 def _parallel(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
     settings = stage.corpus
     # One more than is allowed, so that a text that is cut shows as too long. A length is at least 3.

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.encoders.encoder import Encoder, Output
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import ConfigError, DataError, quoted
+from metasearch.files import write_whole
 from metasearch.jobs.compose import make_gradients, resolved_loss
 from metasearch.jobs.distill.dev import Dev
 from metasearch.jobs.distill.roles import Roles
-from metasearch.jobs.distill.sources import Source, read_source
-from metasearch.jobs.distill.targets import targets_of
+from metasearch.jobs.distill.sources import Source, training_data
+from metasearch.jobs.distill.targets import targets_folder, targets_of
 from metasearch.learners.base import Learner, Wanted
 from metasearch.learners.losses.base import warn_of_unused
 from metasearch.runs.folder import RunFolder
@@ -70,15 +71,12 @@ def run_stage(
     """
     stage = config.recipe.stages[name]
     encoder = roles.at(stage.trains, stage.max_length)
-    source = read_source(config, name, encoder)
+    source, batches, total = training_data(config, name, encoder)
     _same_data(files.path, source)
     for line in filter(None, (source.described, source.report)):
         log.info("stage %s: %s", name, line)
     warn_of_unused(stage.loss)
-    batches = source.batches(encoder, stage.budget.batch, config.seed, name)
-    limits = [stage.budget.epochs * batches.steps_per_epoch, stage.budget.steps, config.max_steps]
-    total = min(limit for limit in limits if limit)
-    folder = Path(config.targets) if config.targets else files.path.parent / "targets"
+    folder = targets_folder(config, files.path.parent)
     # Targets are made of what these steps look at only: in a short stage a small part of the corpus.
     learner = _learner(name, stage, roles, encoder, source.seen(batches, total), folder, listener)
     output: Output = getattr(learner.options, "output", "sentence")
@@ -125,7 +123,7 @@ def _same_data(folder: Path, source: Source) -> None:
     before = path.read_text(encoding="utf-8").split()[:1] if path.is_file() else []
     if before not in ([], [source.fingerprint]):  # a crash may leave the file empty
         raise DataError(
-            f"{folder}: the data has changed since the stage began. Put it back as it was, or delete the folder to "
-            "begin the stage again"
+            f"{folder}: the data has changed since the stage began. Put it back as it was; to begin the "
+            f"stage again, delete {quoted(folder)}"
         )
-    path.write_text(f"{source.fingerprint} {source.described}\n", encoding="utf-8")
+    write_whole(path, f"{source.fingerprint} {source.described}\n")

@@ -82,16 +82,7 @@ def stored_targets(
         NonFiniteError: the encoder gives a vector that is not finite.
         RunFolderError: the folder cannot be written, for want of space say; finished segments stay.
     """
-    about = {
-        "fingerprint": encoder.fingerprint,
-        "role": role,
-        "max_length": encoder.limit(role),
-        "output": output,
-        "dimension": encoder.dimension(output),
-    }
-    # The key has the fingerprint of the weights and not the encoder's name, which may come to stand for others.
-    key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
-    stored = SegmentFolder(folder / key, {"encoder": encoder.name, **about}, texts)
+    stored = _opened(folder, encoder, texts, role, output)
     items = list(stored.missing.items())
     lengths = encoder.lengths([text for _, text in items], role)
     # The order of `Encoder.encode`: segments have the batches that one call with all texts would have.
@@ -106,6 +97,25 @@ def stored_targets(
         if on_progress:
             on_progress(len(items) - len(stored.missing), len(items))
     return Targets(list(stored.segments.values()), encoder.dimension(output))
+
+
+def stored_digests(folder: Path, encoder: Encoder, role: Role, output: VectorOutput = "sentence") -> NDArray[np.uint64]:
+    """Return the digests of the texts whose vectors are kept already, `(N, 2)`; makes nothing."""
+    segments = _opened(folder, encoder, (), role, output).segments.values()
+    return np.concatenate([np.zeros((0, 2), np.uint64), *(segment.digests for segment in segments)])
+
+
+def _opened(folder: Path, encoder: Encoder, texts: Sequence[str], role: Role, output: VectorOutput) -> SegmentFolder:
+    about = {
+        "fingerprint": encoder.fingerprint,
+        "role": role,
+        "max_length": encoder.limit(role),
+        "output": output,
+        "dimension": encoder.dimension(output),
+    }
+    # The key has the fingerprint of the weights and not the encoder's name, which may come to stand for others.
+    key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+    return SegmentFolder(folder / key, {"encoder": encoder.name, **about}, texts)
 
 
 def _as_bytes(digests: NDArray[np.uint64]) -> NDArray[np.bytes_]:

@@ -14,6 +14,7 @@ from metasearch.errors import ConfigError
 from metasearch.jobs.distill.target_store import stored_targets
 from metasearch.learners.base import Targets, Wanted
 from metasearch.runs.listener import Listener
+from metasearch.spec.distill_run import DistillConfig
 
 log = logging.getLogger(__name__)
 
@@ -52,13 +53,23 @@ def targets_of(
     comparable(frozen, trained, wanted)
     if wanted.output == "tokens":
         return LiveTokens(frozen)
-    texts = dict.fromkeys(text for pair in pairs for text in pair.texts[: 2 if wanted.translations else 1])
+    texts = texts_for(wanted, pairs)
     log.info(f"{len(texts):,} texts for {frozen.name}; what is kept already is not computed again")
 
     def told(done: int, total: int) -> None:
         listener.on_encode(f"targets by {frozen.name}", done, total)
 
-    return stored_targets(folder, frozen, list(texts), "text", wanted.output, told)
+    return stored_targets(folder, frozen, texts, "text", wanted.output, told)
+
+
+def texts_for(wanted: Wanted, pairs: Iterable[Any]) -> list[str]:
+    """Return the distinct texts of pairs that have an output."""
+    return list(dict.fromkeys(text for pair in pairs for text in pair.texts[: 2 if wanted.translations else 1]))
+
+
+def targets_folder(config: DistillConfig, run: Path) -> Path:
+    """Return where the outputs of the frozen encoders of a run are kept."""
+    return Path(config.targets) if config.targets else run / "targets"
 
 
 def comparable(frozen: Encoder, trained: Encoder, wanted: Wanted) -> None:
