@@ -10,7 +10,7 @@ report.md        the main table
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,7 +40,7 @@ class Stored(Sealed):
 
     data_fingerprint: str
     versions: dict[str, str]
-    weights: dict[str, str] = {}
+    weights: Mapping[str, str] = {}
     cells: list[str]
     made: list[str]
     config: StudyConfig
