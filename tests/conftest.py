@@ -1,6 +1,7 @@
 """Fixtures that several test files share."""
 
 import os
+import runpy
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,11 @@ settings.load_profile("untimed")
 
 # Two busy-waiting threads on cores that something else uses, too, make these small tensors a hundred times slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# No test, and no process that one starts, gets beyond this machine: what has its files here must not ask the network.
+OFFLINE = Path(__file__).parent / "helpers" / "offline"
+os.environ["PYTHONPATH"] = os.pathsep.join([str(OFFLINE), *filter(None, [os.environ.get("PYTHONPATH")])])
+runpy.run_path(str(OFFLINE / "sitecustomize.py"), run_name="sitecustomize")
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
