@@ -142,7 +142,8 @@ def refuse(folder: Path) -> None:
     try:
         if folder.exists() and not folder.is_dir():
             raise RunFolderError(f"{folder} is a file; choose a folder with -o")
-        report = all((folder / name).is_file() for name in (PAGE, INDEX))
+        # A process that died while files took their names left the page, which is first, and the others beside theirs.
+        report = (folder / PAGE).is_file() and any((folder / name).is_file() for name in (INDEX, f"{INDEX}{NEW}"))
         if not report and any(path.suffix != NEW for path in folder.rglob("*") if not path.is_dir()):
             raise RunFolderError(f"{folder} is not empty and holds no report; choose another folder with -o")
     except OSError as error:

@@ -40,7 +40,9 @@ def moments(command, folder):
     while not seen.empty():
         found.setdefault(seen.get())
     before = [Moment(what) for what in found]
-    return before + [Moment(what, torn=True) for what in found if what.startswith("write")]
+    # The file that only shows which mode new ones get is empty.
+    torn = [what for what in found if what.startswith("write") and not what.endswith(".mode.new")]
+    return before + [Moment(what, torn=True) for what in torn]
 
 
 def killed(command, folder, moment):
