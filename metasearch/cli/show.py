@@ -18,7 +18,7 @@ KINDS = ("task", "mode", "recipe", "distillation")
 @click.option("--mode", help="Transfer mode: print its arrangements for the task, and draw one episode.")
 @click.option("--episode", type=click.IntRange(min=0), default=0, show_default=True, help="Which episode to draw.")
 @click.option("--recipe", help="Recipe that says how to draw; by default that of the mode's learner.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draw.")
+@_options.seed("Of the draw.")
 @_options.options_group(_options.fold, _options.data, _options.include)
 def command(
     name: str,

@@ -23,6 +23,8 @@ At = tuple[str | int, ...]
 Places = dict[At, str]
 """Key path → `file:line`."""
 
+_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp", "seq", "map")}
+"""Types that a value may be marked with, as in `!!str 1`; what it becomes is the model's to say."""
 _VALUES = 10_000
 """Values that a file of any size may have, each alias counted with all that it stands for."""
 
@@ -175,6 +177,10 @@ class _Reader:
         place = self.places[at] = self.place(node)
         if len(self.places) > self.most:
             raise ConfigError(f"{place}: {_dotted(at)}: aliases (*name) make over {self.most:,} values of this file")
+        if node.tag not in _TAGS:
+            raise ConfigError(
+                f"{place}: {_dotted(at)}: the tag {node.tag.replace('tag:yaml.org,2002:', '!!')} is not known"
+            )
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, at)
         if isinstance(node, yaml.SequenceNode):

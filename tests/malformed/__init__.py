@@ -1,0 +1,1 @@
+"""Malformed input of every kind, as tables: what is given, the command line, the exit code and the message."""

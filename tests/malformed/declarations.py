@@ -1,0 +1,198 @@
+"""Task, mode, recipe and distillation files with something wrong in them."""
+
+from malformed.row import Row
+
+TASK = """\
+task: small
+description: for a test
+kind: retrieval
+source: {paper: none, url: https://example.org, licence: CC0}
+reader: jsonl
+languages: [de, el]
+encoder: tiny
+measures: [map]
+monitor: map
+arrangements:
+  mono -> bi: [de_de -> de_el]
+"""
+MODE = """\
+mode: small
+description: for a test
+meta_train: [mono -> bi]
+meta_valid: [mono -> bi]
+"""
+RECIPE = """\
+recipe: small
+description: for a test
+learner: maml
+episodes: {k: 2, q: 2}
+outer: {lr: 1e-3}
+budget: {meta_train: 8, epochs: 1}
+"""
+DISTILLATION = """\
+recipe: small
+description: for a test
+stages:
+  align:
+    description: for a test
+    trains: student
+    against: teacher
+    learner: distill
+    outer: {lr: 1e-3}
+"""
+KINDS = {
+    "task": ("small.yaml", TASK),
+    "mode": ("modes/small.yaml", MODE),
+    "recipe": ("recipes/small.yaml", RECIPE),
+    "distillation": ("distillation/small.yaml", DISTILLATION),
+}
+
+
+SHOW = "show small --include TMP"
+
+
+def _row(kind: str, what: str, text: str | bytes | None, says: str, lines: int = 1) -> Row:
+    name = KINDS[kind][0]
+    at = name.replace(".", r"\.")
+    return Row(f"{kind}, {what}", SHOW, 2, f"{at}{says}", {name: text}, lines=lines)
+
+
+def _with(kind: str, what: str, old: str, new: str, says: str, lines: int = 1) -> Row:
+    text = KINDS[kind][1]
+    assert old in text
+    return _row(kind, what, text.replace(old, new, 1), says, lines)
+
+
+def _used(kind: str, what: str, old: str, new: str, line: str, says: str) -> Row:
+    """Return a row of a plug-in's name, which is looked up where it is used."""
+    name, text = KINDS[kind]
+    assert old in text
+    return Row(f"{kind}, {what}", f"{line} --include TMP", 2, says, {name: text.replace(old, new, 1)})
+
+
+def _anywhere(kind: str) -> list[Row]:
+    """Return what can be wrong with a file of any kind."""
+    text = KINDS[kind][1]
+    key = text.partition(":")[0]
+    bomb = "a: &a [1, 2]\n" + "".join(f"{y}: &{y} [{', '.join([f'*{x}'] * 9)}]\n" for x, y in zip("abcde", "bcdef"))
+    return [
+        _row(kind, "empty", "", ":1: expected keys and values"),
+        _row(kind, "a list in place of a mapping", "- a\n", ".*: expected a mapping|: expected"),
+        _row(kind, "a text in place of a mapping", "small\n", ".*: expected"),
+        _row(kind, "no YAML", "a: [1\n", r":\d+: "),
+        _row(kind, "a tab before a key", f"{text}x:\n\ty: 1\n", r":\d+: "),
+        _row(kind, "two documents", f"{text}---\n{text}", r":\d+: "),
+        _row(kind, "not UTF-8", text.encode() + b"note: \xff\n", ": .*UTF-8|:.*utf-8"),
+        _row(kind, "a NUL character", f"{text}note: \0\n", r":\d+: not YAML: special characters are not allowed"),
+        _row(kind, "a key twice", text + text.splitlines()[1] + "\n", r":\d+: description: .*twice"),
+        _row(kind, "an unknown key", text.replace("description", "descripton", 1), ":2: descripton: unknown key", 2),
+        _row(kind, "a name that is not the file's", text.replace("small", "other", 1), "other|small"),
+        _row(kind, "a key that is missing", text.replace(f"{key}: small\n", "", 1), f": {key}: this key is missing"),
+        _row(kind, "an alias of nothing", f"{text}note: *nothing\n", r":\d+: .*alias"),
+        _row(
+            kind, "aliases that make a million values", bomb + text, r":1: .*aliases \(\*name\) make over 10,000 values"
+        ),
+        _row(
+            kind,
+            "a tag of Python",
+            text.replace("for a test", "!!python/name:os.system x", 1),
+            ":2: description: the tag !!python/name:os.system is not known",
+        ),
+        _row(kind, "a merge of keys", f"{text}<<: {{a: 1}}\n", r":\d+: .*<<"),
+        _row(kind, "brackets without end", "a: " + "[" * 5000, ":1: not readable: it nests too deep"),
+        _row(
+            kind, "a file that it includes and is not there", f"include: smal\n{text}", ": include: no file smal.yaml"
+        ),
+        _row(kind, "a file that includes itself", f"include: small\n{text}", ": include: small.yaml includes another"),
+        _row(kind, "a list in place of a text", text.replace("for a test", "[a]", 1), ":2: description: "),
+    ]
+
+
+TASKS = [
+    (
+        "a monitor that is no measure",
+        "monitor: map",
+        "monitor: mrr",
+        ":9: monitor: 'mrr' is not among the measures map",
+    ),
+    ("a language twice", "[de, el]", "[de, de, el]", ":6: languages: a language stands twice"),
+    ("no language", "[de, el]", "[]", ":6: languages: "),
+    ("an unknown kind", "retrieval", "retreival", ":3: kind: .*retrieval"),
+    ("an arrangement of another pattern", "de_de -> de_el", "de_de -> el_el", ":11: arrangements.*listed under"),
+    ("an arrangement of a foreign language", "de_de -> de_el", "de_de -> de_fr", ":11: arrangements.*fr, not a lang"),
+    ("an arrangement that is none", "de_de -> de_el", "de_de", ":11: arrangements"),
+    ("a pattern that is none", "mono -> bi", "mono -> bo", ":11: arrangements.*bo"),
+    ("no arrangements", "arrangements:\n  mono -> bi: [de_de -> de_el]\n", "", ": arrangements: this key is missing"),
+    ("groups in a retrieval task", "encoder", "groups: {a: [de]}\nencoder", ":7: groups: only a translation task has"),
+    ("a source without a licence", ", licence: CC0", "", ":4: source.licence: this key is missing"),
+    ("a length of 0", "encoder", "max_length: {question: 0}\nencoder", r":7: max_length\.question: "),
+    ("one fold", "encoder", "folds: {method: kfold, k: 1}\nencoder", r":7: folds\.k"),
+]
+MODES = [
+    (
+        "patterns of two lengths",
+        "meta_valid: [mono -> bi]",
+        "meta_valid: [mono -> bi -> multi]",
+        ".*same number of links",
+    ),
+    ("a pattern that is none", "[mono -> bi]", "[mono -> duo]", ":3: meta_train.*duo"),
+    ("no pattern", "[mono -> bi]", "[]", ":3: meta_train: "),
+    ("a number in place of patterns", "[mono -> bi]", "3", ":3: meta_train: "),
+]
+RECIPES = [
+    ("a rate that is a word", "1e-3", "fast", r":5: outer\.lr: .*valid number.*'fast'"),
+    ("a rate below 0", "1e-3", "-1", r":5: outer\.lr: "),
+    ("a rate that is not finite", "1e-3", ".inf", r":5: outer\.lr: "),
+    ("a rate that is no number", "1e-3", "nan", r":5: outer\.lr: "),
+    ("no examples", "k: 2", "k: 0", r":4: episodes\.k: "),
+    ("half an example", "k: 2", "k: 2.5", r":4: episodes\.k: "),
+    (
+        "a key of a section that is unknown",
+        "epochs: 1",
+        "epoch: 1",
+        r":6: budget\.epoch: unknown key. Did you mean 'epochs'",
+    ),
+    ("a text in place of a section", "{lr: 1e-3}", "adam", ":5: outer: "),
+    ("true in place of a number", "epochs: 1", "epochs: true", r":6: budget\.epochs: "),
+]
+DISTILLATIONS = [
+    ("a stage outside of stages", "  align:", "  {}\nalign:", ":3: stages: .*\n.*:5: align: unknown key", 2),
+    ("a role that is none", "trains: student", "trains: pupil", r":6: stages\.align\.trains: "),
+    ("a target that is none", "against: teacher", "against: master", r":7: stages\.align\.against: "),
+    ("data that is none", "learner", "data: paralel\n    learner", r":8: stages\.align\.data: .*parallel"),
+    ("a monitor of other data", "learner", "monitor: spearman\n    learner", r":8: stages\.align\.monitor: "),
+    ("a stage to run that is not there", "stages:", "run: [aline]\nstages:", r":3: run.*aline"),
+    ("a batch of 0", "outer", "budget: {batch: 0}\n    outer", r":9: stages\.align\.budget\.batch: "),
+    ("a rate below 0", "1e-3", "-1e-3", r":9: stages\.align\.outer\.lr: "),
+    ("a student that is half static", "stages:", "student: {static: words, recurrent: 3}\nstages:", ":3: student"),
+]
+VALIDATE = "validate small"
+TRAIN = "train --mode mono-bi --recipe small --encoder tiny -o TMP/out"
+DISTIL = "distill --recipe small --teacher tiny --student tiny --corpus TMP -o TMP/out"
+PLUG_INS = [
+    ("task", "a reader that is not there", "jsonl", "json", VALIDATE, "unknown reader 'json'. Did you mean 'jsonl'"),
+    ("task", "a measure that is not there", "[map]\nmonitor: map", "[mpa]\nmonitor: mpa", VALIDATE, "mpa"),
+    ("task", "a cut-off of 0", "[map]\nmonitor: map", "[map@0]\nmonitor: map@0", VALIDATE, "map@0"),
+    ("task", "a measure without its cut-off", "[map]\nmonitor: map", "[recall]\nmonitor: recall", VALIDATE, "recall"),
+    ("task", "a measure of another kind", "[map]\nmonitor: map", "[pearson]\nmonitor: pearson", VALIDATE, "pearson"),
+    ("recipe", "a learner that is not there", "learner: maml", "learner: mamml", TRAIN, "Did you mean 'maml'"),
+    ("recipe", "a loss that is not there", "outer", "loss: {name: tripplet}\nouter", TRAIN, "Did you mean 'triplet'"),
+    ("recipe", "an option of another learner", "outer", "options: {alpha: 1}\nouter", TRAIN, "alpha: unknown key"),
+    ("distillation", "a learner that is not there", "distill\n", "distil\n", DISTIL, "Did you mean 'distill'"),
+    (
+        "distillation",
+        "an option that is not there",
+        "outer",
+        "options: {out: 1}\n    outer",
+        DISTIL,
+        "out: unknown key",
+    ),
+]
+ROWS = [
+    *(_used(*each) for each in PLUG_INS),
+    *(row for kind in KINDS for row in _anywhere(kind)),
+    *(_with("task", *each) for each in TASKS),
+    *(_with("mode", *each) for each in MODES),
+    *(_with("recipe", *each) for each in RECIPES),
+    *(_with("distillation", *each) for each in DISTILLATIONS),
+]

@@ -1,0 +1,191 @@
+"""Wrong options, values and names on the command line of every command."""
+
+import shlex
+from collections.abc import Iterator
+
+from malformed.row import Row
+
+SOUND = {
+    "train": "train --mode mono-bi --encoder tiny -o TMP/out",
+    "evaluate": "evaluate --encoder tiny -o TMP/out",
+    "crossval": "crossval --mode mono-bi --encoder tiny -o TMP/out",
+    "distill": "distill --recipe align --teacher tiny --student tiny --corpus TMP -o TMP/out",
+    "compress": "compress tiny --recurrent 1 -o TMP/out",
+    "neutralise": "neutralise tiny --task demo -o TMP/out",
+    "export": "export tiny -o TMP/out",
+    "tokenizer": "tokenizer TMP --size 400 -o TMP/out",
+    "augment": "augment TMP/en.csv --encoder tiny --cross-encoder TMP/cross -o TMP/out",
+    "compare": "compare TMP/run",
+    "report": "report TMP/run -o TMP/out",
+    "show": "show demo",
+    "validate": "validate demo",
+    "resume": "resume TMP/run",
+    "replay": "replay TMP/run --step 1",
+    "doctor": "doctor TMP/run",
+    "demo": "demo --max-steps 1 -o TMP/out",
+    "ls": "ls tasks",
+}
+"""A command line of each command that is in order, as far as its options go."""
+MISSPELT = {
+    "train": ("--learnr", "--learner"), "evaluate": ("--taks", "--task"), "crossval": ("--seed", "--seeds"),
+    "distill": ("--teachers", "--teacher"), "compress": ("--recurent", "--recurrent"),
+    "neutralise": ("--langauges", "--languages"), "export": ("--int4", "--int8"), "tokenizer": ("--sizes", "--size"),
+    "augment": ("--cross-encodr", "--cross-encoder"), "compare": ("--base-line", "--baseline"),
+    "report": ("--resample", "--resamples"), "show": ("--modes", "--mode"), "validate": ("--dat", "--data"),
+    "resume": ("--job", "--jobs"), "replay": ("--steps", "--step"), "doctor": ("--jsn", "--json"),
+    "demo": ("--max-step", "--max-steps"), "ls": ("--includes", "--include"),
+}  # fmt: skip
+VALUED = {
+    "train": "--task", "evaluate": "--task", "crossval": "--learner", "distill": "--evaluate", "compress": "--texts",
+    "neutralise": "--evaluate", "export": "--output", "tokenizer": "--encoder", "augment": "--exclude",
+    "compare": "--baseline", "report": "--task", "show": "--recipe", "validate": "--data", "resume": "--jobs",
+    "replay": "--gradients", "demo": "--encoder", "ls": "--include",
+}  # fmt: skip
+"""An option of each command that takes a value; `doctor` has none."""
+VALUES = [
+    ("train --mode mono-bi --max-steps 0", "'--max-steps': 0 is not in the range x>=1"),
+    ("train --mode mono-bi --max-steps 1.5", "'--max-steps': '1.5' is not a valid integer range"),
+    ("train --mode mono-bi --epochs -1", "'--epochs': -1 is not in the range x>=1"),
+    ("train --mode mono-bi --seed -1", "'--seed': -1 is not in the range 0<="),
+    ("train --mode mono-bi --fold -1", "'--fold': -1 is not in the range x>=0"),
+    ("train --mode mono-bi --precision fp16", "'--precision': 'fp16' is not one of"),
+    ("train --mode mono-bi --gradients slow", "'--gradients'.*: 'slow' is not one of"),
+    ("train --mode mono-bi --device gpu", "'--device': 'gpu' is not one of"),
+    ("train --mode mono-bi --prompt passage:", "'passage:': expected ROLE=TEXT"),
+    ("train --mode mono-bi --prompt query=a", "no role 'query'.* Known: candidate, question, text"),
+    ("train --mode mono-bi --encoder tiny --trim xx", "unknown language to trim to 'xx'"),
+    ("train --mode mono-bi --encoder tiny --set outer", "--set outer: expected KEY=VALUE"),
+    ("train --mode mono-bi --encoder tiny --set =1", "--set =1: expected KEY=VALUE"),
+    ("train --mode mono-bi --encoder tiny --set outer.lr=[1", r"--set .*expected a list such as \[de, fr\]"),
+    ("train --mode mono-bi --encoder tiny --set outer.lr.x=1", "outer.lr"),
+    ("train --mode mono-bi --encoder tiny --set budget.meta_batch=0", "budget.meta_batch: "),
+    ("train --mode mono-bi --encoder tiny --set options.inner_steps=-1", "inner_steps: "),
+    ("train --mode mono-bi --encoder tiny --fold 7", "fold 7 is out of range; the task has folds 0 to 4"),
+    ("train", "--mode is missing; one of bi-multi"),
+    ("train --mode mono-bi --resume TMP/run --seed 3", "leave out --mode, --seed|leave out"),
+    ("train --mode mono-bi now", "unexpected extra argument .now"),
+    ("train --mode mono-bi --task stsb-en", "unknown task 'stsb-en'. Did you mean 'stsb'"),
+    ("train --mode mono-by", "unknown mode 'mono-by'. Did you mean 'mono-bi'"),
+    ("train --mode mono-bi --learner maml2", "unknown learner 'maml2'. Did you mean 'maml'"),
+    ("train --mode mono-bi --recipe maml-tyni", "unknown recipe 'maml-tyni'. Did you mean 'maml-tiny'"),
+    ("train --mode mono-bi --include TMP/nowhere", "--include .*nowhere: no such folder"),
+    ("train --mode mono-bi --task tatoeba --data TMP", "task 'tatoeba' is for evaluation only"),
+    ("evaluate --encoder tiny --pool all", "'--pool': 'all' is not one of"),
+    ("evaluate --encoder tiny --split tset", "'--split': 'tset' is not one of"),
+    ("evaluate --encoder tiny --task demmo", "unknown task 'demmo'. Did you mean 'demo'"),
+    ("evaluate --encoder tiny --task demo-sts --pool bilingual", "--pool is for retrieval; task 'demo-sts'"),
+    ("evaluate --encoder tiny --fold 5", "fold 5 is out of range"),
+    ("evaluate --encoder tiny --fold-seed a", "'--fold-seed': 'a' is not a valid integer"),
+    ("crossval --mode mono-bi --encoder tiny --folds a -o TMP/out", "--folds.*a"),
+    ("crossval --mode mono-bi --encoder tiny --folds 9, -o TMP/out", "fold 9 is out of range|folds"),
+    ("crossval --mode mono-bi --encoder tiny --folds 0 -o TMP/out", "--folds"),
+    ("crossval --mode mono-bi --encoder tiny --seeds -3 -o TMP/out", "--seeds"),
+    ("crossval --mode mono-bi --encoder tiny --jobs 0 -o TMP/out", "'--jobs': 0 is not in the range x>=1"),
+    ("crossval --mode mono-bi --encoder tiny --threads 0 -o TMP/out", "'--threads': 0 is not in the range x>=1"),
+    ("crossval --mode mono-bo --encoder tiny -o TMP/out", "unknown mode 'mono-bo'. Did you mean 'mono-bi'"),
+    ("crossval --mode mono-bi --learner mlam --encoder tiny -o TMP/out", "unknown learner 'mlam'"),
+    ("crossval --mode mono-bi --encoder tiny --set x:outer.lr=1 -o TMP/out", "--set x:outer.lr=1"),
+    ("distill --recipe aling -o TMP/out", "unknown (distillation|recipe).* 'aling'. Did you mean 'align'"),
+    ("distill --recipe align --stages 3 -o TMP/out", "--stages 3"),
+    ("distill --recipe align --stages 2-1 -o TMP/out", "--stages 2-1"),
+    ("distill --recipe align --teacher tiny --student tiny -o TMP/out", "stage 'align' needs --corpus FILES"),
+    ("distill --recipe align --student tiny --corpus TMP -o TMP/out", "teacher"),
+    (
+        "distill --recipe align --teacher tiny --student tiny --corpus TMP --scored TMP -o TMP/out",
+        "--scored: no chosen",
+    ),
+    ("compress tiny -o TMP/out", "--bottleneck|nothing"),
+    ("compress tiny --recurrent 9 -o TMP/out", "recurrent.*9|9 layers"),
+    ("compress tiny --layers a -o TMP/out", "'--layers'"),
+    ("compress tiny --layers 0,9 -o TMP/out", "layer"),
+    ("compress tiny --static word -o TMP/out", "'--static': 'word' is not one of"),
+    ("compress tiny --static words --recurrent 1 -o TMP/out", "--static"),
+    ("compress tiny --bottleneck 0 -o TMP/out", "'--bottleneck': 0 is not in the range x>=1"),
+    ("compress tiny --recurrent 1 --vocabulary 100 -o TMP/out", "vocabulary 100: which tokens"),
+    ("neutralise tiny -o TMP/out", "--texts|--task"),
+    ("neutralise tiny --task demo --rank 0 -o TMP/out", "'--rank': 0 is not in the range x>=1"),
+    ("neutralise tiny --task demo --method mean -o TMP/out", "'--method': 'mean' is not one of"),
+    ("neutralise tiny --task demoo -o TMP/out", "unknown task 'demoo'. Did you mean 'demo'"),
+    ("export tiny --plain --int8 -o TMP/out", "--plain|--int8"),
+    ("tokenizer TMP --size 0 -o TMP/out", "'--size': 0 is not in the range"),
+    ("tokenizer TMP --kind wordpiece -o TMP/out", "'--kind': 'wordpiece' is not one of"),
+    ("tokenizer TMP --max-length 2 -o TMP/out", "'--max-length': 2 is not in the range x>=3"),
+    ("tokenizer TMP --initial pieces -o TMP/out", "--initial"),
+    ("tokenizer -o TMP/out", "Missing argument 'TEXTS...'"),
+    ("augment TMP/en.csv --encoder tiny -o TMP/out", "Missing option '--cross-encoder'"),
+    ("augment TMP/en.csv --encoder tiny --cross-encoder x --top 0 -o TMP/o", "'--top': 0 is not in the range x>=1"),
+    ("compare TMP/run --level 1", "level"),
+    ("compare TMP/run --level nan", "level"),
+    ("compare TMP/run --resamples 99", "resamples"),
+    ("compare TMP/run --format htm", "'--format': 'htm' is not one of"),
+    ("compare TMP/run --difference big", "'--difference': 'big' is not a valid float"),
+    ("compare", "Missing argument 'STUDY_OR_RUN...'"),
+    ("report TMP/run", "Missing option '-o' / '--output'"),
+    ("report TMP/run -o TMP/out --level 0", "level"),
+    ("report TMP/run -o TMP/out --resamples many", "'--resamples': 'many' is not a valid integer"),
+    ("show demoo", "no task, mode, recipe or distillation 'demoo'. Did you mean 'demo'"),
+    ("show maml --mode mono-bi", "--mode goes with a task; 'maml' is a recipe"),
+    ("show demo --mode trasn", "unknown mode 'trasn'. Did you mean 'trans'"),
+    ("show demo --mode trans --episode -1", "'--episode': -1 is not in the range x>=0"),
+    ("show demo --mode trans --recipe mamml", "unknown recipe 'mamml'. Did you mean 'maml'"),
+    ("show demo --mode trans --seed x", "'--seed': 'x' is not a valid integer"),
+    ("show demo --mode trans --seed -1", "'--seed': -1 is not in the range 0<="),
+    ("show", "Missing argument 'NAME'"),
+    ("validate lareka", "unknown task 'lareka'. Did you mean 'lareqa'"),
+    ("validate", "Missing argument 'TASK'"),
+    ("resume", "Missing argument 'FOLDER'"),
+    ("resume TMP/run --jobs 0", "'--jobs': 0 is not in the range x>=1"),
+    ("replay TMP/run", "Missing option '--step'"),
+    ("replay TMP/run --step x", "'--step': 'x' is not a valid integer"),
+    ("demo --task lareqa", "'--task': 'lareqa' is not one of"),
+    ("demo --max-steps 0", "'--max-steps': 0 is not in the range x>=1"),
+    ("ls taks", "'taks'.*Did you mean 'tasks'"),
+    ("ls tasks --include TMP/nowhere", "--include .*nowhere: no such folder"),
+    ("trian --mode mono-bi", "no command 'trian'. Did you mean 'train'"),
+    ("comprss tiny", "no command 'comprss'. Did you mean 'compress'"),
+]
+PLACES = [
+    ("neutralise tiny --task demo --languages xx,de -o TMP/out", 3, "the train part has no texts of language 'xx'"),
+    ("resume TMP/run", 5, "run does not exist"),
+    ("resume TMP", 5, "is no run, distillation or study"),
+    ("train --resume TMP/run", 5, "run does not exist"),
+    ("replay TMP/run --step 1", 5, "run does not exist"),
+    ("compare TMP/run", 5, "run does not exist"),
+    ("compare TMP", 5, "is no study and no run: no study.yaml, no config.yaml"),
+    ("report TMP/run -o TMP/out", 5, "run does not exist"),
+    ("export TMP/nowhere --plain -o TMP/out", 6, "nowhere': no such folder"),
+    ("compress TMP/nowhere --recurrent 1 -o TMP/out", 6, "nowhere': no such folder"),
+    ("evaluate --encoder TMP/nowhere", 6, "nowhere': no such folder"),
+    ("evaluate --encoder tinny", 6, "unknown encoder 'tinny'. Did you mean 'tiny'"),
+    ("train --mode mono-bi --encoder minilmm", 6, "unknown encoder 'minilmm'. Did you mean 'minilm'"),
+    ("neutralise TMP/nowhere --task demo -o TMP/out", 6, "nowhere': no such folder"),
+    ("tokenizer TMP/nowhere -o TMP/out", 3, "nowhere: no such file or folder"),
+    ("augment TMP/en.csv --encoder tiny --cross-encoder TMP/cross -o TMP/out", 3, "en.csv: .*"),
+    ("evaluate --encoder tiny --task lareqa --data TMP/nowhere", 3, "nowhere: no such folder"),
+    ("validate lareqa --data TMP", 3, "none of the files of task 'lareqa' is there"),
+    ("train --mode mono-bi --encoder tiny -o /dev/null/out", 5, "/dev/null/out.*(cannot be written|exists already)"),
+    ("report TMP -o TMP/out", 5, "is no study and no run"),
+    (f"evaluate --encoder tiny --include TMP/{'x' * 300}", 2, "no such folder|File name too long"),
+]
+
+
+def _anywhere() -> Iterator[Row]:
+    """Yield what can be wrong with the options of any command."""
+    for command, line in SOUND.items():
+        wrong, right = MISSPELT[command]
+        yield Row(f"{wrong} for {right}", f"{line} {wrong}", 2, f"No such option.*{wrong}.*{right}")
+        words = shlex.split(line)
+        words[-1] = "''"
+        yield Row("the last word is empty", " ".join(words), 2, "is empty; leave it out, or give it a value")
+    for command, option in VALUED.items():
+        line = SOUND[command]
+        yield Row(f"{option} without a value", f"{line} {option}", 2, f"Option '{option}' requires an argument")
+        yield Row(f"{option} with an empty value", f"{line} {option}=", 2, f"{option} is empty; leave it out")
+
+
+ROWS = [
+    *_anywhere(),
+    *(Row(line.partition(" ")[2] or "nothing", line, 2, says) for line, says in VALUES),
+    *(Row(f"{line.partition(' ')[2]}, which is not there", line, code, says, lines=2 if "lareqa" in line else 1)
+      for line, code, says in PLACES),
+]  # fmt: skip

@@ -1,0 +1,46 @@
+"""Whatever malformed input a command is given, it says so in one clear line, with the documented exit code."""
+
+import re
+from collections import Counter
+
+import pytest
+from click.testing import CliRunner
+
+from malformed import declarations, options, readers
+from metasearch.cli import main
+
+TABLES = (readers, declarations, options)
+ROWS = [row for table in TABLES for row in table.ROWS]
+
+
+def files_of(folder):
+    return {path: path.is_file() and path.read_bytes() for path in folder.rglob("*") if path.name != ".lock"}
+
+
+def error_of(stderr):
+    """Return the lines of the error at the end of what a command says, without its mark."""
+    _, mark, error = f"\n{stderr}".rpartition("\nmetasearch: error: ")
+    if not mark:
+        _, mark, error = stderr.rpartition("\nError: ")
+        assert stderr.startswith("Usage: "), stderr
+    return error.removesuffix("\n").split("\n")
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ROWS])
+def test_malformed_input_is_refused_in_one_clear_line(row, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    row.write(tmp_path)
+    before = files_of(tmp_path)
+    result = CliRunner().invoke(main, row.args(tmp_path))
+    assert result.exit_code == row.code, (result.output, result.exception)
+    error = error_of(result.stderr)
+    assert re.search(row.says, "\n".join(error)), error
+    assert len(error) == row.lines, error
+    assert "Traceback" not in result.output
+    assert "a bug in metasearch" not in result.output
+    assert files_of(tmp_path) == before
+
+
+def test_the_table_has_at_least_300_rows_and_none_twice():
+    assert len(ROWS) >= 300
+    assert [name for name, count in Counter(row.name for row in ROWS).items() if count > 1] == []
