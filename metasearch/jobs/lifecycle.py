@@ -42,8 +42,10 @@ class RunResult:
 
     @classmethod
     def of(cls, files: RunFolder) -> "RunResult":
-        """Return what stands in a finished run folder."""
-        return cls(files.path, files.results(), files.report.read_text(encoding="utf-8"))
+        """Return what stands in a finished run folder; `RunFolderError` where it is not what the run wrote."""
+        rows = files.results()
+        files.require_unchanged()
+        return cls(files.path, rows, files.report.read_text(encoding="utf-8"))
 
 
 def silent(name: str) -> AbstractContextManager[Listener]:

@@ -5,6 +5,7 @@
     results.jsonl    one line a score, with versions, seed and data fingerprint
     queries/         the score of each test question, and what ranked where: `metasearch.runs.questions`
     facts.json       time, memory and hardware
+    SHA256SUMS       hashes of the files above: `metasearch.runs.sums`
     report.md        the table against zero-shot; written last
     model/           loads with plain SentenceTransformer
     checkpoint/      only while a run is not finished
@@ -21,7 +22,7 @@ from typing import Any, Generic, Protocol
 
 from metasearch.errors import RunFolderError, quoted, to_resume
 from metasearch.files import NEW, held, read_bytes, share, unwritable, write_whole
-from metasearch.runs import sealed
+from metasearch.runs import sealed, sums
 from metasearch.runs.log import read_events
 from metasearch.runs.questions import questions_path
 from metasearch.spec.recipe import Declared
@@ -166,14 +167,16 @@ class RunFolder:
         return read_events(self._log)
 
     def add_results(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Add scores to `results.jsonl`, all of them or none."""
+        """Add scores to `results.jsonl`, all of them or none; `RunFolderError` where those that are there were changed."""
+        written = self._written() or ""
+        sums.require_unchanged(self.path, self._results.name)
         # Written anew rather than appended to: a crash leaves the scores of an evaluation whole or not at all.
-        write_whole(
-            self._results, (self._written() or "") + "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        )
+        content = written + "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        sums.announce(self.path, content)
+        write_whole(self._results, content)
 
     def results(self) -> list[dict[str, Any]]:
-        """Return all scores; `RunFolderError` names the line that is damaged."""
+        """Return all scores; `RunFolderError` names the line that is damaged, or the file where it was changed."""
         rows: list[dict[str, Any]] = []
         if (written := self._written()) is None:
             return rows
@@ -185,6 +188,7 @@ class RunFolder:
                 raise RunFolderError(
                     f"{self._results}:{number}: not JSON: {error}. To score again, delete {quoted(self._results)}"
                 ) from None
+        sums.require_unchanged(self.path, self._results.name)
         return rows
 
     def _written(self) -> str | None:
@@ -205,10 +209,15 @@ class RunFolder:
             raise RunFolderError(f"{self._facts}: not JSON: {error}. The file is cut off or damaged") from None
         return known
 
+    def require_unchanged(self) -> None:
+        """Raise `RunFolderError` where a file is not as the run wrote it, as `metasearch.runs.sums` tells."""
+        sums.require_unchanged(self.path)
+
     def finish(self, report: str, facts: Mapping[str, Any] | None = None) -> None:
-        """Write facts of the run and its report, by which it counts as finished, and drop the checkpoint."""
+        """Write facts of the run, hashes of its files and its report, by which it counts as finished, and drop the checkpoint."""
         if facts is not None:
             write_whole(self._facts, json.dumps(facts, indent=2) + "\n")
+        sums.seal(self.path, report)
         # A crash here leaves a finished run with a checkpoint, and never an unfinished one without.
         write_whole(self.report, report)
         self.remove_checkpoint()

@@ -32,7 +32,8 @@ def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool
         ConfigError: the runs are of different tasks, folds or versions, or two are the same arm on the same fold with
             the same seed; the difference, or the two, are named.
         DataError: the runs are on different data, or a file is damaged, cut off or foreign; file and line are named.
-        RunFolderError: a path is no study and no run, or nothing in it is finished.
+        RunFolderError: a path is no study and no run, nothing in it is finished, or a file was changed since its run
+            wrote it.
     """
     runs: dict[Path, Run] = {}
     missing: list[str] = []
@@ -97,7 +98,10 @@ def study_of(path: Path) -> str | None:
 
 def _run(path: Path, source: str) -> Run:
     config = _config(path)
-    return Run(path, source, config, read_rows(path / "results.jsonl", config), _facts(path / "facts.json"))
+    run = Run(path, source, config, read_rows(path / "results.jsonl", config), _facts(path / "facts.json"))
+    # After the reading, which names the line where it can.
+    RunFolder(path).require_unchanged()
+    return run
 
 
 def _config(path: Path) -> Mapping[str, Any]:

@@ -36,7 +36,17 @@ def trained(tmp_path_factory):
 def test_train_writes_the_files_of_a_run_and_ends_with_the_table(trained):
     folder, result = trained
     names = {path.name for path in folder.iterdir()}
-    files = {"config.yaml", "log.jsonl", "results.jsonl", "queries", "facts.json", "report.md", "model", ".lock"}
+    files = {
+        "config.yaml",
+        "log.jsonl",
+        "results.jsonl",
+        "queries",
+        "facts.json",
+        "SHA256SUMS",
+        "report.md",
+        "model",
+        ".lock",
+    }
     assert names == files
     report = (folder / "report.md").read_text()
     assert result.stdout == f"{report}\nrun: {folder}\n"

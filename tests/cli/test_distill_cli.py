@@ -59,7 +59,17 @@ def table(report, head):
 @pytest.mark.slow
 def test_a_run_has_a_folder_for_each_stage_and_the_model_of_the_last(whole):
     folder, result = whole
-    written = {"config.yaml", "results.jsonl", "queries", "facts.json", "report.md", "model", "targets", ".lock"}
+    written = {
+        "config.yaml",
+        "results.jsonl",
+        "queries",
+        "facts.json",
+        "SHA256SUMS",
+        "report.md",
+        "model",
+        "targets",
+        ".lock",
+    }
     assert names(folder) == {*written, *FOLDERS}
     labels = ["assistant, before", "1 assistant", "2 embedding", "3 student", "4 contrast"]
     assert names(folder / "queries") == {f"{task}.{name}.test.npz" for task in ("demo", "demo-sts") for name in labels}

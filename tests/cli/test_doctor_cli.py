@@ -199,7 +199,13 @@ def spoil(name, content):
 
 DAMAGED = [
     ("finished", spoil("config.yaml", "a: b\n"), "config.yaml", 2, "this key is missing"),
-    ("finished", spoil("config.yaml", lambda text: text.replace("seed:", "sede:", 1)), "config.yaml", 2, "sede"),
+    (
+        "finished",
+        spoil("config.yaml", lambda text: text.replace("seed:", "sede:", 1)),
+        "config.yaml",
+        5,
+        "was changed since",
+    ),
     ("finished", spoil("log.jsonl", lambda text: text + "{\n"), "log.jsonl", 5, "no event of a run (line 6 of 6)"),
     ("finished", spoil("results.jsonl", lambda text: text[:-20]), "results.jsonl", 3, "cut off or damaged"),
     ("finished", spoil("results.jsonl", None), "results.jsonl", 3, "missing, though the run is finished"),
@@ -207,6 +213,15 @@ DAMAGED = [
     ("finished", spoil("model/config.json", "{"), "model", 6, "cannot be loaded"),
     ("finished", spoil("model/model.safetensors", None), "model", 6, "no weights"),
     ("finished", spoil("facts.json", "{"), "facts.json", 5, "not JSON"),
+    (
+        "finished",
+        spoil("facts.json", "{}"),
+        "SHA256SUMS",
+        5,
+        "facts.json: it was changed or damaged since the run wrote it",
+    ),
+    ("finished", spoil("report.md", "# Other\n"), "SHA256SUMS", 5, "report.md: it was changed or damaged since"),
+    ("finished", spoil("SHA256SUMS", "abc  log.jsonl\n"), "SHA256SUMS", 5, "SHA256SUMS:1: expected a SHA-256"),
     ("a run", spoil("checkpoint/weights.safetensors", "x"), "checkpoint", 5, "the checkpoint is damaged"),
     ("a run", spoil("checkpoint/state.json", "{}"), "checkpoint", 5, "the checkpoint is damaged"),
     ("a run", spoil("results.jsonl", lambda text: text[:-20]), "results.jsonl", 5, "not JSON"),

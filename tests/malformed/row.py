@@ -60,7 +60,7 @@ def put(path: Path, content: str | bytes | None) -> None:
 
 
 def spoil(name: str, change: Callable[[str], str] | str | bytes | None) -> Callable[[Path], None]:
-    """Return what gives a file other content: a text, a folder in its place for None, or the text that is made of its own."""
+    """Return what gives a file other content: a text, or one that is made of its own; None makes it a folder."""
 
     def spoilt(folder: Path) -> None:
         path = folder / name

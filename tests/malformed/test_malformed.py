@@ -19,11 +19,11 @@ def files_of(folder):
 
 def error_of(stderr):
     """Return the lines of the error at the end of what a command says, without its mark."""
-    _, mark, error = f"\n{stderr}".rpartition("\nmetasearch: error: ")
-    if not mark:
-        _, mark, error = stderr.rpartition("\nError: ")
-        assert stderr.startswith("Usage: "), stderr
-    return error.removesuffix("\n").split("\n")
+    for before in ("metasearch: error: ", "Error: "):  # of a command, or of click for its options
+        _, mark, error = f"\n{stderr}".rpartition(f"\n{before}")
+        if mark:
+            return error.removesuffix("\n").split("\n")
+    raise AssertionError(stderr)
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ROWS])

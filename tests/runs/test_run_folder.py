@@ -96,7 +96,7 @@ def test_a_full_disk_keeps_the_results_that_were_there(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, ignored)
     assert files.results() == [{"a": 1}]
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["config.yaml", "results.jsonl"]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["SHA256SUMS", "config.yaml", "results.jsonl"]
 
 
 def test_a_run_is_finished_when_its_report_is_written_and_needs_no_checkpoint_then(tmp_path):

@@ -12,6 +12,7 @@ from metasearch.runs import sealed
 from metasearch.runs.folder import CHECKPOINT_FOLDERS, CONFIG, RunFolder
 from metasearch.runs.log import damaged_lines
 from metasearch.runs.rows import read_rows
+from metasearch.runs.sums import SUMS
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.study.read import study_of
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
@@ -28,13 +29,17 @@ def run(folder: Path, kind: Kind, trust_remote_code: bool) -> Iterator[Finding]:
     if isinstance(began.config, DistillConfig):
         for number, name, _ in began.config.stages:
             yield from stage(folder / f"{number}-{name}", trust_remote_code)
-    yield from _log(files)
-    yield from _results(files)
+    scores = [*_log(files), *_results(files)]
+    yield from scores
     yield from _checkpoints(files)
     if kind != "score":
         yield from _model(files, trust_remote_code)
     if files.finished:
-        yield checked("facts.json", lambda: "readable" if files.facts() else "none")
+        facts = checked("facts.json", lambda: "readable" if files.facts() else "none")
+        yield facts
+        # Of a file that has been found bad, its hash says nothing more.
+        if all(each.state != "bad" for each in (*scores, facts)):
+            yield checked(SUMS, lambda: _unchanged(files))
     yield _end(files)
 
 
@@ -111,6 +116,11 @@ def _model(files: RunFolder, trust_remote_code: bool) -> Iterator[Finding]:
         yield note("model", "none: studies keep the models of their cells with --keep-models only")
     elif files.finished:
         yield bad("model", RunFolderError(f"{files.model} is missing, though the run is finished"))
+
+
+def _unchanged(files: RunFolder) -> str:
+    files.require_unchanged()
+    return "the files are as the run wrote them" if (files.path / SUMS).is_file() else "none, as of earlier releases"
 
 
 def _end(files: RunFolder) -> Finding:
