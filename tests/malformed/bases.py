@@ -1,0 +1,68 @@
+"""Sound folders that rows copy and spoil: each is made once."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from helpers.crossval import FLAGS, inline
+from metasearch.cli import main
+from metasearch.encoders.builtin import tiny
+from metasearch.errors import Interrupted
+from metasearch.jobs import train
+from metasearch.runs.listener import Listener
+from metasearch.spec.library import load_recipe
+from metasearch.spec.run import RunConfig
+
+SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
+RUN = RunConfig(
+    task="demo-sts", mode="mono-bi", encoder="tiny", recipe=load_recipe("maml-tiny", SMALL), max_steps=2, device="cpu"
+)
+
+
+class _Stopping(Listener):
+    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def run(folder: Path) -> None:
+    """Make a finished run of two steps."""
+    train.begin(RUN, folder)
+
+
+def stopped(folder: Path) -> None:
+    """Make a run that was stopped after a step, with a checkpoint."""
+    with pytest.raises(Interrupted):
+        train.begin(RUN, folder, _Stopping())
+
+
+def study(folder: Path) -> None:
+    """Make a finished study of two cells."""
+    with pytest.MonkeyPatch.context() as patch:
+        inline(patch)
+        _command("crossval", *FLAGS, "--max-steps=2", "-o", folder)
+
+
+def encoder(folder: Path) -> None:
+    """Make an encoder in a folder."""
+    tiny.build().save(folder)
+
+
+def int8(folder: Path) -> None:
+    """Make an encoder with weights in 8 bits."""
+    _command("export", "tiny", "--int8", "-o", folder)
+
+
+def static(folder: Path) -> None:
+    """Make an encoder of word vectors without layers."""
+    _command("compress", "tiny", "--static", "words", "-o", folder)
+
+
+BASES = {made.__name__: made for made in (run, stopped, study, encoder, int8, static)}
+
+
+def _command(*args: object) -> None:
+    ran = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert ran.exit_code == 0, ran.output

@@ -1,0 +1,122 @@
+"""Encoders, runs and studies with a file missing, damaged or changed."""
+
+import json
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from malformed.row import Given, Row, spoil, swap, without
+
+EVALUATE = "evaluate --task demo-sts --device cpu --encoder TMP/"
+CHANGED = "it was changed since it was written"
+DAMAGED = r"it was changed or damaged since the run wrote it: its hash is not the one in .*SHA256SUMS"
+
+
+def _encoder(base: str, what: str, given: Given, says: str) -> Row:
+    return Row(f"{base}, {what}", f"{EVALUATE}{base}", 6, f"encoder '.*{base}'.*{says}", given, base)
+
+
+def _of_any_encoder(base: str, weights: str) -> list[Row]:
+    return [
+        _encoder(base, "no weights", without(weights), "no weights"),
+        _encoder(base, "weights cut off", partial(_cut, f"{weights}"), "cannot be loaded: "),
+        _encoder(base, "empty weights", spoil(weights, ""), "cannot be loaded: "),
+        _encoder(base, "weights of noise", spoil(weights, b"\xff" * 4096), "cannot be loaded: "),
+        _encoder(base, "no JSON in modules.json", spoil(f"{base}/modules.json", "{"), "cannot be loaded: "),
+        _encoder(base, "no module in modules.json", spoil(f"{base}/modules.json", "[]"), "ZZZ"),
+    ]
+
+
+def _cut(name: str, folder: Path) -> None:
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def _both(damage: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Return what damages the checkpoint, and leaves it as the one before it, too."""
+
+    def damaged(folder: Path) -> None:
+        damage(folder)
+        shutil.rmtree(folder / "stopped/checkpoint.previous", ignore_errors=True)
+        shutil.copytree(folder / "stopped/checkpoint", folder / "stopped/checkpoint.previous")
+
+    return damaged
+
+
+def _set(name: str, **values: object) -> Given:
+    """Return what gives keys of a JSON file other values."""
+    return spoil(name, lambda text: json.dumps({**json.loads(text), **values}))
+
+
+ENCODERS = [
+    *_of_any_encoder("encoder", "encoder/model.safetensors"),
+    *_of_any_encoder("int8", "int8/model.safetensors"),
+    *_of_any_encoder("static", "static/model.safetensors"),
+    _encoder("encoder", "no config.json", without("encoder/config.json"), "cannot be loaded: "),
+    _encoder("encoder", "no JSON in config.json", spoil("encoder/config.json", "{"), "cannot be loaded: "),
+    _encoder("encoder", "a list in config.json", spoil("encoder/config.json", "[]"), "cannot be loaded: "),
+    _encoder("encoder", "an unknown type", _set("encoder/config.json", model_type="brt"), "cannot be loaded: "),
+    _encoder("encoder", "wider than its weights", _set("encoder/config.json", hidden_size=64), "cannot be loaded: "),
+    _encoder("encoder", "deeper than its weights", _set("encoder/config.json", num_hidden_layers=9), "do not fit"),
+    _encoder("encoder", "no tokenizer", without("encoder/tokenizer.json"), "ZZZ"),
+    _encoder("encoder", "no JSON in tokenizer.json", spoil("encoder/tokenizer.json", "{"), "cannot be loaded: "),
+]
+RUNS = [
+    Row("no config.yaml", "resume TMP/run", 5, "it has neither config.yaml nor study.yaml", without("run/config.yaml"), "run"),
+    Row("another seed", "resume TMP/run", 5, CHANGED, swap("run/config.yaml", "seed: 0", "seed: 1"), "run"),
+    Row("config.yaml is no YAML", "resume TMP/run", 2, r"config.yaml:\d+: not YAML", spoil("run/config.yaml", "a: [1\n"), "run"),
+    Row("config.yaml is empty", "resume TMP/run", 2, "config.yaml:1: expected keys", spoil("run/config.yaml", ""), "run"),
+    Row("config.yaml of nothing", "resume TMP/run", 2, "config: this key is missing", spoil("run/config.yaml", "a: b\n"), "run"),
+    Row("another score", "resume TMP/run", 5, DAMAGED, swap("run/results.jsonl", '"value": ', '"value": 1'), "run"),
+    Row("another score", "compare TMP/run", 5, DAMAGED, swap("run/results.jsonl", '"value": ', '"value": 1'), "run"),
+    Row("another score", "report TMP/run -o TMP/out", 5, DAMAGED, swap("run/results.jsonl", '"value": ', '"value": 1'), "run"),
+    Row("another score", "replay TMP/run --step 1", 5, DAMAGED, swap("run/results.jsonl", '"value": ', '"value": 1'), "run"),
+    Row("a score cut off", "compare TMP/run", 3, r"results.jsonl:\d+: not JSON", partial(_cut, "run/results.jsonl"), "run"),
+    Row("a score cut off", "resume TMP/run", 5, r"results.jsonl:\d+: not JSON", partial(_cut, "run/results.jsonl"), "run"),
+    Row("no results.jsonl", "compare TMP/run", 3, "missing, though the run is finished", without("run/results.jsonl"), "run"),
+    Row("a score that is a text", "compare TMP/run", 3, "results.jsonl:1: value: .*is no number",
+        spoil("run/results.jsonl", lambda text: json.dumps({**json.loads(text.splitlines()[0]), "value": "1"})), "run"),
+    Row("a score of NaN", "compare TMP/run", 3, "results.jsonl:1: value: nan is not finite",
+        spoil("run/results.jsonl", lambda text: json.dumps({**json.loads(text.splitlines()[0]), "value": float("nan")})), "run"),
+    Row("a list in results.jsonl", "compare TMP/run", 3, "results.jsonl:1: not a score", spoil("run/results.jsonl", "[]\n"), "run"),
+    Row("results.jsonl not UTF-8", "compare TMP/run", 3, "results.jsonl: damaged", spoil("run/results.jsonl", b"\xff"), "run"),
+    Row("no JSON in facts.json", "report TMP/run -o TMP/out", 3, "facts.json: not JSON", spoil("run/facts.json", "{"), "run"),
+    Row("a list in facts.json", "report TMP/run -o TMP/out", 3, "facts.json: not the facts", spoil("run/facts.json", "[]"), "run"),
+    Row("another time", "report TMP/run -o TMP/out", 5, f"facts.json: {DAMAGED}", swap("run/facts.json", '"seconds": ', '"seconds": 1'), "run"),
+    Row("another dev score", "report TMP/run -o TMP/out", 5, f"log.jsonl: {DAMAGED}", swap("run/log.jsonl", '"dev": ', '"dev": 1'), "run"),
+    Row("a report of another", "resume TMP/run", 5, f"report.md: {DAMAGED}", spoil("run/report.md", "# Mine\n"), "run"),
+    Row("no line of a hash", "resume TMP/run", 5, "SHA256SUMS:1: expected a SHA-256", spoil("run/SHA256SUMS", "x\n"), "run"),
+    Row("SHA256SUMS not UTF-8", "compare TMP/run", 5, "SHA256SUMS cannot be read", spoil("run/SHA256SUMS", b"\xff"), "run"),
+    Row("no results of questions", "compare TMP/run", 5, "npz: what was kept of each question is not there",
+        without("run/queries/demo-sts.maml.test.npz"), "run"),
+    Row("results of questions cut off", "compare TMP/run", 5, f"npz: {DAMAGED}", partial(_cut, "run/queries/demo-sts.maml.test.npz"), "run"),
+    Row("a step that it has not", "replay TMP/run --step 99", 2, "99", base="run"),
+    Row("a learner that it has not", "compare TMP/run --baseline mamml", 2, "mamml.*Did you mean 'maml'", base="run"),
+    Row("a measure that it has not", "compare TMP/run --measure map", 2, "map", base="run"),
+    Row("a task that it has not", "report TMP/run -o TMP/out --task demo", 2, "no scores on task 'demo'", base="run"),
+    Row("an output that is something else", "report TMP/run -o TMP/run", 5, "run", base="run"),
+    Row("jobs of one run", "resume TMP/run --jobs 2", 2, "--jobs is for studies", base="run"),
+    Row("not finished", "compare TMP/stopped", 5, "is not finished; go on with", base="stopped"),
+    Row("a folder that is taken", "train --mode mono-bi --encoder tiny -o TMP/run", 5, "go on with: metasearch resume", base="run"),
+    Row("unfinished, another score", "resume TMP/stopped", 5, DAMAGED, swap("stopped/results.jsonl", '"value": ', '"value": 1'), "stopped"),
+    Row("unfinished, checkpoints cut off", "resume TMP/stopped", 5, "weights.safetensors: the checkpoint is damaged.*And so is",
+        _both(partial(_cut, "stopped/checkpoint/weights.safetensors")), "stopped"),
+    Row("unfinished, no state.json", "resume TMP/stopped", 5, "state.json: the checkpoint is damaged",
+        _both(without("stopped/checkpoint/state.json")), "stopped"),
+    Row("unfinished, another step", "resume TMP/stopped", 5, "state.json: the checkpoint is damaged",
+        _both(swap("stopped/checkpoint/state.json", '"step": 1', '"step": 2')), "stopped"),
+]  # fmt: skip
+STUDIES = [
+    Row("study.yaml is no YAML", "resume TMP/study", 2, r"study.yaml:\d+: not YAML", spoil("study/study.yaml", "a: [1\n"), "study"),
+    Row("study.yaml is empty", "compare TMP/study", 2, "study.yaml:1: expected keys", spoil("study/study.yaml", ""), "study"),
+    Row("another version", "resume TMP/study", 5, CHANGED, swap("study/study.yaml", "folds:", "fold:"), "study"),
+    Row("a cell with another score", "compare TMP/study", 5, DAMAGED,
+        swap("study/cells/zero-shot/fold-0-seed-0/results.jsonl", '"value": ', '"value": 1'), "study"),
+    Row("a cell of another configuration", "report TMP/study -o TMP/out", 5, CHANGED,
+        swap("study/cells/zero-shot/fold-0-seed-0/config.yaml", "seed: 0", "seed: 1"), "study"),
+    Row("a cell without its scores", "compare TMP/study", 3, "results.jsonl: missing",
+        without("study/cells/zero-shot/fold-0-seed-0/results.jsonl"), "study"),
+    Row("no study.yaml", "resume TMP/study", 5, "is no run, distillation or study", without("study/study.yaml"), "study"),
+]  # fmt: skip
+ROWS = [*ENCODERS, *RUNS, *STUDIES]
