@@ -10,7 +10,7 @@ from transformers.utils import logging as transformers_logging
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.loading import recorded, require_fit, uses_pooler
-from metasearch.errors import EncoderError, first_line
+from metasearch.errors import EncoderError, MetasearchError, first_line
 from metasearch.spec import registry
 from metasearch.spec.recipe import MaxLength
 
@@ -54,7 +54,18 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
     # transformers makes up a tokenizer of special tokens alone when a folder has none.
     if not encoder.input.has_words:
         raise EncoderError(f"encoder '{name}': its tokenizer has no words; are the tokenizer's files missing?")
+    _require_vectors(encoder)
     return encoder
+
+
+def _require_vectors(encoder: Encoder) -> None:
+    """Raise `EncoderError` where an encoder makes no vector of a word: parts that do not fit show only then."""
+    try:
+        encoder.encode(["a"], "text")
+    except MetasearchError:
+        raise
+    except Exception as error:  # whatever the parts raise that do not fit each other
+        raise EncoderError(f"encoder '{encoder.name}' cannot be used: {first_line(error)}") from error
 
 
 def is_path(name: str) -> bool:

@@ -76,9 +76,7 @@ def _anywhere(kind: str) -> list[Row]:
     """Return what can be wrong with a file of any kind."""
     text = KINDS[kind][1]
     key = text.partition(":")[0]
-    bomb = "a: &a [1, 2]
-" + "".join(f"{y}: &{y} [{', '.join([f'*{x}'] * 9)}]
-" for x, y in pairwise("abcdef"))
+    bomb = "a: &a [1, 2]\n" + "".join(f"{y}: &{y} [{', '.join([f'*{x}'] * 9)}]\n" for x, y in pairwise("abcdef"))
     return [
         _row(kind, "empty", "", ":1: expected keys and values"),
         _row(kind, "a list in place of a mapping", "- a\n", ".*: expected a mapping|: expected"),

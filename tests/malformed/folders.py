@@ -24,7 +24,7 @@ def _of_any_encoder(base: str, weights: str) -> list[Row]:
         _encoder(base, "empty weights", spoil(weights, ""), "cannot be loaded: "),
         _encoder(base, "weights of noise", spoil(weights, b"\xff" * 4096), "cannot be loaded: "),
         _encoder(base, "no JSON in modules.json", spoil(f"{base}/modules.json", "{"), "cannot be loaded: "),
-        _encoder(base, "no module in modules.json", spoil(f"{base}/modules.json", "[]"), "ZZZ"),
+        _encoder(base, "no module in modules.json", spoil(f"{base}/modules.json", "[]"), "An empty modules list"),
     ]
 
 
@@ -59,9 +59,11 @@ ENCODERS = [
     _encoder("encoder", "an unknown type", _set("encoder/config.json", model_type="brt"), "cannot be loaded: "),
     _encoder("encoder", "wider than its weights", _set("encoder/config.json", hidden_size=64), "cannot be loaded: "),
     _encoder("encoder", "deeper than its weights", _set("encoder/config.json", num_hidden_layers=9), "do not fit"),
-    _encoder("encoder", "no tokenizer", without("encoder/tokenizer.json"), "ZZZ"),
+    _encoder("encoder", "a part that it has not", swap("encoder/sentence_bert_config.json", "forward", "froward"),
+        "cannot be used: .*'froward'"),
+    _encoder("encoder", "no tokenizer", without("encoder/tokenizer.json"), "cannot be loaded: .*tokenizer"),
     _encoder("encoder", "no JSON in tokenizer.json", spoil("encoder/tokenizer.json", "{"), "cannot be loaded: "),
-]
+]  # fmt: skip
 RUNS = [
     Row("no config.yaml", "resume TMP/run", 5, "it has neither config.yaml nor study.yaml", without("run/config.yaml"), "run"),
     Row("another seed", "resume TMP/run", 5, CHANGED, swap("run/config.yaml", "seed: 0", "seed: 1"), "run"),

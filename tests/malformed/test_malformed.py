@@ -1,15 +1,17 @@
 """Whatever malformed input a command is given, it says so in one clear line, with the documented exit code."""
 
 import re
+import shutil
 from collections import Counter
 
 import pytest
 from click.testing import CliRunner
 
-from malformed import declarations, options, readers
+from malformed import corpora, declarations, folders, options, readers
+from malformed.bases import BASES
 from metasearch.cli import main
 
-TABLES = (readers, declarations, options)
+TABLES = (readers, corpora, declarations, options, folders)
 ROWS = [row for table in TABLES for row in table.ROWS]
 
 
@@ -26,9 +28,28 @@ def error_of(stderr):
     raise AssertionError(stderr)
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ROWS])
-def test_malformed_input_is_refused_in_one_clear_line(row, tmp_path, monkeypatch):
+@pytest.fixture(scope="session")
+def bases(tmp_path_factory):
+    """Return a function that copies a sound folder, made when it is first asked for."""
+    place = tmp_path_factory.mktemp("bases")
+
+    def copied(name, to):
+        if not (place / name).exists():
+            BASES[name](place / name)
+        shutil.copytree(place / name, to / name)
+
+    return copied
+
+
+# What needs a run, a study or an encoder loads weights.
+MARKED = [pytest.param(row, id=row.name, marks=[pytest.mark.slow] if row.base else []) for row in ROWS]
+
+
+@pytest.mark.parametrize("row", MARKED)
+def test_malformed_input_is_refused_in_one_clear_line(row, bases, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    if row.base:
+        bases(row.base, tmp_path)
     row.write(tmp_path)
     before = files_of(tmp_path)
     result = CliRunner().invoke(main, row.args(tmp_path))
