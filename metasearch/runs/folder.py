@@ -167,7 +167,7 @@ class RunFolder:
         return read_events(self._log)
 
     def add_results(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Add scores to `results.jsonl`, all of them or none; `RunFolderError` where those that are there were changed."""
+        """Add scores to `results.jsonl`, all or none; `RunFolderError` where those that are there were changed."""
         written = self._written() or ""
         sums.require_unchanged(self.path, self._results.name)
         # Written anew rather than appended to: a crash leaves the scores of an evaluation whole or not at all.
@@ -214,7 +214,7 @@ class RunFolder:
         sums.require_unchanged(self.path)
 
     def finish(self, report: str, facts: Mapping[str, Any] | None = None) -> None:
-        """Write facts of the run, hashes of its files and its report, by which it counts as finished, and drop the checkpoint."""
+        """Write facts, hashes and report of the run, by which it counts as finished, and drop the checkpoint."""
         if facts is not None:
             write_whole(self._facts, json.dumps(facts, indent=2) + "\n")
         sums.seal(self.path, report)

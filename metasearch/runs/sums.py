@@ -20,7 +20,7 @@ _SEALED = (_RESULTS, "log.jsonl", "facts.json", "queries/*.npz")
 
 
 def announce(folder: Path, content: str) -> None:
-    """Write down the hash of what `results.jsonl` will hold, beside that of what it holds; `RunFolderError` as usual."""
+    """Write down the hash of what `results.jsonl` will hold, beside that of what it holds, before it is written."""
     path = folder / _RESULTS
     hashes = ([digest(path)] if path.is_file() else []) + [_hash(content)]
     write_whole(folder / SUMS, "".join(f"{each}  {_RESULTS}\n" for each in hashes))
@@ -52,7 +52,7 @@ def require_unchanged(folder: Path, name: str = "") -> None:
         if digest(path) not in known[each]:
             raise RunFolderError(
                 f"{path}: it was changed or damaged since the run wrote it: its hash is not the one in "
-                f"{quoted(folder / SUMS)}. Put the file back; what was changed on purpose is read once {SUMS} is deleted"
+                f"{quoted(folder / SUMS)}. Put the file back; what was meant to change is read without {SUMS}"
             )
 
 
