@@ -6,8 +6,6 @@ With `metasearch.data.benchmark` this is the Python interface; the other jobs ma
 import logging
 from typing import Any, get_args
 
-import torch
-
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
 from metasearch.data.records import RetrievalData, ScoredPair
@@ -29,6 +27,7 @@ from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe, Role
 from metasearch.spec.run import EncoderRef, Precision
 from metasearch.training.checkpoint import CheckpointStore
+from metasearch.training.machine import device_of
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Outcome, Trainer
 
@@ -243,15 +242,3 @@ def _said(precision: str) -> Precision:
         return "fp32"
     log.info("bf16: dev scores while training are of vectors in bfloat16; those before and after are in float32")
     return "bf16"
-
-
-def device_of(name: str) -> torch.device:
-    """Return a device by name, `auto` the best that there is; `ConfigError` where there is none of that name."""
-    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if name == "auto":
-        name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
-    if not available.get(name):
-        raise ConfigError(
-            f"--device {name}: there is none here; available: {', '.join(k for k, v in available.items() if v)}"
-        )
-    return torch.device(name)

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from metasearch.errors import ConfigError
 from metasearch.runs.host import cores
 from metasearch.runs.versions import processor
 
@@ -90,3 +91,15 @@ def peak_memory() -> int:
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # In bytes on macOS, in KiB on Linux.
     return held if sys.platform == "darwin" else 1024 * held
+
+
+def device_of(name: str) -> torch.device:
+    """Return a device by name, `auto` the best that there is; `ConfigError` where there is none of that name."""
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
+    if not available.get(name):
+        raise ConfigError(
+            f"--device {name}: there is none here; available: {', '.join(k for k, v in available.items() if v)}"
+        )
+    return torch.device(name)

@@ -81,7 +81,7 @@ def test_what_needs_a_failed_cell_is_skipped_and_said_so(tmp_path, begun, monkey
 
 def lose(monkeypatch):
     """Begin studies as if their encoder were there, and lost when the first cell begins."""
-    monkeypatch.setattr(runner, "require_encoders", lambda config: None)
+    monkeypatch.setattr(runner, "require_encoders", lambda config: {})
 
 
 def test_zero_shot_of_an_encoder_that_depends_on_no_seed_is_computed_once(tmp_path, begun, monkeypatch):

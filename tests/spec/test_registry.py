@@ -74,7 +74,7 @@ def test_listing_and_summaries_import_no_plug_in():
         "print([name for name in sys.modules if name.startswith(('metasearch.', 'torch'))])\n"
     )
     imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert imported == "['metasearch.spec', 'metasearch.errors', 'metasearch.spec.registry']\n"
+    assert imported == "['metasearch.spec', 'metasearch.signals', 'metasearch.errors', 'metasearch.spec.registry']\n"
 
 
 @pytest.mark.parametrize(

@@ -178,10 +178,8 @@ def augment(
         rest = f"; {partial} keeps what is done" if partial.is_dir() else ""
         raise RunFolderError(f"{error}{rest}") from None
     except KeyboardInterrupt:
-        kept = (
-            f"{partial} keeps what is done, and the same command goes on" if partial.is_dir() else "nothing was written"
-        )
-        raise interrupted(f"stopped; {kept}") from None
+        kept = f"{partial} keeps what is done, and the same command goes on"
+        raise interrupted(f"stopped; {kept if partial.is_dir() else 'nothing was written'}") from None
     shutil.rmtree(partial, ignore_errors=True)
     # Read back, since blocks of an earlier call are a part of the file.
     scores = [5 * score for _, _, score in scored_rows(output)]

@@ -25,6 +25,7 @@ from metasearch.spec.library import Library
 from metasearch.spec.recipe import ZERO_SHOT
 from metasearch.spec.run import DataRef, EncoderRef, RunConfig, ScoreConfig
 from metasearch.spec.study import StudyConfig
+from metasearch.training.machine import device_of
 
 
 def require_encoders(config: StudyConfig) -> dict[str, str]:
@@ -39,7 +40,7 @@ def require_encoders(config: StudyConfig) -> dict[str, str]:
         DataError: the task's data is missing or damaged, or a corpus of a distillation.
     """
     benchmark = load_benchmark(DataRef.of(config, fold=config.folds[0]))
-    compose.device_of(config.device)
+    device_of(config.device)
     # A GPU would keep some memory for this process as long as the study runs.
     encoder = encoder_of(config.model_copy(update={"device": "cpu"}), benchmark)
     for each in config.distilled:
