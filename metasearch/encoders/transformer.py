@@ -1,7 +1,8 @@
 """A transformer as the input module of an encoder."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -133,9 +134,9 @@ class TransformerInput(InputModule):
 
     def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
         """Return tokens with special ones."""
-        encoded: Mapping[str, Sequence[Sequence[int]]] = self.module.tokenizer(
-            list(texts), truncation=True, max_length=limit
-        )
+        tokenizer = self.module.tokenizer
+        with _unchanged(getattr(tokenizer, "backend_tokenizer", None)):
+            encoded: Mapping[str, Sequence[Sequence[int]]] = tokenizer(list(texts), truncation=True, max_length=limit)
         return encoded
 
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
@@ -171,3 +172,16 @@ class TransformerInput(InputModule):
             weight = features["attention_mask"].bool().unsqueeze(-1).to(hidden.dtype)
             counts, sums = weight.sum(1), (hidden * weight).sum(1)
         return sums / counts.clamp(min=1)
+
+
+@contextmanager
+def _unchanged(backend: Any) -> Iterator[None]:
+    """Let a tokenizer in Rust forget how the texts inside were cut: it would write that into its file with a model."""
+    before = None if backend is None else backend.truncation
+    try:
+        yield
+    finally:
+        if before is not None:
+            backend.enable_truncation(**before)
+        elif backend is not None:
+            backend.no_truncation()

@@ -65,3 +65,17 @@ def test_an_encoder_that_is_saved_and_opened_is_the_same(tmp_path, kind):
     for role in ROLES:
         assert opened.limit(role) == encoder.limit(role) == getattr(lengths, role) <= POSITIONS
         np.testing.assert_array_equal(opened.encode(TEXTS, role), encoder.encode(TEXTS, role), err_msg=role)
+
+
+@pytest.mark.parametrize("kind", ["bert", "static", "int8"])
+def test_the_files_of_an_encoder_do_not_depend_on_what_it_has_read(tmp_path, kind):
+    """A tokenizer remembers how the last texts were cut; a run that was resumed has read other texts last."""
+    made = MADE[kind](tmp_path)
+    encoder = Encoder(made.model, "encoder", LENGTHS)
+    encoder.save(tmp_path / "before")
+    for role in ROLES:
+        encoder.encode(TEXTS, role)
+    encoder.save(tmp_path / "after")
+    for path in (path for path in (tmp_path / "before").rglob("*") if path.is_file()):
+        again = tmp_path / "after" / path.relative_to(tmp_path / "before")
+        assert again.read_bytes() == path.read_bytes(), path.name
