@@ -82,6 +82,8 @@ def resume_run(
     files, began = RunFolder.open(folder, CONFIGS[kind])
     # Before anything is loaded: a finished run needs neither data nor encoder.
     if files.finished:
+        # A process that died right after the report has left them.
+        files.remove_checkpoint()
         return RunResult.of(files)
     require_trust(folder, began.config.trust_remote_code, trust_remote_code)
     with resumable(folder):

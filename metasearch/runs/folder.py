@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol
 
 from metasearch.errors import RunFolderError, quoted, to_resume
-from metasearch.files import NEW, held, read_bytes, share, unwritable, write_whole
+from metasearch.files import NEW, held, move, read_bytes, share, unwritable, write_whole
 from metasearch.runs import sealed, sums
 from metasearch.runs.log import read_events
 from metasearch.runs.questions import questions_path
@@ -138,11 +138,17 @@ class RunFolder:
         return any(any(self.path.glob(pattern)) for pattern in reached)
 
     def save_model(self, encoder: Saveable) -> None:
-        """Write the encoder to `model/`; `RunFolderError` when there is no room for it."""
+        """Write the encoder to `model/`, whole; `RunFolderError` when there is no room for it, and a former one stays."""
+        new = self.model.with_name(f"{self.model.name}{NEW}")
         try:
-            encoder.save(self.model)
-            share(self.model)
+            # What a process left that died while it wrote.
+            shutil.rmtree(new, ignore_errors=True)
+            encoder.save(new)
+            share(new)
+            shutil.rmtree(self.model, ignore_errors=True)
+            move(new, self.model)
         except Exception as error:  # safetensors raises its own error type for a full disk
+            shutil.rmtree(new, ignore_errors=True)
             raise unwritable(self.model, error, encoder.size) from error
 
     def log(self, event: Mapping[str, Any]) -> None:

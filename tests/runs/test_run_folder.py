@@ -186,3 +186,32 @@ def test_a_folder_that_a_process_left_before_its_run_began_is_taken(tmp_path):
     RunFolder.create(tmp_path / "run", CONFIG, "abc")
     with pytest.raises(RunFolderError, match="exists already"):
         RunFolder.create(tmp_path / "run", CONFIG, "abc")
+
+
+class Written:
+    """Stands for an encoder: writes a file of its own name, and fails after it where it is told to."""
+
+    size = 1
+
+    def __init__(self, name, fails=False):
+        self.name, self.fails = name, fails
+
+    def save(self, folder):
+        folder.mkdir()
+        (folder / self.name).write_text("weights")
+        if self.fails:
+            raise OSError("no room")
+
+
+def test_a_model_is_written_whole_or_the_former_one_stays(tmp_path):
+    files = RunFolder(tmp_path)
+    files.save_model(Written("first"))
+    with pytest.raises(RunFolderError, match="model cannot be written: no room"):
+        files.save_model(Written("second", fails=True))
+    # As of a process that died while it wrote.
+    (tmp_path / "model.new").mkdir()
+    (tmp_path / "model.new" / ".tmp1234").touch()
+    assert [path.name for path in (tmp_path / "model").iterdir()] == ["first"]
+    files.save_model(Written("third"))
+    assert [path.name for path in (tmp_path / "model").iterdir()] == ["third"]
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
