@@ -138,7 +138,7 @@ class RunFolder:
         return any(any(self.path.glob(pattern)) for pattern in reached)
 
     def save_model(self, encoder: Saveable) -> None:
-        """Write the encoder to `model/`, whole; `RunFolderError` when there is no room for it, and a former one stays."""
+        """Write the encoder to `model/`, whole; `RunFolderError` when there is no room, and a former one stays."""
         new = self.model.with_name(f"{self.model.name}{NEW}")
         try:
             # What a process left that died while it wrote.
