@@ -74,7 +74,7 @@ def test_a_run_has_a_folder_for_each_stage_and_the_model_of_the_last(whole):
     labels = ["assistant, before", "1 assistant", "2 embedding", "3 student", "4 contrast"]
     assert names(folder / "queries") == {f"{task}.{name}.test.npz" for task in ("demo", "demo-sts") for name in labels}
     for stage in FOLDERS:
-        assert names(folder / stage) == {"data.txt", "log.jsonl", "report.md", "model"}
+        assert names(folder / stage) == {"data.txt", "log.jsonl", "SHA256SUMS", "report.md", "model"}
     assert result.stdout == f"{(folder / 'report.md').read_text()}\nrun: {folder}\n"
 
 
