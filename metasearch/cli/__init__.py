@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -85,8 +85,10 @@ class Commands(click.Group):
             failure = _of_the_system(error)
             if failure is None:
                 raise
-            with suppress(OSError):
+            try:
                 failure.show()
+            except OSError:  # nobody can be told
+                _discard(sys.stderr)
             sys.exit(failure.exit_code)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -113,7 +115,7 @@ def _unexpected(error: Exception) -> click.ClickException | click.exceptions.Exi
         return _failure(interrupted(f"stopped{signals.reached()}"))
     if isinstance(error, BrokenPipeError):
         # A reader such as `head` has seen enough: what it left is nobody's.
-        _discard_output()
+        _discard(sys.stdout)
         return click.exceptions.Exit(_CLOSED)
     if isinstance(error, OSError) and (failure := _of_the_system(error)) is not None:
         return failure
@@ -143,17 +145,17 @@ def _of_the_system(error: OSError) -> _Failure | None:
     if error.errno == errno.ENAMETOOLONG:
         return _Failure(f"{str(error.filename)[:80]}...: {error.strerror}", ConfigError.exit_code)
     if error.errno in _FULL:
-        _discard_output()
+        _discard(sys.stdout)
         return _Failure(
             f"{error.filename or 'the output'} cannot be written: {error.strerror}", RunFolderError.exit_code
         )
     return None
 
 
-def _discard_output() -> None:
-    """Send what Python still holds of the output, and would write when it ends, to nowhere."""
+def _discard(stream: TextIO) -> None:
+    """Send what Python still holds of an output, and would write when it ends, to nowhere."""
     with suppress(OSError, ValueError):  # a test has no file behind its output
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
