@@ -82,6 +82,7 @@ def crashed(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 @pytest.mark.parametrize("step", range(1, STEPS + 1))
 def test_every_step_of_a_finished_run_is_that_of_its_log(finished, engine, step):
@@ -95,6 +96,7 @@ def test_every_step_of_a_finished_run_is_that_of_its_log(finished, engine, step)
     assert files_of(finished / engine) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "checkpoint"), [(1, 0), (2, 1), (3, 2)])
 def test_an_unfinished_run_goes_from_the_newest_checkpoint_before_the_step(crashed, step, checkpoint):
     before = files_of(crashed)
@@ -103,6 +105,7 @@ def test_an_unfinished_run_goes_from_the_newest_checkpoint_before_the_step(crash
     assert files_of(crashed) == before
 
 
+@pytest.mark.slow
 def test_a_step_that_the_run_has_not_taken_yet_is_the_one_that_it_takes_next(crashed, finished):
     found = replayed(crashed, 4)
     assert (found["from"], found["logged"]) == (2, None)
@@ -110,6 +113,7 @@ def test_a_step_that_the_run_has_not_taken_yet_is_the_one_that_it_takes_next(cra
     assert "log.jsonl      does not have this step" in metasearch("replay", crashed, "--step", 4).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damaged", [["checkpoint"], ["checkpoint", "checkpoint.previous"]])
 def test_a_damaged_checkpoint_is_passed_over_with_a_line(crashed, tmp_path, damaged):
     run = shutil.copytree(crashed, tmp_path / "run")
@@ -138,6 +142,7 @@ def test_whatever_a_step_depends_on_besides_its_number_is_made_again(tmp_path, r
     assert [replayed(tmp_path / "run", step)["taken"][0]["differs"] for step in (1, 2, 3)] == [{}, {}, {}]
 
 
+@pytest.mark.slow
 def test_the_other_gradients_are_the_same_up_to_rounding_and_the_steps_before_are_the_runs_own(finished):
     found = replayed(finished / "fast", 3, "--gradients", "reference")
     assert found["taken"][0]["gradients"] == "reference"
@@ -148,6 +153,7 @@ def test_the_other_gradients_are_the_same_up_to_rounding_and_the_steps_before_ar
     assert said.index("gradients: fast") < said.index("the same bits") < said.index("gradients: reference")
 
 
+@pytest.mark.slow
 def test_norms_by_part_make_up_the_norm_of_the_whole(finished):
     (taken,) = replayed(finished / "reference", 2)["taken"]
     assert list(taken["norms"]) == ["embeddings", "layer 0", "the rest"]
@@ -155,6 +161,7 @@ def test_norms_by_part_make_up_the_norm_of_the_whole(finished):
     assert whole == pytest.approx(taken["terms"]["grad"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_ids_say_which_texts_the_episodes_hold_and_texts_prints_them(finished):
     data = load_benchmark("demo").data
     questions = {q.id for q in data.questions}
@@ -187,6 +194,7 @@ def test_a_step_that_comes_out_otherwise_says_by_how_much_and_what_is_different_
     assert "99 threads, here" in said
 
 
+@pytest.mark.slow
 def test_a_step_without_finite_loss_names_episodes_and_command_and_the_command_shows_it(tmp_path, monkeypatch):
     class Spoiled(ReferenceGradients):
         def take(self, learner, episodes):
@@ -215,6 +223,7 @@ def test_a_step_without_finite_loss_names_episodes_and_command_and_the_command_s
     assert said.strip().endswith(f"metasearch replay '{run}' --step 2")
 
 
+@pytest.mark.slow
 def test_a_step_that_there_is_not_is_refused(finished, tmp_path):
     run = finished / "fast"
     assert "--step 0: outer steps are counted from 1" in metasearch("replay", run, "--step", 0, code=2).stderr
@@ -228,6 +237,7 @@ def test_a_step_that_there_is_not_is_refused(finished, tmp_path):
     assert "Missing option '--step'" in metasearch("replay", run, code=2).stderr
 
 
+@pytest.mark.slow
 def test_what_is_no_training_is_refused_and_what_is_near_is_named(finished, tmp_path):
     said = metasearch("replay", finished / "fats", "--step", 1, code=5).stderr
     assert f"{finished / 'fats'} does not exist. Did you mean '{finished / 'fast'}'?" in said
@@ -238,6 +248,7 @@ def test_what_is_no_training_is_refused_and_what_is_near_is_named(finished, tmp_
     assert f"{tmp_path / 'distilled'} is a distillation: the steps of its stages cannot be taken alone" in said
 
 
+@pytest.mark.slow
 def test_changed_data_and_code_that_is_not_trusted_again_are_refused(tmp_path):
     RunFolder.create(tmp_path / "other", configured(), "other")
     said = metasearch("replay", tmp_path / "other", "--step", 1, code=3).stderr

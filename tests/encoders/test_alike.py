@@ -51,6 +51,7 @@ SAME = {
 ROLES = {"question": "encode_query", "candidate": "encode_document", "text": "encode"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("name", SAME)
 def test_vectors_are_those_of_the_method_for_the_role_before_and_after_saving(tmp_path, name, role):

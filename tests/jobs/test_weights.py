@@ -66,6 +66,7 @@ def test_a_table_of_two_encoders_of_one_name_is_refused(encoder, tmp_path):
     assert f"(fingerprints {before} and {fingerprint(encoder)})" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_weights_that_are_drawn_from_the_seed_may_differ_with_it(tmp_path):
     folders = [tmp_path / f"seed-{seed}" for seed in (0, 1)]
     for seed, folder in enumerate(folders):
@@ -100,6 +101,7 @@ def test_a_cell_does_not_train_beside_scores_that_other_weights_made(encoder, tm
         resume_run(files.path)
 
 
+@pytest.mark.slow
 def test_a_study_holds_to_the_encoder_that_it_began_with(encoder, tmp_path, monkeypatch):
     """The folder is overwritten between fold 0 and fold 1."""
     inline(monkeypatch)
