@@ -29,7 +29,8 @@ quick: .venv/dev
 unit: .venv/dev browser
 	$(PYTEST) -m "not exhaustive"
 
-# Every command killed at every moment at which it writes: a quarter of an hour.
+# Every command killed at every moment at which it writes, bits flipped in every file, signals at every import, many more examples
+# of any bytes: half an hour.
 test-exhaustive: .venv/dev
 	$(PYTEST) -s -m exhaustive
 

@@ -79,7 +79,7 @@ IMPORTS = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [*IMPORTS, "metasearch.training.trainer", "tokenizers"])
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_signal_during_any_import_ends_with_one_line(tmp_path, name, number):
@@ -88,7 +88,7 @@ def test_a_signal_during_any_import_ends_with_one_line(tmp_path, name, number):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("event", "name"),
     [
@@ -114,7 +114,7 @@ def test_as_soon_as_there_is_a_run_the_line_names_the_command_that_goes_on(tmp_p
     assert resumed.returncode == 0, resumed.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize(("event", "name"), [("open", "config.yaml.new"), ("open", "fold-0-seed-0.log")])
 def test_a_study_says_how_to_go_on_from_its_first_file_on(tmp_path, event, name, number):

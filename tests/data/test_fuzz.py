@@ -126,7 +126,7 @@ def test_any_content_is_read_or_refused_with_an_error_of_our_own(name, content, 
     hold(name, content, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", PARSERS)
 @given(content=CONTENTS)
 @settings(max_examples=600, suppress_health_check=[HealthCheck.function_scoped_fixture])

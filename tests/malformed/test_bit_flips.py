@@ -27,7 +27,7 @@ FLIPS = 3
 DOCUMENTED = {2, 3, 4, 5, 6, 7, 8}
 FEW = ("--resamples=100",)
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
 
 class Stopping(Listener):
