@@ -68,7 +68,7 @@ def test_a_training_that_a_full_disk_ended_says_how_to_go_on(tmp_path):
     goes_on(error, run)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_distillation_that_a_full_disk_ended_says_how_to_go_on(tmp_path):
     write_corpus(tmp_path / "corpus", names=("en-de",))
     save_assistant(tmp_path / "assistant")
@@ -78,7 +78,7 @@ def test_a_distillation_that_a_full_disk_ended_says_how_to_go_on(tmp_path):
     goes_on(error.splitlines()[-1], run)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_study_that_a_full_disk_ended_says_how_to_go_on(tmp_path, monkeypatch):
     inline(monkeypatch)
     study = tmp_path / "a study"
@@ -123,7 +123,7 @@ def test_a_training_asks_for_room_before_its_folder_is_made(tmp_path, monkeypatc
     metasearch(*TRAIN, EVERY, "-o", tmp_path / "run")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("learner", ["fine-tune", "maml", "meta-sgd", "reptile"])
 @pytest.mark.parametrize("optimizer", ["adamw", "lars"])
 def test_the_room_that_is_asked_for_is_never_more_than_a_run_takes(tmp_path, monkeypatch, learner, optimizer):

@@ -42,7 +42,7 @@ def bases(tmp_path_factory):
 
 
 # What needs a run, a study or an encoder loads weights.
-MARKED = [pytest.param(row, id=row.name, marks=[pytest.mark.slow] if row.base else []) for row in ROWS]
+MARKED = [pytest.param(row, id=row.name, marks=[pytest.mark.exhaustive] if row.base else []) for row in ROWS]
 
 
 @pytest.mark.parametrize("row", MARKED)
