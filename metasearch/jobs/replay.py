@@ -22,6 +22,7 @@ from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.versions import differing, processor, versions
 from metasearch.spec.recipe import Engine
 from metasearch.spec.run import DataRef, RunConfig
+from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.gradients import norms_by_part, rows_or_all
 from metasearch.training.step import NonFiniteStep
 from metasearch.training.trainer import Trainer
@@ -134,7 +135,7 @@ def replay(
     encoder = encoder_of(config, benchmark)
     require_same_weights(f"{folder}: its encoder", stored.weights.get(ENCODER, encoder.origin), encoder.origin)
     with_map_before(encoder, benchmark, config.recipe, listener)
-    trainer = trainer_of(config, benchmark, encoder, files, listener)
+    trainer = trainer_of(config, benchmark, encoder, CheckpointStore(files.path), listener)
     if step > trainer.schedule.total:
         raise ConfigError(f"--step {step}: {folder} has outer steps 1 to {trainer.schedule.total}")
     try:

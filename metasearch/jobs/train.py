@@ -84,7 +84,8 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     dev_score = DevScore(encoder, benchmark, recipe, config.precision)
     # Without a map zero-shot's dev score is that of step 0: the trainer need not compute it again.
     baseline = None if stage else _means(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"]
-    trainer = trainer_of(config, benchmark, encoder, files, Logged(files, listener), baseline, dev_score)
+    store, logged = CheckpointStore(files.path), Logged(files, listener)
+    trainer = trainer_of(config, benchmark, encoder, store, logged, baseline, dev_score)
     try:
         outcome = trainer.fit(resume=True)
     except NonFiniteStep as error:
@@ -113,7 +114,7 @@ def trainer_of(
     config: RunConfig,
     benchmark: Benchmark,
     encoder: Encoder,
-    files: RunFolder,
+    store: CheckpointStore | None,
     listener: Listener = SILENT,
     baseline: float | None = None,
     dev: DevScore | None = None,
@@ -128,7 +129,7 @@ def trainer_of(
         precision=config.precision,
         gradients=config.engine,
         listener=listener,
-        store=CheckpointStore(files.path),
+        store=store,
         baseline=baseline,
         dev=dev,
     )

@@ -13,10 +13,10 @@ from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.texts import texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import MetasearchError
-from metasearch.jobs import compose
 from metasearch.jobs.crossval.estimate import Measured
-from metasearch.jobs.neutral import neutralise, train_texts
+from metasearch.jobs.neutral import train_texts
 from metasearch.jobs.task_encoder import encoder_of
+from metasearch.jobs.train import trainer_of, with_map_before
 from metasearch.runs.listener import Listener
 from metasearch.spec.recipe import Role
 from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
@@ -72,20 +72,9 @@ def measure(config: RunConfig | ScoreConfig) -> Measured:
 def _one_step(config: RunConfig, benchmark: Benchmark, encoder: Encoder) -> int:
     """Take an outer step; return how many the run may take."""
     first = _First()
-    if config.recipe.neutralise and config.recipe.neutralise.when == "before":
-        neutralise(encoder, benchmark, config.recipe.neutralise)
+    with_map_before(encoder, benchmark, config.recipe)
     with suppress(_Enough):
-        compose.fit(
-            compose.make_learner(config.recipe, encoder),
-            benchmark,
-            config.recipe,
-            seed=config.seed,
-            max_steps=config.max_steps,
-            precision=config.precision,
-            gradients=config.engine,
-            listener=first,
-            baseline=0.0,
-        )
+        trainer_of(config, benchmark, encoder, None, first, baseline=0.0).fit()
     return first.total
 
 
