@@ -15,6 +15,8 @@ from metasearch.errors import RunFolderError
 
 NEW = ".new"
 """Suffix of a file while it is written."""
+LOCK = ".lock"
+"""Name of the file by which one process has a folder to itself."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -163,6 +165,20 @@ def free_bytes(path: Path) -> int:
     return shutil.disk_usage(place).free
 
 
+def taken(path: Path, first: str) -> bool:
+    """Return whether a path is a file, or a folder with anything in it.
+
+    What a process leaves there that dies before its first file, of the name `first`, is in place does not count.
+
+    Raises:
+        RunFolderError: the folder cannot be read.
+    """
+    try:
+        return path.exists() and (not path.is_dir() or bool(set(os.listdir(path)) - {LOCK, f"{first}{NEW}"}))
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from None
+
+
 @contextmanager
 def held(folder: Path, busy: str, patience: float = 0) -> Iterator[None]:
     """Make a folder and keep other processes out of it; the lock goes with the process, however that ends.
@@ -175,7 +191,7 @@ def held(folder: Path, busy: str, patience: float = 0) -> Iterator[None]:
     Raises:
         RunFolderError: another process has it, or it cannot be written.
     """
-    lock = FileLock(folder / ".lock", timeout=patience)
+    lock = FileLock(folder / LOCK, timeout=patience)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire()

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol
 
 from metasearch.errors import RunFolderError, quoted, to_resume
-from metasearch.files import NEW, held, move, read_bytes, share, unwritable, write_whole
+from metasearch.files import NEW, held, move, read_bytes, share, taken, unwritable, write_whole
 from metasearch.runs import sealed, sums
 from metasearch.runs.log import read_events
 from metasearch.runs.questions import questions_path
@@ -29,8 +29,6 @@ from metasearch.spec.recipe import Declared
 from metasearch.spec.run import Config, with_original_gradients
 
 CONFIG = "config.yaml"
-_NEVER_BEGAN = {".lock", f"{CONFIG}{NEW}"}
-"""All that a process leaves which dies before its run has a configuration."""
 
 CHECKPOINT_FOLDERS = ("checkpoint", "checkpoint.previous", "checkpoint.new")
 """What `training.checkpoint` keeps: the latest one, the one before it, and one that is being written."""
@@ -83,11 +81,7 @@ class RunFolder:
         Raises:
             RunFolderError: it exists and is not empty, or cannot be written.
         """
-        try:
-            taken = path.exists() and (not path.is_dir() or bool({each.name for each in path.iterdir()} - _NEVER_BEGAN))
-        except OSError as error:
-            raise RunFolderError(f"{path} cannot be read: {error.strerror}") from None
-        if taken:
+        if taken(path, CONFIG):
             raise RunFolderError(
                 f"{path} exists already; choose another folder with -o, or go on with: {to_resume(path)}"
             )

@@ -120,6 +120,14 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+@pytest.mark.parametrize("left", [(".lock",), (".lock", "study.yaml.new")])
+def test_what_a_runner_leaves_that_died_before_its_study_began_is_no_reason_to_refuse_the_folder(tmp_path, left):
+    for name in left:
+        (tmp_path / name).write_text("data_fing")
+    with StudyFolder(tmp_path).held():
+        assert not StudyFolder(tmp_path).begun
+
+
 @pytest.mark.parametrize("left", ["", "data_fingerprint: x\nconf"])
 def test_a_cell_whose_folder_was_half_made_is_begun_again(whole, tmp_path, begun, left):
     study = tmp_path / "study"

@@ -8,14 +8,13 @@ results.jsonl    the scores of all finished cells
 report.md        the main table
 """
 
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from metasearch.errors import RunFolderError
-from metasearch.files import held
+from metasearch.files import held, taken
 from metasearch.jobs.crossval.plan import Cell
 from metasearch.runs import sealed
 from metasearch.runs.folder import RunFolder
@@ -87,9 +86,7 @@ class StudyFolder:
         Raises:
             RunFolderError: another one is at work, the folder has something else in it, or it cannot be written.
         """
-        there = self.path.exists()
-        # A runner that failed at its start leaves nothing but its lock, which is no reason to refuse the folder.
-        if not self.begun and there and (not self.path.is_dir() or set(os.listdir(self.path)) - {".lock"}):
+        if not self.begun and taken(self.path, STUDY_FILE):
             raise RunFolderError(f"{self.path} exists already and is no study; choose another folder with -o")
         with held(self.path, f"another crossval is at work in {self.path}; wait for it to end"):
             yield
