@@ -178,6 +178,7 @@ def test_ids_say_which_texts_the_episodes_hold_and_texts_prints_them(finished):
     assert asked[first, "el"] not in brief
 
 
+@pytest.mark.slow
 def test_a_step_that_comes_out_otherwise_says_by_how_much_and_what_is_different_here(finished, tmp_path):
     run = shutil.copytree(finished / "fast", tmp_path / "run")
     (run / "SHA256SUMS").unlink()  # as of an earlier release, whose files nothing holds

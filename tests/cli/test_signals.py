@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from helpers.moments import NUMBERS, at_moment
+from helpers.tiers import others_slow
 from metasearch import signals
 from metasearch.errors import Interrupted, Terminated, interrupted, quoted, to_resume
 
@@ -32,7 +33,7 @@ def test_a_signal_while_the_command_line_is_imported_ends_with_one_line(tmp_path
 
 
 @pytest.mark.parametrize(
-    "answer", ["pass", "raise ImportError('numpy is not installed properly')", "raise SystemError"]
+    "answer", others_slow(["pass", "raise ImportError('numpy is not installed properly')", "raise SystemError"])
 )
 def test_an_import_that_swallows_or_changes_exceptions_does_not_swallow_the_signal(tmp_path, answer):
     (tmp_path / "torch.py").write_text(GREEDY.format(number=int(signal.SIGINT), answer=answer), encoding="utf-8")

@@ -12,6 +12,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import XLMRobertaConfig
 
 from helpers.backbones import CONFIGS, TEXTS, make
+from helpers.tiers import others_slow
 from metasearch.cli import main
 from metasearch.compress import merging
 from metasearch.compress._fit_layer import block_of
@@ -104,7 +105,7 @@ def test_nothing_is_lost_where_neurons_say_the_same_twice(kind):
     assert new.parameter_count == encoder.parameter_count - 6 * half * (16 + 1 + 16)
 
 
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", others_slow(CONFIGS))
 def test_the_result_is_a_stock_model_that_sentence_transformers_loads(kind, tmp_path):
     new = narrow(make(kind), 5, TEXTS)
     new.model.save_pretrained(str(tmp_path), create_model_card=False)

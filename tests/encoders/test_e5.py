@@ -46,6 +46,7 @@ def assert_tokens(tokenise, texts, known):
 
 
 @installed
+@pytest.mark.slow  # 118 million weights are unpacked
 def test_the_embedded_texts_have_the_tokens_of_the_packages_own_engine(encoder, tokenise):
     texts = embedded()
     assert len(texts) > 1500
@@ -63,6 +64,7 @@ def test_so_have_texts_of_every_language_of_the_published_data(tokenise, real_da
 
 
 @installed
+@pytest.mark.slow
 def test_vectors_are_those_of_the_engine_within_a_cosine_of_0_999(encoder):
     engine = np.load(FIXTURES / "vectors.npy").astype(np.float32)
     texts = embedded()

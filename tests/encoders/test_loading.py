@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
 from helpers.backbones import LAYERS, LENGTHS, TEXTS, make
+from helpers.tiers import others_slow
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 
@@ -44,7 +45,7 @@ LAYER = 16
 """Weights and biases of a layer of BERT: six linear maps and two LayerNorms."""
 
 
-@pytest.mark.parametrize("kind", ["bert", "xlm-roberta", "mpnet", "electra", "distilbert"])
+@pytest.mark.parametrize("kind", others_slow(["bert", "xlm-roberta", "mpnet", "electra", "distilbert"]))
 @pytest.mark.parametrize(
     ("change", "config", "says"),
     [

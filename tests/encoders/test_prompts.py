@@ -5,6 +5,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import make
+from helpers.tiers import others_slow
 from metasearch.encoders.prompts import prompt_of, replace_prompts
 
 PUBLISHED = {
@@ -49,7 +50,7 @@ def test_each_role_of_a_model_that_is_loaded_is_encoded_as_by_the_method_for_it(
     assert_alike(encoder, model)
 
 
-@pytest.mark.parametrize("prompts", PUBLISHED)
+@pytest.mark.parametrize("prompts", others_slow(PUBLISHED))
 def test_prompts_that_are_set_on_a_model_are_those_of_the_folder_that_it_is_saved_to(prompts, tmp_path):
     """A model that is loaded has an empty prompt under a name that is not in its files, and one in memory has none."""
     encoder = make("bert")
@@ -62,7 +63,7 @@ def test_prompts_that_are_set_on_a_model_are_those_of_the_folder_that_it_is_save
     assert_alike(encoder, opened(tmp_path / "saved"))
 
 
-@pytest.mark.parametrize("prompts", PUBLISHED)
+@pytest.mark.parametrize("prompts", others_slow(PUBLISHED))
 @pytest.mark.parametrize("role", ROLES)
 def test_a_prompt_that_is_replaced_is_saved_and_leaves_those_of_other_roles_alone(prompts, role, tmp_path):
     encoder = make("bert")

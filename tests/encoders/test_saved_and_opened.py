@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from helpers.backbones import POSITIONS, make
+from helpers.tiers import others_slow
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
 from metasearch.encoders.encoder import Encoder
@@ -52,7 +53,7 @@ MADE = {
 }
 
 
-@pytest.mark.parametrize("kind", MADE)
+@pytest.mark.parametrize("kind", others_slow(MADE))
 def test_an_encoder_that_is_saved_and_opened_is_the_same(tmp_path, kind):
     made = MADE[kind](tmp_path)
     # A static encoder has one length in its files.

@@ -10,6 +10,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import POSITIONS, make
+from helpers.tiers import others_slow
 from metasearch.compress.static import make_static
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.lengths import length_of
@@ -42,7 +43,7 @@ def settings(folder):
 
 
 @pytest.mark.parametrize("published", [4, 12, POSITIONS])
-@pytest.mark.parametrize("name", ["document", "passage", "corpus"])
+@pytest.mark.parametrize("name", others_slow(["document", "passage", "corpus"]))
 def test_each_role_is_cut_at_its_own_length_whatever_the_model_was_published_with(tmp_path, caplog, name, published):
     model = make("bert").model
     model.prompts, model.max_seq_length = {"query": "q: ", name: "d: "}, published

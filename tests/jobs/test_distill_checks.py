@@ -202,6 +202,7 @@ def test_the_room_of_vectors_checkpoints_and_models_is_asked_for_before_the_firs
     assert written + 2 * size < needed
 
 
+@pytest.mark.slow
 def test_vectors_that_are_kept_already_need_no_room(place, tmp_path, monkeypatch):
     given = flags(place, "--stages=1", f"--targets={tmp_path / 'targets'}", steps=1)
     distill(*given, "-o", tmp_path / "first")

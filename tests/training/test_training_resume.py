@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from helpers.tiers import others_slow
 from helpers.training import STEPS, Killed, Recorder, kill, same, start, weights, whole
 from metasearch.jobs import compose
 from metasearch.training.checkpoint import CheckpointStore
@@ -47,7 +48,7 @@ def test_resume_equals_never_having_stopped(tmp_path, recipe, killed_at):
     assert len(heard.terms) == ended.steps - (killed_at - 1) // 2 * 2  # from the last checkpoint on
 
 
-@pytest.mark.parametrize("name", ["weights.safetensors", "state.json"])
+@pytest.mark.parametrize("name", others_slow(["weights.safetensors", "state.json"]))
 def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one_to_the_same_bits(tmp_path, name, caplog):
     learner, outcome, heard = resumed(tmp_path, STEPS, damage=name)
     expected, ended, _ = whole()
