@@ -35,6 +35,9 @@ _UNSPACED = re.compile(
 )
 
 
+_BLANKS = re.compile(r"(?:\s*\n)?")
+
+
 class Cutter:
     """Cuts sections into passages."""
 
@@ -64,7 +67,9 @@ class Cutter:
             end = end_of_block(text, start, self.size)
             for at, piece in splitter.chunk_indices(_PHRASE.sub("\r", text[start:end])):
                 for inner, part in self._fitting(piece.replace("\r", " "), measured):
-                    offset = start + at + inner
+                    # Of Markdown the splitter leaves blank lines before and after a passage.
+                    blanks = _BLANKS.match(part).end()  # type: ignore[union-attr]
+                    offset, part = start + at + inner + blanks, part[blanks:].rstrip()
                     if _shown(part, section.markdown):
                         notes[CUT] += _cuts_word(text, offset + len(part))
                         yield max(0, offset - shift), title + part

@@ -101,7 +101,7 @@ class _Search:
             self._add_folder(path, (path.name or path.resolve().name,), (os.path.realpath(path),))
             return
         if suffix_of(path) not in SUFFIXES:
-            raise DataError(f"{path}: no document of a known kind.{nearest(suffix_of(path), SUFFIXES)}")
+            raise DataError(f"{path}: no document of a known kind; their names end in {', '.join(SUFFIXES)}")
         self._add_file(path, (path.parent.name,))
 
     def _add_folder(self, folder: Path, names: tuple[str, ...], above: tuple[str, ...]) -> None:

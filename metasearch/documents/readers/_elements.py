@@ -15,8 +15,8 @@ HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
 BLOCKS = _set(
     "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "
-    "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend main menu nav ol optgroup p pre search section summary table "
-    "ul"
+    "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend main menu nav ol optgroup p pre search section "
+    "summary table ul"
 )
 LINES = _set("br li option tr tbody thead tfoot")
 CELLS = _set("td th")

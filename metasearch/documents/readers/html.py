@@ -47,17 +47,16 @@ def _first_line(source: str) -> int:
 
 
 def _marked(text: str) -> str:
-    """Return a page in which the line is written after each line end, and after tags and comments that hold some."""
+    """Return a page in which the line is written after each line end, and before text that follows a tag or comment."""
+    pieces = re.split("(\n|>)", text)
     parts: list[str] = []
-    line, pending = 1, False
-    for piece in re.split("(\n|>)", text):
+    line = 1
+    for piece, after in zip(pieces, [*pieces[1:], ""], strict=True):
         parts.append(piece)
-        if piece == "\n":
-            line, pending = line + 1, True
+        line += piece == "\n"
+        # A line end within a tag, a comment or a script is no text, and its mark is lost.
+        if piece == "\n" or (piece == ">" and line > 1 and after.lstrip()[:1] not in ("", "<")):
             parts.append(_mark(line))
-        elif piece == ">" and pending:
-            parts.append(_mark(line))
-            pending = False
     return "".join(parts)
 
 
@@ -81,40 +80,39 @@ class _Walk:
         node: LexborNode | None = root
         around: list[LexborNode] = []
         while node is not None:
-            child = self.enter(node)
-            if child is not None:
+            shown = self.enter(node)
+            if shown and (child := node.child) is not None:
                 around.append(node)
                 node = child
                 continue
-            self.leave(node)
+            if shown:
+                self.leave(node)
             while (following := node.next) is None and around:
                 node = around.pop()
                 self.leave(node)
             node = following if around else None
 
-    def enter(self, node: LexborNode) -> LexborNode | None:
-        """Take what stands at the beginning of a node; return its first child, None where it has nothing to show."""
+    def enter(self, node: LexborNode) -> bool:
+        """Take what stands at the beginning of a node; return whether it is an element that is shown."""
         if node.is_text_node:
             self.text(node.text_content or "")
         if not node.is_element_node:
-            return None
+            return False
         tag, attributes = node.tag or "", node.attributes
         if tag == "title" and not self.title:
             self.title = " ".join(_MARK.sub("", node.text()).split())
         if tag in HIDDEN or "hidden" in attributes or HIDING.search(attributes.get("style") or ""):
-            return None
+            return False
         written = attributes.get("lang", attributes.get("xml:lang"))
         _, language, exact = self.styles[-1]
         if written is not None or tag in EXACT:
             language = language if written is None else self.language(_MARK.sub("", written))
             self.styles.append((node.mem_id, language, exact or tag in EXACT))
         self.part(tag)
-        return node.child
+        return True
 
     def leave(self, node: LexborNode) -> None:
-        """Take what stands at the end of a node."""
-        if not node.is_element_node:
-            return
+        """Take what stands at the end of an element."""
         if self.styles[-1][0] == node.mem_id:
             self.styles.pop()
         self.part(node.tag or "")
