@@ -15,22 +15,26 @@ ROOT = Path(metasearch.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
 BASE = ("signals", "errors", "files", "spec")
+# What reads files of others.
+_FILES = {*BASE, "formats"}
 # Each room and those that it may import, beside itself; the lowest stands first.
-_DATA = {*BASE, "data", "runs"}
-_MODEL = {*_DATA, "encoders", "episodes"}
+_DATA = {*_FILES, "data", "runs"}
+_MODEL = {*BASE, "data", "runs", "encoders", "episodes"}
 _TRAINING = {*_MODEL, "evaluation", "compress", "learners", "fast", "training"}
-_JOBS = {*_TRAINING, "cache", "study", "reports"}
+_JOBS = {*_TRAINING, "formats", "documents", "cache", "study", "reports"}
 MAY_IMPORT = {
     "signals": set(),
     "errors": {"signals"},
     "files": {"signals", "errors"},
     "cache": {"signals", "errors", "files"},
     "spec": {"signals", "errors", "files"},
-    "data": set(BASE),
+    "formats": {"signals", "errors", "files"},
+    "documents": set(_FILES),
+    "data": set(_FILES),
     "runs": set(BASE),
     "encoders": {*BASE, "cache"},
     "episodes": {*BASE, "data"},
-    "evaluation": {*_DATA, "encoders"},
+    "evaluation": {*BASE, "data", "runs", "encoders"},
     "study": {*BASE, "runs"},
     "reports": {*BASE, "runs", "study"},
     "compress": {*_DATA, "encoders"},
@@ -43,7 +47,7 @@ MAY_IMPORT = {
     # The package names what it offers and imports it when it is used.
     "__init__": {*_JOBS, "jobs"},
 }
-LIGHT = (*BASE, "cache", "data", "runs", "study", "reports", "episodes", "__init__")
+LIGHT = (*BASE, "cache", "formats", "documents", "data", "runs", "study", "reports", "episodes", "__init__")
 HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}
 DOORS = {"learn2learn": "learners/inner_loop.py", "yaml": "spec/yaml.py", "click": "cli/"}
 

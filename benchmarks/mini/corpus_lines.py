@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from metasearch.data.parallel.files import find
-from metasearch.data.text_files import text_of
 from metasearch.errors import DataError
+from metasearch.formats.text_files import text_of
 from metasearch.spec.corpus import CorpusSettings
 
 

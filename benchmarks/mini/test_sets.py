@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.data.locate import locate
-from metasearch.data.text_files import csv_rows, json_of, lines_of, text_of
 from metasearch.errors import DataError
+from metasearch.formats.text_files import csv_rows, json_of, lines_of, text_of
 from metasearch.spec import registry
 from metasearch.spec.library import Library
 

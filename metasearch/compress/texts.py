@@ -7,10 +7,10 @@ import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from metasearch.data.blank import blank
 from metasearch.data.parallel.names import recognise
-from metasearch.data.text_files import text_lines
 from metasearch.errors import DataError
+from metasearch.formats.blank import blank
+from metasearch.formats.text_files import text_lines
 
 SUFFIXES = (".txt", ".tsv")
 

@@ -15,12 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from metasearch.data import strict_json
-from metasearch.data.blank import blank
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.report import Report
-from metasearch.data.text_files import byte_lines, column_names, csv_rows, suffix_of
 from metasearch.errors import DataError, nearest
+from metasearch.formats import strict_json
+from metasearch.formats.blank import blank
+from metasearch.formats.text_files import byte_lines, column_names, csv_rows, suffix_of
 from metasearch.spec.recipe import Role
 from metasearch.spec.seeding import stream
 

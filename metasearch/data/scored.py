@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from metasearch.data.gold import SCORE_MAX, score_of
 from metasearch.data.records import ScoredPair
-from metasearch.data.text_files import SCORE_MAX, csv_rows, score_of, sentence_of, suffix_of, tsv_rows
 from metasearch.errors import DataError
+from metasearch.formats.text_files import csv_rows, sentence_of, suffix_of, tsv_rows
 from metasearch.spec.seeding import stream
 
 Row = tuple[str, str, float]

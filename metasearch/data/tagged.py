@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 
-from metasearch.data.blank import blank
 from metasearch.data.parallel.names import recognise
 from metasearch.data.records import Data
-from metasearch.data.text_files import text_lines
 from metasearch.data.texts import texts_of
 from metasearch.data.translation import TranslationData
 from metasearch.errors import DataError, nearest
+from metasearch.formats.blank import blank
+from metasearch.formats.text_files import text_lines
 from metasearch.spec.arrangement import language_of
 from metasearch.spec.recipe import Role
 

@@ -120,26 +120,35 @@ def tree(path: Path) -> Tree:
     return _parse(path)[0]
 
 
+def tree_of(text: str, where: str) -> tuple[Tree, Places]:
+    """Return a text in YAML as strings, unchecked, and the place of each key: `where` it was taken from, and the line.
+
+    Raises:
+        ConfigError: it is no YAML, or none of keys and values; names the line.
+    """
+    try:
+        node = _composed(text)
+        if not isinstance(node, yaml.MappingNode):
+            raise ConfigError(f"{where}:1: expected keys and values, such as 'task: {Path(where).stem}'")
+        reader = _Reader(where, len(text))
+        return reader.mapping(node, ()), reader.places
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ConfigError(f"{where}:{line}: not YAML: {error.problem}") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise ConfigError(f"{where}:{line}: not YAML: {error.reason}") from None
+    except RecursionError:
+        raise ConfigError(f"{where}:1: not readable: it nests too deep, or within itself") from None
+
+
 def _parse(path: Path) -> tuple[Tree, Places]:
-    text = ""
     try:
         # Some editors begin a file with a byte order mark.
         text = read_bytes(path).decode("utf-8-sig")
-        node = _composed(text)
-        if not isinstance(node, yaml.MappingNode):
-            raise ConfigError(f"{path}:1: expected keys and values, such as 'task: {path.stem}'")
-        reader = _Reader(str(path), len(text))
-        return reader.mapping(node, ()), reader.places
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ConfigError(f"{path}:{line}: not YAML: {error.problem}") from None
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise ConfigError(f"{path}:{line}: not YAML: {error.reason}") from None
-    except RecursionError:
-        raise ConfigError(f"{path}:1: not readable: it nests too deep, or within itself") from None
+    return tree_of(text, str(path))
 
 
 def _composed(text: str) -> yaml.Node | None:

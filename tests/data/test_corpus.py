@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from metasearch.data.blank import blank
 from metasearch.data.parallel.names import recognise
 from metasearch.data.parallel.read import read_corpus
 from metasearch.data.translation import Translation
+from metasearch.formats.blank import blank
 from metasearch.spec.arrangement import language_of
 from metasearch.spec.corpus import CorpusSettings
 

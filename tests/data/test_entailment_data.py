@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.files import write
-from metasearch.data.blank import blank
 from metasearch.data.entailment import LABELS, EntailmentPair, read_entailment
 from metasearch.errors import DataError
+from metasearch.formats.blank import blank
 
 SNLI = [
     {"gold_label": "neutral", "sentence1": "A man rides.", "sentence2": "He trains.", "captionID": "1"},

@@ -6,12 +6,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.files import write
-from metasearch.data.blank import blank
 from metasearch.data.records import ScoredPair
 from metasearch.data.scored import read_scored, scored_csv, scored_rows, split_dev
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import DataError
+from metasearch.formats.blank import blank
 from metasearch.learners.fine_tune import FineTune
 from metasearch.spec.arrangement import Arrangement, Variant
 from metasearch.spec.recipe import Loss

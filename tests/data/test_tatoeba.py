@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from helpers.formats import task
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.blank import blank
 from metasearch.data.locate import locate
 from metasearch.data.readers import tatoeba
 from metasearch.data.translation import Translation
 from metasearch.errors import DataError
+from metasearch.formats.blank import blank
 from metasearch.spec.library import Library
 
 FOLDS = {"method": "none"}

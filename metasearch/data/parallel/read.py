@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metasearch.data.blank import blank
 from metasearch.data.normalise import normalise
 from metasearch.data.parallel.corpus import Corpus
 from metasearch.data.parallel.files import Part, find
 from metasearch.data.report import Report
-from metasearch.data.text_files import byte_lines
 from metasearch.errors import DataError
+from metasearch.formats.blank import blank
+from metasearch.formats.text_files import byte_lines
 from metasearch.spec.corpus import CorpusSettings
 
 _Sides = tuple[bytes, bytes]

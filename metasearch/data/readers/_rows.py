@@ -12,9 +12,9 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, ValidationError
 
+from metasearch.data.gold import score_of
 from metasearch.data.readers.base import Text, pair_languages, problem, require_unique
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
-from metasearch.data.text_files import score_of
 from metasearch.errors import DataError, nearest
 from metasearch.spec.task import Task
 

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import AfterValidator, StringConstraints
 from pydantic_core import ErrorDetails
 
-from metasearch.data.blank import blank
 from metasearch.errors import DataError
+from metasearch.formats.blank import blank
 from metasearch.spec.task import Task
 
 

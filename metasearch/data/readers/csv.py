@@ -8,8 +8,8 @@ from pathlib import Path
 
 from metasearch.data.readers import _rows
 from metasearch.data.records import Data
-from metasearch.data.text_files import column_names, csv_rows
 from metasearch.errors import DataError
+from metasearch.formats.text_files import column_names, csv_rows
 from metasearch.spec.task import Task
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from metasearch.data.readers import _rows
 from metasearch.data.records import Data
-from metasearch.data.text_files import json_of, lines_of
 from metasearch.errors import DataError
+from metasearch.formats.text_files import json_of, lines_of
 from metasearch.spec.task import Task
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, StrictInt, ValidationError
 
-from metasearch.data.blank import blank
 from metasearch.data.readers.base import Shown, problem, require_unique
 from metasearch.data.records import Candidate, Question, RetrievalData
-from metasearch.data.text_files import json_of, text_of
 from metasearch.errors import DataError
+from metasearch.formats.blank import blank
+from metasearch.formats.text_files import json_of, text_of
 from metasearch.spec.task import Task
 
 

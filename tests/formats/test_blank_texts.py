@@ -6,11 +6,11 @@ import pytest
 
 from helpers.formats import copy, read
 from metasearch.compress.texts import read_texts
-from metasearch.data.blank import blank
 from metasearch.data.entailment import read_entailment
 from metasearch.data.parallel.read import read_corpus
 from metasearch.data.tagged import read_tagged
 from metasearch.errors import DataError
+from metasearch.formats.blank import blank
 from metasearch.spec.corpus import CorpusSettings
 
 UNSEEN = " \u200b\u200c\u200d\u2060\ufeff"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from helpers.formats import copy, read
 from metasearch.data.entailment import read_entailment
-from metasearch.data.strict_json import RepeatedKey, parse
 from metasearch.errors import DataError
+from metasearch.formats.strict_json import RepeatedKey, parse
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

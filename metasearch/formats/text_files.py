@@ -5,19 +5,22 @@ import csv
 import gzip
 import io
 import json
-import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from metasearch.data import strict_json
-from metasearch.data.blank import blank
 from metasearch.errors import DataError
 from metasearch.files import require_file
+from metasearch.formats import strict_json
+from metasearch.formats.blank import blank
 
-SCORE_MAX = 5.0
-"""Gold similarity goes from 0 to 5 in files; records hold it divided by this."""
+LONGEST_ROW = 2**24
+"""Characters that a line of rows, or a cell of a CSV, may have."""
+
+# The limit is one of the whole process; by itself it is 131,072 characters, less than an article in one cell.
+csv.field_size_limit(LONGEST_ROW)
 
 
 def suffix_of(path: Path) -> str:
@@ -31,12 +34,23 @@ def byte_lines(path: Path) -> Iterator[bytes]:
     Of a damaged gzip file, the error names the last whole line.
     """
     number = 0
+    with opened(path, lambda: f"line {number}") as file:
+        for number, line in enumerate(file, 1):
+            yield line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+
+
+@contextmanager
+def opened(path: Path, reached: Callable[[], str]) -> Iterator[BinaryIO]:
+    """Open a file to read, unpacked where its name ends in `.gz`.
+
+    Raises:
+        DataError: it cannot be read, or is a damaged gzip file, of which the error says what was `reached` before.
+    """
     try:
         with _open(path) as file:
-            for number, line in enumerate(file, 1):
-                yield line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+            yield file
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path}: damaged gzip file after line {number}: {error}") from None
+        raise DataError(f"{path}: damaged gzip file after {reached()}: {error}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
 
@@ -90,13 +104,25 @@ def json_of(text: str, path: Path, line: int | None = None) -> Any:
 
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of each row of a CSV, none of a blank line; `DataError` where it is not CSV."""
-    # `newline=""` leaves line ends within quoted cells to the csv module.
-    reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
+    """Yield the first line's number and the cells of each row of a CSV, none of a blank line.
+
+    `DataError` where it is not CSV.
+    """
+    # All lines first: of two faults, that the file is no UTF-8 explains the other.
+    return rows_of([line for _, line in text_lines(path)], path)
+
+
+def rows_of(lines: Iterable[str], path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows as `csv_rows` does, of the lines of a file with their ends, one after the other."""
+    # The csv module wants lines that a lone CR ends, too; line ends within quoted cells are left to it.
+    reader = csv.reader((part for line in lines for part in io.StringIO(line, newline="")), strict=True)
+    first = 1
     try:
-        yield from ((reader.line_num, row) for row in reader)
+        for row in reader:
+            yield first, row
+            first = reader.line_num + 1
     except csv.Error as error:
-        raise DataError(f"{path}:{reader.line_num or 1}: not CSV: {error}") from None
+        raise DataError(f"{path}:{first}: not CSV: {error}") from None
 
 
 def column_names(cells: Sequence[str], path: Path, line: int) -> list[str]:
@@ -119,15 +145,3 @@ def sentence_of(cell: str, path: Path, line: int) -> str:
     if held := blank(cell):
         raise DataError(f"{path}:{line}: expected a sentence, got {held}")
     return cell.strip()
-
-
-def score_of(text: str, path: Path, line: int) -> float:
-    """Return a score written as a number from 0 to 5, scaled to 0 to 1."""
-    try:
-        score = float(text)
-    except ValueError:
-        score = math.nan
-    # Written so that NaN is refused, too.
-    if not 0.0 <= score <= SCORE_MAX:
-        raise DataError(f"{path}:{line}: expected a score from 0 to {SCORE_MAX:g}, got '{text}'")
-    return score / SCORE_MAX

@@ -1,0 +1,116 @@
+"""Cuts text into passages: whole sentences, as many as fit, with semantic-text-splitter.
+
+Its boundaries are those of Unicode (UAX 29) and, in Thai, Khmer, Lao and Burmese, words of a dictionary.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from semantic_text_splitter import MarkdownSplitter, TextSplitter
+
+from metasearch.documents.blocks import end_of_block
+from metasearch.documents.section import Section
+from metasearch.documents.settings import Settings
+from metasearch.errors import ConfigError
+from metasearch.formats.blank import blank
+
+Notes = Counter[str]
+"""What was left out or changed of a document, in words → how often."""
+
+CUT = "words that are longer than a passage, cut"
+LONG_TITLE = "titles longer than half a passage, put before the first passage alone"
+
+_BLOCK = 8192
+"""Characters that are cut at a time: the splitter's time grows with their square."""
+# A space ends a phrase in Thai, Lao, Burmese and Khmer, and a semicolon asks in Greek: UAX 29 has neither as an end.
+_PHRASE = re.compile(
+    r"(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]) (?=\S)|(?<=[\u0370-\u03ff\u1f00-\u1fff][;\u037e]) "
+)
+_UNSPACED = re.compile(
+    r"[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+
+
+_BLANKS = re.compile(r"(?:\s*\n)?")
+
+
+class Cutter:
+    """Cuts sections into passages."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.size = max(_BLOCK, 8 * settings.limit)
+
+    def cut(self, section: Section, notes: Notes) -> Iterator[tuple[int, str]]:
+        """Yield the passages of a section, each with the offset in its text at which it begins, in order.
+
+        Args:
+            section: the text.
+            notes: counts the words that are cut and the titles that are too long.
+
+        Raises:
+            ConfigError: the limit is below the length of one character.
+        """
+        title = f"{section.title}\n" if section.title and self.settings.titles else ""
+        text, shift = section.text, 0
+        if title and 2 * self.settings.length(title) > self.settings.limit:
+            notes[LONG_TITLE] += 1
+            text, shift, title = title + text, len(title), ""
+        measured = partial(self._length, title)
+        splitter = self._splitter(section.markdown, title)
+        start = 0
+        while start < len(text):
+            end = end_of_block(text, start, self.size)
+            for at, piece in splitter.chunk_indices(_PHRASE.sub("\r", text[start:end])):
+                for inner, part in self._fitting(piece.replace("\r", " "), measured):
+                    # Of Markdown the splitter leaves blank lines before and after a passage.
+                    blanks = _BLANKS.match(part).end()  # type: ignore[union-attr]
+                    offset, part = start + at + inner + blanks, part[blanks:].rstrip()
+                    if _shown(part, section.markdown):
+                        notes[CUT] += _cuts_word(text, offset + len(part))
+                        yield max(0, offset - shift), title + part
+            start = end
+        notes += Notes()  # forgets what was counted with 0
+
+    def _length(self, title: str, text: str) -> int:
+        return self.settings.length(title + text.replace("\r", " "))
+
+    def _splitter(self, markdown: bool, title: str) -> Any:
+        kind = MarkdownSplitter if markdown else TextSplitter
+        limit, overlap = self.settings.limit, self.settings.overlap
+        if self.settings.length is len:
+            # The splitter counts characters ten times as fast itself.
+            room = limit - len(title)
+            return kind(room, min(overlap, room - 1))
+        return kind.from_callback(partial(self._length, title), limit, overlap)
+
+    def _fitting(self, piece: str, measured: Any) -> Iterator[tuple[int, str]]:
+        """Yield a piece, or the parts of one that is too long: of a sum of lengths the splitter sees no more."""
+        if measured(piece) <= self.settings.limit:
+            yield 0, piece
+            return
+        if len(piece) == 1:
+            raise ConfigError(
+                f"passages: limit: {self.settings.limit} is below the length of '{piece}', {measured(piece)}; raise it"
+            )
+        middle = len(piece) // 2
+        space = max(piece.rfind(" ", 0, middle), piece.rfind("\n", 0, middle)) + 1
+        for start, end in ((0, space or middle), (space or middle, len(piece))):
+            for inner, part in self._fitting(piece[start:end], measured):
+                yield start + inner, part
+
+
+def _shown(text: str, markdown: bool) -> bool:
+    """Return whether a passage shows something; of Markdown, a fence or a rule alone does not."""
+    return any(map(str.isalnum, text)) if markdown else not blank(text)
+
+
+def _cuts_word(text: str, at: int) -> bool:
+    """Return whether a word goes on across a place; a script without spaces between words tells none."""
+    if not 0 < at < len(text):
+        return False
+    return all(unicodedata.category(c)[0] in "LNM" and not _UNSPACED.match(c) for c in text[at - 1 : at + 1])

@@ -1,0 +1,60 @@
+"""Documents become passages, one after the other: memory does not grow with their number or length."""
+
+import logging
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from itertools import tee
+from pathlib import Path
+
+from metasearch.documents.cutting import Cutter, Notes
+from metasearch.documents.languages import known
+from metasearch.documents.passage import UNKNOWN, Passage
+from metasearch.documents.section import Section
+from metasearch.documents.settings import Settings
+from metasearch.documents.source import Source, sources
+
+log = logging.getLogger(__name__)
+
+
+def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Iterator[Passage]:
+    """Yield the passages of files and folders; see `sources` and `passages`.
+
+    Example:
+        >>> from metasearch.documents.read import read
+        >>> passages = list(read(["docs"]))
+    """
+    asked = settings or Settings()
+    for source in sources(paths):
+        yield from passages(source, asked)
+
+
+def passages(source: Source, settings: Settings) -> Iterator[Passage]:
+    """Yield the passages of a document in their order.
+
+    At the end warnings say what was left out or changed, counted.
+
+    Raises:
+        DataError: the document cannot be read, is damaged or not UTF-8; names file and line.
+        ConfigError: the limit is below the length of one character.
+    """
+    notes: Notes = Notes()
+    cutter = Cutter(settings)
+    count = 0
+    # When it is used: each reader needs a library of its own.
+    reader = import_module(f"metasearch.documents.readers.{source.reader}")
+    for section in reader.sections(source.path, settings, notes):
+        pieces, places = tee(cutter.cut(section, notes))
+        lines = section.lines(offset for offset, _ in places)
+        for (_, text), line in zip(pieces, lines, strict=True):
+            count += 1
+            yield Passage(text, source.file, line, _language(section, text, source, settings))
+    if not count:
+        log.warning("%s: the document has no text", source.file)
+    for what, times in notes.items():
+        log.warning("%s: %s: %d", source.file, what, times)
+
+
+def _language(section: Section, text: str, source: Source, settings: Settings) -> str:
+    told = (section.language, source.language if settings.names else "", settings.language or "")
+    tag = next(filter(known, told), "")
+    return tag or (settings.detect(text) if settings.detect else UNKNOWN)

@@ -1,0 +1,169 @@
+"""Finds the documents in files and folders, in the same order every time; says what is left out."""
+
+import logging
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from metasearch import files
+from metasearch.documents.languages import language_of_name
+from metasearch.errors import DataError, nearest
+from metasearch.formats.text_files import suffix_of
+
+SUFFIXES = {
+    ".txt": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".jsonl": "jsonl",
+    ".csv": "table",
+    ".tsv": "table",
+}
+"""What a document's name ends in → the module of `metasearch.documents.readers` that reads it; `.gz` may follow."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A document that is there, not read yet.
+
+    Attributes:
+        file: its name as users see it, with forward slashes: the path that was named, then that within the folder.
+        path: where it is.
+        size: in bytes, when it was found.
+        language: the tag that its name or its folders tell; empty where they tell none.
+    """
+
+    file: str
+    path: Path
+    size: int
+    language: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of its content, in hexadecimal digits, taken when it is asked for; `DataError` if unreadable."""
+        try:
+            return files.digest(self.path)
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+
+    @property
+    def reader(self) -> str:
+        """Name of the module that reads it."""
+        return SUFFIXES[suffix_of(self.path)]
+
+
+def sources(paths: Iterable[str | Path]) -> list[Source]:
+    """Return the documents among files and, at any depth, in folders, in the order named and then by name.
+
+    In folders, hidden files and those of other kinds are left out, with one warning that counts them; so are pipes,
+    devices and empty files, each with a warning of its own. A document that is reached twice is taken once.
+
+    Raises:
+        DataError: a path is not there or cannot be read, a file that is named is none of a known kind, or there is no
+            document at all.
+    """
+    search = _Search()
+    named = [Path(path) for path in paths]
+    for path in named:
+        search.add(path)
+    search.report()
+    if not search.found:
+        where = ", ".join(map(str, named[:3])) + ", ..." * (len(named) > 3)
+        raise DataError(f"{where or 'no path was named'}: no documents; their names end in {', '.join(SUFFIXES)}")
+    return list(search.found.values())
+
+
+@dataclass
+class _Search:
+    """Documents found so far, by absolute path, and what was passed over."""
+
+    found: dict[str, Source] = field(default_factory=dict)
+    others: Counter[str] = field(default_factory=Counter)
+    twice: int = 0
+
+    def add(self, path: Path) -> None:
+        """Add a file or a folder that was named."""
+        try:
+            mode = path.stat().st_mode
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}{_near(path)}"
+            ) from None
+        if stat.S_ISDIR(mode):
+            # `..` and `.` have no name of their own.
+            self._add_folder(path, (path.name or path.resolve().name,), (os.path.realpath(path),))
+            return
+        if suffix_of(path) not in SUFFIXES:
+            raise DataError(f"{path}: no document of a known kind; their names end in {', '.join(SUFFIXES)}")
+        self._add_file(path, (path.parent.name,))
+
+    def _add_folder(self, folder: Path, names: tuple[str, ...], above: tuple[str, ...]) -> None:
+        for entry in _entries(folder):
+            path, suffix = folder / entry.name, suffix_of(Path(entry.name))
+            if entry.name.startswith("."):
+                self.others["hidden"] += 1
+            elif entry.is_dir():
+                if (real := os.path.realpath(path)) in above:
+                    log.warning("%s: leads back to a folder around it, left out", path)
+                else:
+                    self._add_folder(path, (*names, entry.name), (*above, real))
+            elif suffix in SUFFIXES:
+                self._add_file(path, names)
+            else:
+                self.others[suffix or "no suffix"] += 1
+
+    def _add_file(self, path: Path, folders: Iterable[str]) -> None:
+        try:
+            path.as_posix().encode()
+            found = path.stat()
+            files.require_file(path)
+        except UnicodeEncodeError:
+            raise DataError(f"{os.fsencode(path)!r}: the file's name is not UTF-8; give it another") from None
+        except OSError as error:
+            if (reason := str(error.strerror)).startswith("it is a"):
+                log.warning("%s: left out: %s", path, reason)
+                return
+            raise DataError(f"{path}: cannot be read: {reason}") from None
+        if not found.st_size:
+            log.warning("%s: left out: the file is empty", path)
+        elif (key := os.path.abspath(path)) in self.found:
+            self.twice += 1
+        else:
+            stem = path.name.removesuffix(".gz").rpartition(".")[0]
+            self.found[key] = Source(path.as_posix(), path, found.st_size, language_of_name(stem, folders))
+
+    def report(self) -> None:
+        """Say what was passed over, and which languages were told by names."""
+        if self.others:
+            counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.others.items()))
+            log.warning("left out, since no documents are read of them: %s", counts)
+        if self.twice:
+            log.info("documents named more than once, read once: %d", self.twice)
+        told: dict[str, list[str]] = {}
+        for source in self.found.values():
+            told.setdefault(source.language, []).append(source.file)
+        shown = [f"{language} {len(of):,} ({of[0]})" for language, of in sorted(told.items()) if language]
+        if shown:
+            log.info("languages that names tell: %s", ", ".join(shown))
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as inside:
+            yield from sorted(inside, key=lambda entry: entry.name)
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be read: {error.strerror or error}") from None
+
+
+def _near(path: Path) -> str:
+    if not path.parent.is_dir():
+        return ""
+    hint = nearest(path.name, [beside.name for beside in path.parent.iterdir()])
+    return f".{hint}" if "Did you mean" in hint else ""

@@ -1,0 +1,19 @@
+"""Documents for tests, and the passages that are read of them."""
+
+from pathlib import Path
+
+from helpers.files import write
+from metasearch.documents.passage import Passage
+from metasearch.documents.read import read
+from metasearch.documents.settings import Settings
+
+
+def passages_of(path: Path, content: str | bytes, **settings: object) -> list[Passage]:
+    """Write a document and return its passages."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return list(read([write(path, content)], Settings(**settings)))
+
+
+def shown(path: Path, content: str | bytes, **settings: object) -> list[tuple[int, str]]:
+    """Write a document and return line and text of its passages."""
+    return [(passage.line, passage.text) for passage in passages_of(path, content, **settings)]
