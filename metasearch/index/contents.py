@@ -1,0 +1,83 @@
+"""The rows of an index: each text in each language once, numbered in the order in which the documents first have it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from metasearch.documents.passage import Passage
+from metasearch.index.locations import Locations
+from metasearch.index.scan import Places, Rows, Searched
+from metasearch.index.segment import Segment
+
+
+class Contents:
+    """Segments and locations together, R rows.
+
+    Args:
+        segments: in the order in which locations number them.
+        locations: of the documents.
+    """
+
+    def __init__(self, segments: Sequence[Segment], locations: Locations) -> None:
+        self.segments = segments
+        self.locations = locations
+        _, first, counts = np.unique(locations.words, return_index=True, return_counts=True)
+        order = np.argsort(first)
+        self.first: Rows = first[order]
+        """First place of each row, `(R,)`."""
+        self.places: Rows = counts[order]
+        """How many places each row has, `(R,)`."""
+        self.at: Places = (locations.segments[self.first].astype(np.int64), locations.rows[self.first].astype(np.int64))
+        """Segment of each row, and its row there."""
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @cached_property
+    def languages(self) -> dict[str, int]:
+        """How many rows each language has, most first."""
+        found: Counter[str] = Counter()
+        for segment, numbers in zip(self.segments, self.numbers, strict=True):
+            counts = np.bincount(segment.arrays["language"][numbers >= 0], minlength=len(segment.tags))
+            found.update({tag: int(count) for tag, count in zip(segment.tags, counts, strict=True) if count})
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+    @cached_property
+    def numbers(self) -> list[Rows]:
+        """For each segment the row in the index of each of its rows, -1 of a dead one, `(n,)`."""
+        found = [np.full(len(segment), -1, np.int64) for segment in self.segments]
+        for number, numbers in enumerate(found):
+            own = np.flatnonzero(self.at[0] == number)
+            numbers[self.at[1][own]] = own
+        return found
+
+    def searched(self, languages: frozenset[str]) -> list[Searched]:
+        """Return what is searched of each segment, of all languages where none is named."""
+        found = []
+        for segment, numbers in zip(self.segments, self.numbers, strict=True):
+            if languages:
+                wanted = np.array([tag in languages for tag in segment.tags])
+                numbers = np.where(wanted[segment.arrays["language"]], numbers, -1)
+            found.append(Searched(segment.codes, segment.steps, segment.arrays.get("bits"), numbers))
+        return found
+
+    def text(self, row: int) -> str:
+        """Return the text of a row."""
+        return self.segments[int(self.at[0][row])].text(int(self.at[1][row]))
+
+    def passage(self, row: int) -> Passage:
+        """Return the passage of a row at its first place."""
+        return self._passage(int(self.first[row]))
+
+    def all_places(self, row: int) -> list[Passage]:
+        """Return the passage of a row at each of its places."""
+        words = self.locations.words
+        return [self._passage(int(place)) for place in np.flatnonzero(words == words[self.first[row]])]
+
+    def _passage(self, place: int) -> Passage:
+        locations = self.locations
+        segment, row = self.segments[int(locations.segments[place])], int(locations.rows[place])
+        file = locations.files[int(np.searchsorted(locations.ends, place, side="right"))]
+        return Passage(segment.text(row), file.path, int(locations.lines[place]), segment.tag(row))

@@ -1,0 +1,95 @@
+"""Vectors as whole numbers: eight bits a dimension with a step for each vector, and one bit a dimension.
+
+A quantised vector is a function of the vector alone, of none of its neighbours: in whatever order and portions vectors
+come, and wherever compaction moves them, the result is the same bits.
+
+Notation used for shapes: n vectors, q queries, D dimensions.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST = 127
+"""Greatest code: -128 is left out, so that codes are symmetric."""
+_LOW_BITS = 7
+_LARGEST_SUM = 2**31 - 1
+_PLANES = 8
+"""Bits of a query against which one bit of each dimension is scored."""
+
+Codes = NDArray[np.int8]
+
+
+def to_int8(vectors: NDArray[np.float32]) -> tuple[Codes, NDArray[np.float32]]:
+    """Return codes `(n, D)` of -127 to 127 and the step of each vector `(n,)`; a vector is about codes times step.
+
+    The greatest component of a vector has the code 127 or -127. Steps keep the lengths of vectors, so that a unit
+    vector is one after rounding, too. A vector of zeros has the step 0.
+
+    Args:
+        vectors: `(n, D)`, finite.
+    """
+    exact = vectors.astype(np.float64)
+    largest = np.abs(exact).max(1, initial=0.0, keepdims=True)
+    codes = np.rint(exact * (MOST / np.where(largest > 0, largest, 1.0)))
+    length = np.sqrt(np.square(codes).sum(1))
+    steps = np.sqrt(np.square(exact).sum(1)) / np.where(length > 0, length, 1.0)
+    return codes.astype(np.int8), steps.astype(np.float32)
+
+
+def to_bits(codes: Codes) -> NDArray[np.uint8]:
+    """Return one bit a dimension, set where the code is above 0, eight to a byte: `(n, ⌈D / 8⌉)`."""
+    return np.packbits(codes > 0, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Queries as whole numbers of 15 bits, or of fewer where a dot product would not fit 32 bits.
+
+    Attributes:
+        numbers: `(q, D)`.
+        steps: a query is about its numbers times its step, `(q,)`.
+    """
+
+    numbers: NDArray[np.int32]
+    steps: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, vectors: NDArray[np.float32]) -> "Queries":
+        """Return finite vectors `(q, D)` as queries."""
+        # Any dot product with codes is then below 2³¹, whatever the codes are.
+        most = min(MOST << _LOW_BITS, _LARGEST_SUM // (MOST * max(vectors.shape[1], 1)))
+        exact = vectors.astype(np.float64)
+        steps = np.abs(exact).max(1, initial=0.0, keepdims=True) / most
+        numbers = np.rint(exact / np.where(steps > 0, steps, 1.0))
+        return cls(numbers.astype(np.int32), steps[:, 0].astype(np.float32))
+
+    def halves(self) -> Codes:
+        """Return the upper parts of all queries, then the lower: numbers = 128 · upper + lower, `(2q, D)`."""
+        upper = (self.numbers + (1 << _LOW_BITS >> 1)) >> _LOW_BITS
+        return np.concatenate([upper, self.numbers - (upper << _LOW_BITS)]).astype(np.int8)
+
+    @staticmethod
+    def joined(products: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return dot products with numbers `(n, q)` from those with `halves()` `(n, 2q)`."""
+        count = products.shape[1] // 2
+        return (products[:, :count] << _LOW_BITS) + products[:, count:]
+
+    def planes(self) -> NDArray[np.uint8]:
+        """Return the bits of the queries, rounded to eight, from the lowest to the sign: `(8q, ⌈D / 8⌉)`."""
+        largest = np.abs(self.numbers).max(1, initial=0, keepdims=True)
+        rounded = np.rint(self.numbers * (MOST / np.maximum(largest, 1))).astype(np.int8).view(np.uint8)
+        return np.concatenate([np.packbits(rounded >> bit & 1, axis=1) for bit in range(_PLANES)])
+
+    @staticmethod
+    def weighted(counts: NDArray[np.uint32]) -> NDArray[np.float32]:
+        """Return the sums `(n, q)` of a query's numbers where a vector's bits are set, from the counts of bits
+        that a vector has in common with `planes()`, `(n, 8q)`.
+        """
+        weights = 2.0 ** np.arange(_PLANES, dtype=np.float32)
+        weights[-1] *= -1  # two's complement
+        # Whole numbers below 2²⁴: exact in any order of the sum.
+        of_planes = counts.reshape(len(counts), _PLANES, -1).astype(np.float32)
+        sums: NDArray[np.float32] = np.einsum("npq,p->nq", of_planes, weights)
+        return sums

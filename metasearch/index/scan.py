@@ -1,0 +1,170 @@
+"""The exact scan: every row of every segment is scored for every query, block by block, on all processors.
+
+Scores are sums of whole numbers, the same bits in whatever blocks, order and number of threads, and on every processor.
+Of equal scores the row with the lower number comes first.
+
+Notation used for shapes: n rows, b rows of a block, q queries, D dimensions.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numkong
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.index.quantise import Codes, Queries
+
+_CELLS = 2**18
+"""Scores of a block: with what they are made of they stay in a processor's own cache."""
+_LEAST_ROWS = 2**10
+_MOST_ROWS = 2**15
+_SPARSE = 4
+"""Where fewer than one row of so many is searched, those are copied together first."""
+
+Rows = NDArray[np.int64]
+Scores = NDArray[np.float32]
+Places = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Segment and row in it of each row of the index, `(n,)` each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """What is searched of a segment.
+
+    Attributes:
+        codes: `(n, D)`.
+        steps: `(n,)`.
+        bits: `(n, ⌈D / 8⌉)`, where the scan is to read them.
+        rows: number of each row in the index, -1 of one that is not searched, `(n,)`.
+    """
+
+    codes: Codes
+    steps: NDArray[np.float32]
+    bits: NDArray[np.uint8] | None
+    rows: NDArray[np.int64]
+
+
+Score = Callable[[Searched, slice | NDArray[np.int64]], Scores]
+"""Scores of some rows of a segment, `(b, q)`."""
+
+
+class Best:
+    """The best rows that were seen, for each of q queries.
+
+    Args:
+        queries: q.
+        top: how many of each are wanted.
+    """
+
+    def __init__(self, queries: int, top: int) -> None:
+        self.top = top
+        self.scores: list[Scores] = [np.zeros(0, np.float32)] * queries
+        self.rows: list[Rows] = [np.zeros(0, np.int64)] * queries
+        self._least = np.full(queries, -np.inf, np.float32)
+
+    def add(self, scores: Scores, rows: Rows) -> None:
+        """See rows `(b,)` with their scores `(b, q)`."""
+        for query, above in enumerate((scores >= self._least).T):
+            found = np.flatnonzero(above)
+            if len(found):
+                self.of_query(query, scores[found, query], rows[found])
+
+    def of_query(self, query: int, scores: Scores, rows: Rows) -> None:
+        """See rows `(b,)` with their scores for one query, `(b,)`."""
+        scores, rows = np.concatenate([self.scores[query], scores]), np.concatenate([self.rows[query], rows])
+        if len(scores) > self.top:
+            least = np.partition(scores, len(scores) - self.top)[len(scores) - self.top]
+            # Those that equal the last of the best stay in until their numbers decide.
+            kept = scores >= least
+            scores, rows, self._least[query] = scores[kept], rows[kept], least
+        order = np.lexsort((rows, -scores))[: self.top]
+        self.scores[query], self.rows[query] = scores[order], rows[order]
+
+
+def search_int8(parts: Sequence[Searched], queries: Queries, top: int, threads: int) -> Best:
+    """Return the best rows by eight bits a dimension."""
+    packed = numkong.dots_pack(queries.halves())
+
+    def score(part: Searched, chosen: slice | NDArray[np.int64]) -> Scores:
+        products = np.asarray(numkong.dots_packed(part.codes[chosen], packed))
+        return scores_of(Queries.joined(products), part.steps[chosen], queries.steps)
+
+    return _scan(parts, score, len(queries.steps), top, threads)
+
+
+def search_bits(
+    parts: Sequence[Searched], queries: Queries, top: int, rescored: int, threads: int, places: Places
+) -> Best:
+    """Return the best rows by eight bits a dimension, among the `rescored` best by one bit of each dimension."""
+    packed = numkong.dots_pack(_as_bits(queries.planes()))
+
+    def score(part: Searched, chosen: slice | NDArray[np.int64]) -> Scores:
+        assert part.bits is not None
+        bits = np.ascontiguousarray(part.bits[chosen])
+        counts: NDArray[np.uint32] = np.asarray(numkong.dots_packed(_as_bits(bits), packed))
+        return Queries.weighted(counts)
+
+    likely = _scan(parts, score, len(queries.steps), rescored, threads)
+    found = Best(len(queries.steps), top)
+    segments, local = places
+    for query, rows in enumerate(likely.rows):
+        for number in np.unique(segments[rows]).tolist():
+            own = rows[segments[rows] == number]
+            part, chosen = parts[number], local[own]
+            products = part.codes[chosen].astype(np.int32) @ queries.numbers[query]
+            scores = scores_of(products[:, None], part.steps[chosen], queries.steps[query : query + 1])
+            found.of_query(query, scores[:, 0], own)
+    return found
+
+
+def scores_of(products: NDArray[np.int32], steps: Scores, of_queries: Scores) -> Scores:
+    """Return scores `(b, q)` from dot products of codes and numbers `(b, q)` and the steps of rows and queries."""
+    # Element by element, so that it rounds alike wherever a row is.
+    scores = products.astype(np.float32)
+    scores *= steps[:, None]
+    scores *= of_queries
+    return scores
+
+
+def _scan(parts: Sequence[Searched], score: Score, queries: int, top: int, threads: int) -> Best:
+    """Return the best rows of all segments by a score; each thread keeps its own until the end."""
+    rows = min(max(_CELLS // queries, _LEAST_ROWS), _MOST_ROWS)
+    blocks = [block for part in parts for block in _blocks(part, rows)]
+    shares = [blocks[len(blocks) * i // threads : len(blocks) * (i + 1) // threads] for i in range(threads)]
+
+    def work(share: Sequence[tuple[Searched, slice | NDArray[np.int64]]]) -> Best:
+        best = Best(queries, top)
+        for part, chosen in share:
+            numbers = part.rows[chosen]
+            scores = score(part, chosen)
+            searched = numbers >= 0
+            if not searched.all():
+                scores, numbers = scores[searched], numbers[searched]
+            best.add(scores, numbers)
+        return best
+
+    if threads == 1:
+        return work(blocks)
+    with ThreadPoolExecutor(threads) as workers:
+        found = list(workers.map(work, shares))
+    whole = Best(queries, top)
+    for best in found:
+        for query in range(queries):
+            whole.of_query(query, best.scores[query], best.rows[query])
+    return whole
+
+
+def _blocks(part: Searched, rows: int) -> list[tuple[Searched, slice | NDArray[np.int64]]]:
+    """Return the blocks of a segment: slices, or the numbers of its rows where few are searched."""
+    searched = np.flatnonzero(part.rows >= 0)
+    if len(searched) * _SPARSE < len(part.rows):
+        return [(part, searched[i : i + rows]) for i in range(0, len(searched), rows)]
+    return [(part, slice(i, i + rows)) for i in range(0, len(part.rows), rows)]
+
+
+def _as_bits(array: NDArray[np.uint8]) -> Any:
+    """Return an array of bytes, one after another in memory, as one of bits, for numkong; the array is not copied."""
+    return numkong.from_pointer(array.ctypes.data, array.shape, "uint1", owner=array)
