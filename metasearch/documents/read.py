@@ -13,6 +13,8 @@ from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
 from metasearch.documents.source import Source, sources
 
+NO_TEXT = "documents without text"
+
 log = logging.getLogger(__name__)
 
 
@@ -28,29 +30,35 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
         yield from passages(source, asked)
 
 
-def passages(source: Source, settings: Settings) -> Iterator[Passage]:
+def passages(source: Source, settings: Settings, notes: Notes | None = None) -> Iterator[Passage]:
     """Yield the passages of a document in their order.
 
-    At the end warnings say what was left out or changed, counted.
+    Args:
+        source: the document.
+        settings: how it becomes passages.
+        notes: counts what was left out or changed; by default warnings say it at the end.
 
     Raises:
         DataError: the document cannot be read, is damaged or not UTF-8; names file and line.
         ConfigError: the limit is below the length of one character.
     """
-    notes: Notes = Notes()
+    found: Notes = Notes()
     cutter = Cutter(settings)
     count = 0
     # When it is used: each reader needs a library of its own.
     reader = import_module(f"metasearch.documents.readers.{source.reader}")
-    for section in reader.sections(source.path, settings, notes):
-        pieces, places = tee(cutter.cut(section, notes))
+    for section in reader.sections(source.path, settings, found):
+        pieces, places = tee(cutter.cut(section, found))
         lines = section.lines(offset for offset, _ in places)
         for (_, text), line in zip(pieces, lines, strict=True):
             count += 1
             yield Passage(text, source.file, line, _language(section, text, source, settings))
     if not count:
-        log.warning("%s: the document has no text", source.file)
-    for what, times in notes.items():
+        found[NO_TEXT] += 1
+    if notes is not None:
+        notes.update(found)
+        return
+    for what, times in found.items():
         log.warning("%s: %s: %d", source.file, what, times)
 
 

@@ -1,0 +1,112 @@
+"""`metasearch search`: the passages of an index that answer a question."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from metasearch.cli import _options
+
+if TYPE_CHECKING:
+    from metasearch.index.hit import Hit
+
+_AT_ONCE = 64
+
+
+@click.command("search", short_help="Search an index in any language.")
+@click.argument("index", type=click.Path(path_type=Path))
+@click.argument("query", required=False)
+@click.option("--top", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Hits for each query.")
+@click.option("--language", "languages", multiple=True, metavar="TAG", help="Of the hits, such as de; repeatable.")
+@click.option("--hybrid", is_flag=True, help="Rank by the query's words (BM25), too, and fuse both rankings.")
+@click.option("--encoder", help="Where the encoder of the index is, if no longer where it was.")
+@_options.options_group(_options.device, _options.trust)
+@click.option("--json", "as_json", is_flag=True, help="Print each query and its hits as one JSON object a line.")
+def command(
+    index: Path,
+    query: str | None,
+    top: int,
+    languages: tuple[str, ...],
+    hybrid: bool,
+    encoder: str | None,
+    device: Any,
+    trust_remote_code: bool,
+    as_json: bool,
+) -> None:
+    """Search INDEX, which `metasearch index` made, for passages that answer QUERY, in whatever languages they are.
+
+    Without QUERY each line of the standard input is one, and on a terminal you are asked for them.
+
+    \b
+    Examples:
+      metasearch search help.index "Where is the key?"
+      metasearch search help.index "Wo ist der Schlüssel?" --language en --language fr --top 3
+      metasearch search help.index --json < questions.txt
+    """
+    from metasearch.jobs.search import open_searcher
+
+    searcher = open_searcher(index, device, encoder, trust_remote_code)
+    for queries in [[query]] if query is not None else _asked():
+        found = searcher.search(queries, top=top, languages=languages, hybrid=hybrid)
+        for each, hits in zip(queries, found, strict=True):
+            click.echo(_json(each, hits) if as_json else _shown(each, hits, titled=query is None))
+
+
+def _asked() -> Iterator[list[str]]:
+    """Yield the queries of the standard input; on a terminal one at a time, and one may be given up with Ctrl-D."""
+    if sys.stdin.isatty():
+        while True:
+            click.echo("query: ", nl=False, err=True)
+            line = sys.stdin.readline()
+            if not line:
+                return
+            if line.strip():
+                yield [line.strip()]
+    waiting: list[str] = []
+    for line in sys.stdin:
+        if line.strip():
+            waiting.append(line.strip())
+        if len(waiting) == _AT_ONCE:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
+
+
+def _json(query: str, hits: Sequence["Hit"]) -> str:
+    rows = [
+        {
+            "score": round(hit.score, 6),
+            "language": hit.passage.language,
+            "file": hit.passage.file,
+            "line": hit.passage.line,
+            "text": hit.passage.text,
+            "places": hit.places,
+        }
+        for hit in hits
+    ]
+    return json.dumps({"query": query, "hits": rows}, ensure_ascii=False)
+
+
+def _shown(query: str, hits: Sequence["Hit"], titled: bool) -> str:
+    """Return hits as they are read, the best first, and which languages they are in."""
+    lines = [f"{query}\n"] if titled else []
+    for number, hit in enumerate(hits, 1):
+        passage = hit.passage
+        more = f" and {hit.places - 1:,} more places" if hit.places > 1 else ""
+        lines.append(
+            f"{number:>2}  {hit.score:.3f}  {passage.language}  {_printable(passage.file)}:{passage.line}{more}"
+        )
+        lines.append(click.wrap_text(_printable(passage.text), 100, "    ", "    ") + "\n")
+    counts = Counter(hit.passage.language for hit in hits)
+    shown = ", ".join(f"{tag} {count}" for tag, count in counts.most_common())
+    return "\n".join([*lines, f"languages of the hits: {shown or 'no hits'}"])
+
+
+def _printable(text: str) -> str:
+    """Return a text without what would command a terminal: a document may hold anything."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

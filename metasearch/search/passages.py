@@ -1,0 +1,88 @@
+"""Cuts documents into passages as an encoder reads them."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from metasearch.documents.detect import detector
+from metasearch.documents.passage import Passage
+from metasearch.documents.settings import Settings
+from metasearch.encoders.counting import forget
+from metasearch.encoders.encoder import Encoder
+from metasearch.errors import ConfigError
+from metasearch.index.segment import KEY_BYTES
+from metasearch.runs.listener import Listener
+from metasearch.spec.index import PASSAGE_LENGTH, IndexSettings
+from metasearch.spec.recipe import Role
+
+ROLE: Role = "candidate"
+"""In which passages are encoded; queries are questions."""
+
+
+def resolved(settings: IndexSettings, encoder: Encoder) -> IndexSettings:
+    """Return settings with the length of a passage; `ConfigError` where the encoder does not read that far."""
+    limit = encoder.limit(ROLE)
+    if settings.length is None:
+        return settings.model_copy(update={"length": min(PASSAGE_LENGTH, limit)})
+    if settings.length > limit:
+        raise ConfigError(
+            f"length {settings.length}: encoder '{encoder.name}' reads {limit} tokens of a passage; the rest of a longer "
+            "one would be found by nothing"
+        )
+    return settings
+
+
+def cutting(settings: IndexSettings, encoder: Encoder) -> Settings:
+    """Return how documents are cut; `ConfigError` for a value out of range or a language that cannot be detected."""
+    assert settings.length is not None
+    chosen = () if settings.detect == "all" else settings.detect
+    return Settings(
+        limit=settings.length,
+        length=_counter(encoder, settings.length),
+        overlap=settings.overlap,
+        column=settings.column,
+        titles=settings.titles,
+        names=settings.names,
+        language=settings.language,
+        detect=None if chosen is None else detector(chosen),
+    )
+
+
+def key_of(passage: Passage) -> bytes:
+    """Return a hash of what the vector of a passage and its row depend on: its text and its language."""
+    # No tag has a line end, so that no two passages have the same bytes here.
+    content = f"{passage.language}\n{passage.text}".encode()
+    return hashlib.blake2b(content, digest_size=KEY_BYTES).digest()
+
+
+@contextmanager
+def encoding(
+    encoder: Encoder, what: str, listener: Listener, done: int = 0, total: int | None = None
+) -> Iterator[None]:
+    """Let a listener hear of what an encoder encodes meanwhile, and forget the texts at the end.
+
+    Args:
+        encoder: that encodes.
+        what: it is for.
+        listener: hears.
+        done: texts that were encoded before.
+        total: texts there are; None where that is all that is encoded meanwhile.
+    """
+    encoder.on_progress = lambda now, all_now: listener.on_encode(what, done + now, total or all_now)
+    try:
+        yield
+    finally:
+        encoder.on_progress = None
+        forget(encoder)
+
+
+def _counter(encoder: Encoder, limit: int) -> Callable[[str], int]:
+    """Return a function that counts the tokens of a text, up to one more than the limit."""
+    prompt = encoder.prompt(ROLE)
+
+    def count(text: str) -> int:
+        # Not `encoder.lengths`, which remembers each text, and here most are parts of others.
+        (tokens,) = encoder.input.tokenise([prompt + text], limit + 1)["input_ids"]
+        return len(tokens)
+
+    return count

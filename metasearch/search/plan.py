@@ -1,0 +1,141 @@
+"""Compares documents with an index: what is new, what stays, what is gone; nothing is encoded or written."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappush, heapreplace
+from pathlib import Path
+
+import numpy as np
+
+from metasearch.documents.cutting import Notes
+from metasearch.documents.passage import Passage
+from metasearch.documents.read import passages
+from metasearch.documents.settings import Settings
+from metasearch.documents.source import Source
+from metasearch.errors import ConfigError, DataError
+from metasearch.index.locations import FilePlaces, SourceFile
+from metasearch.index.segment import KEY_BYTES
+from metasearch.index.writer import Writer
+from metasearch.search.passages import key_of
+
+log = logging.getLogger(__name__)
+
+Sample = dict[str, list[tuple[int, str]]]
+"""Language → (number of the key, text) of some passages in it."""
+
+
+@dataclass
+class Plan:
+    """What is to be done.
+
+    Attributes:
+        files: the documents with the keys of their passages, in their order.
+        changed: those that are not in the index as they are, and the keys there that have no vector.
+        new: keys of all passages that have no vector.
+        sample: passages of each language for the estimate of a map; empty where none was asked for.
+        languages: passages of the changed files by language.
+        notes: what was left out or changed in changed files → how often in which.
+    """
+
+    files: list[FilePlaces] = field(default_factory=list)
+    changed: list[tuple[Source, frozenset[bytes]]] = field(default_factory=list)
+    new: set[bytes] = field(default_factory=set)
+    sample: Sample = field(default_factory=dict)
+    languages: Counter[str] = field(default_factory=Counter)
+    notes: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+
+
+def plan(
+    writer: Writer,
+    sources: Sequence[Source],
+    settings: Settings,
+    sampled: int = 0,
+    drop: bool = False,
+    heard: Callable[[int, int], None] = lambda done, total: None,
+) -> Plan:
+    """Return what makes an index one of these documents.
+
+    Args:
+        writer: of the index.
+        sources: the documents.
+        settings: how they become passages.
+        sampled: passages of each language in the sample; 0 takes none.
+        drop: whether documents of the index that are still there, and were not named, leave it.
+        heard: hears after each document how many are read, and how many there are.
+
+    Raises:
+        ConfigError: a document of the index is not named and is still there.
+        DataError: a document cannot be read.
+    """
+    if not drop:
+        _require_named(writer, sources)
+    found = Plan()
+    for number, source in enumerate(sources, 1):
+        before = writer.files.get(source.file)
+        if before is not None and before.sha256 == source.digest:
+            found.files.append(writer.places(source.file))
+        else:
+            _read(found, writer, source, settings, sampled)
+        heard(number, len(sources))
+    for what, places in found.notes.items():
+        times, (_, first) = sum(count for count, _ in places), places[0]
+        log.warning("%s", f"{what}: {times:,}, in {len(places):,} documents, the first '{first}'")
+    return found
+
+
+def _read(found: Plan, writer: Writer, source: Source, settings: Settings, sampled: int) -> None:
+    file = SourceFile(source.file, source.size, source.digest)
+    keys, lines = bytearray(), []
+    notes: Notes = Notes()
+    for passage in passages(source, settings, notes):
+        key = key_of(passage)
+        keys += key
+        lines.append(passage.line)
+        found.languages[passage.language] += 1
+        if sampled:
+            _draw(found.sample.setdefault(passage.language, []), int.from_bytes(key), passage.text, sampled)
+    for what, times in notes.items():
+        found.notes.setdefault(what, []).append((times, source.file))
+    rows = np.frombuffer(bytes(keys), np.uint8).reshape(-1, KEY_BYTES)
+    found.files.append(FilePlaces(file, rows, np.array(lines, np.int32)))
+    lacking = {row.tobytes() for row in rows[~writer.known(rows)]}
+    found.changed.append((source, frozenset(lacking - found.new)))
+    found.new |= lacking
+
+
+def _draw(drawn: list[tuple[int, str]], number: int, text: str, count: int) -> None:
+    """Keep the texts with the smallest hashes: a sample that no order of the documents changes, each text once."""
+    entry = (-number, text)
+    if entry in drawn:
+        return
+    if len(drawn) < count:
+        heappush(drawn, entry)
+    elif entry > drawn[0]:
+        heapreplace(drawn, entry)
+
+
+def new_passages(changed: Iterable[tuple[Source, frozenset[bytes]]], settings: Settings) -> Iterator[Passage]:
+    """Yield the passages of documents that have no vector, each once; `DataError` where one changed meanwhile."""
+    for source, keys in changed:
+        left = set(keys)
+        if not left:
+            continue
+        for passage in passages(source, settings, Notes()):
+            key = key_of(passage)
+            if key in left:
+                left.remove(key)
+                yield passage
+        if left:
+            raise DataError(f"{source.file}: it was changed while it was read; call metasearch index again")
+
+
+def _require_named(writer: Writer, sources: Sequence[Source]) -> None:
+    named = {source.file for source in sources}
+    forgotten = [path for path in writer.files if path not in named and Path(path).is_file()]
+    if forgotten:
+        raise ConfigError(
+            f"{writer.folder} has {len(forgotten):,} documents that are there and were not named, such as "
+            f"'{forgotten[0]}': an index has what is named and nothing else; name them too, or allow to --drop them"
+        )

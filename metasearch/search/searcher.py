@@ -1,0 +1,80 @@
+"""Answers queries from an index with the encoder that made it."""
+
+from collections.abc import Collection, Sequence
+
+from metasearch.encoders.encoder import Encoder
+from metasearch.index.bm25 import Bm25
+from metasearch.index.fusion import fuse
+from metasearch.index.hit import Hit
+from metasearch.index.index import Index
+from metasearch.search.neutral import of_arrays, through
+from metasearch.spec.recipe import Role
+
+QUERY: Role = "question"
+_FUSED = 10
+"""How many times as many passages as are wanted each of two rankings brings to their fusion."""
+_FUSED_LEAST = 100
+_WHOLE = 2**20
+"""Tokens of a text: none that is cut at this length was ever a passage."""
+
+
+class Searcher:
+    """An index and the encoder of its vectors.
+
+    Args:
+        index: what is searched.
+        encoder: with the prompts that the index was made with.
+
+    Raises:
+        EncoderError: the index has vectors of another encoder.
+    """
+
+    def __init__(self, index: Index, encoder: Encoder) -> None:
+        index.require(encoder.fingerprint, encoder.dimension(), encoder.name)
+        self.index = index
+        self.encoder = encoder
+        self._vectors = through(encoder, of_arrays(index.arrays))
+        self._words: Bm25 | None = None
+
+    @property
+    def languages(self) -> dict[str, int]:
+        """Passages by language, most first."""
+        return self.index.languages
+
+    def search(
+        self, queries: Sequence[str], *, top: int = 10, languages: Collection[str] = (), hybrid: bool = False
+    ) -> list[list[Hit]]:
+        """Return the best passages of each query, the best first.
+
+        Args:
+            queries: in any language that the encoder knows.
+            top: how many are wanted for each.
+            languages: of the passages; by default all.
+            hybrid: rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank; a score is then
+                that of the fusion.
+
+        Raises:
+            ConfigError: no passage is in one of the languages, or `top` is below 1.
+            RunFolderError: a segment of the index is damaged.
+        """
+        if not queries:
+            return []
+        wanted = max(_FUSED * top, _FUSED_LEAST) if hybrid else top
+        rows, scores = self.index.search(self._vectors.encode(queries, QUERY), wanted, languages)
+        if not hybrid:
+            return [self.index.hits(*found) for found in zip(rows, scores, strict=True)]
+        by_words = self._bm25().search(queries, wanted, languages)
+        fused = (fuse([near, worded], top) for near, (worded, _) in zip(rows, by_words, strict=True))
+        return [self.index.hits(*found) for found in fused]
+
+    def _bm25(self) -> Bm25:
+        if self._words is None:
+            self._words = Bm25.of(self.index, self._cut, self.encoder.fingerprint)
+        return self._words
+
+    def _cut(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the numbers of the words of texts: tokens of the encoder, which has some for every language."""
+        found = self.encoder.input.tokenise(list(texts), _WHOLE)["input_ids"]
+        # Those that stand in every text tell none from another.
+        special = set(getattr(self.encoder.model.tokenizer, "all_special_ids", ()))
+        return [[token for token in tokens if token not in special] for tokens in found]

@@ -1,0 +1,129 @@
+"""Makes an index one of some documents: what is new is encoded, what is gone is found no more, all else stays."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from metasearch.documents.passage import Passage
+from metasearch.documents.settings import Settings
+from metasearch.documents.source import sources
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.neutral import NeutralMap
+from metasearch.index.index import Index
+from metasearch.index.manifest import Kind
+from metasearch.index.segment import KEY_BYTES, Keys
+from metasearch.index.writer import Writer, writing
+from metasearch.runs.listener import SILENT, Listener
+from metasearch.search.neutral import SAMPLE, estimated, of_arrays, through, to_arrays, warn_of_outside
+from metasearch.search.passages import ROLE, cutting, encoding, key_of, resolved
+from metasearch.search.plan import Plan, new_passages, plan
+from metasearch.spec.index import IndexSettings
+
+_AT_ONCE = 1024
+"""Passages that are encoded, and then written, at a time."""
+
+
+@dataclass(frozen=True)
+class Updated:
+    """What an index has, and what changed.
+
+    Attributes:
+        documents: there are.
+        passages: there are, each place counted.
+        languages: texts by language, most first; one that several places have is counted once.
+        encoded: texts that got a vector.
+        added: documents that are new.
+        changed: documents whose content is another than before.
+        dropped: documents that are gone.
+    """
+
+    documents: int
+    passages: int
+    languages: dict[str, int]
+    encoded: int
+    added: int
+    changed: int
+    dropped: int
+
+
+def update(
+    folder: Path,
+    paths: Sequence[str | Path],
+    encoder: Encoder,
+    settings: IndexSettings,
+    name: str = "",
+    drop: bool = False,
+    listener: Listener = SILENT,
+) -> Updated:
+    """Make an index, new or there already, one of exactly these documents.
+
+    A process that is killed has written down what was encoded, and the next call encodes the rest. Readers see the
+    documents of before until all is done.
+
+    Args:
+        folder: of the index.
+        paths: files and folders.
+        encoder: gives the vectors; the prompts of `settings` are its own already.
+        settings: how documents become passages and vectors.
+        name: by which the encoder is opened; by default its own.
+        drop: whether documents of the index that are still there, and were not named, leave it.
+        listener: hears how many documents are read and how many passages encoded.
+
+    Raises:
+        ConfigError: a setting is out of range or another than that of the index; or a document of the index is not
+            named, is still there, and `drop` is not set.
+        DataError: a document cannot be read; there is none; or too few passages for a neutral index.
+        EncoderError: the index has vectors of another encoder.
+        RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it.
+    """
+    settings = resolved(settings, encoder)
+    cut = cutting(settings, encoder)
+    stored = settings.model_dump(mode="json", exclude={"storage"})
+    kind = Kind(name or encoder.name, encoder.fingerprint, encoder.dimension(), settings.storage, stored)
+    with writing(folder, kind, _AT_ONCE) as writer:
+        before = dict(writer.files)
+        sampled = SAMPLE if settings.neutral and not writer.arrays else 0
+        found = plan(writer, sources(paths), cut, sampled, drop, lambda *counts: listener.on_encode("read", *counts))
+        neutral = _map(writer, encoder, found, listener) if settings.neutral else None
+        _encode(writer, encoder, neutral, found, cut, listener)
+        writer.finish(found.files)
+    index = Index.open(folder, checked=False)
+    files = {each.file.path: each.file.sha256 for each in found.files}
+    return Updated(
+        documents=index.files,
+        passages=index.places,
+        languages=index.languages,
+        encoded=len(found.new),
+        added=len(files.keys() - before.keys()),
+        changed=sum(before[path].sha256 != digest for path, digest in files.items() if path in before),
+        dropped=len(before.keys() - files.keys()),
+    )
+
+
+def _map(writer: Writer, encoder: Encoder, found: Plan, listener: Listener) -> NeutralMap:
+    neutral = of_arrays(writer.arrays)
+    if neutral is None:
+        neutral = estimated(encoder, found.sample, listener)
+        writer.keep(to_arrays(neutral))
+    else:
+        warn_of_outside(neutral, found.languages)
+    return neutral
+
+
+def _encode(
+    writer: Writer, encoder: Encoder, neutral: NeutralMap | None, found: Plan, cut: Settings, listener: Listener
+) -> None:
+    done, source, new = 0, through(encoder, neutral), new_passages(found.changed, cut)
+    while passages := list(islice(new, _AT_ONCE)):
+        with encoding(encoder, "passages", listener, done, len(found.new)):
+            vectors = source.encode([passage.text for passage in passages], ROLE)
+        writer.add(vectors, passages, _keys(passages))
+        done += len(passages)
+
+
+def _keys(passages: Iterable[Passage]) -> Keys:
+    content = b"".join(map(key_of, passages))
+    return np.frombuffer(content, np.uint8).reshape(-1, KEY_BYTES)
