@@ -19,7 +19,7 @@ BASE = ("signals", "errors", "files", "spec")
 _DATA = {*BASE, "data", "runs"}
 _MODEL = {*_DATA, "encoders", "episodes"}
 _TRAINING = {*_MODEL, "evaluation", "compress", "learners", "fast", "training"}
-_JOBS = {*_TRAINING, "cache", "study", "reports"}
+_JOBS = {*_TRAINING, "cache", "study", "reports", "documents", "index"}
 MAY_IMPORT = {
     "signals": set(),
     "errors": {"signals"},
@@ -27,6 +27,8 @@ MAY_IMPORT = {
     "cache": {"signals", "errors", "files"},
     "spec": {"signals", "errors", "files"},
     "data": set(BASE),
+    "documents": set(BASE),
+    "index": {*BASE, "documents"},
     "runs": set(BASE),
     "encoders": {*BASE, "cache"},
     "episodes": {*BASE, "data"},
@@ -43,7 +45,7 @@ MAY_IMPORT = {
     # The package names what it offers and imports it when it is used.
     "__init__": {*_JOBS, "jobs"},
 }
-LIGHT = (*BASE, "cache", "data", "runs", "study", "reports", "episodes", "__init__")
+LIGHT = (*BASE, "cache", "data", "documents", "index", "runs", "study", "reports", "episodes", "__init__")
 HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}
 DOORS = {"learn2learn": "learners/inner_loop.py", "yaml": "spec/yaml.py", "click": "cli/"}
 
