@@ -21,7 +21,7 @@ _FILES = {*BASE, "formats"}
 _DATA = {*_FILES, "data", "runs"}
 _MODEL = {*BASE, "data", "runs", "encoders", "episodes"}
 _TRAINING = {*_MODEL, "evaluation", "compress", "learners", "fast", "training"}
-_JOBS = {*_TRAINING, "formats", "documents", "cache", "study", "reports"}
+_JOBS = {*_TRAINING, "formats", "documents", "index", "search", "cache", "study", "reports"}
 MAY_IMPORT = {
     "signals": set(),
     "errors": {"signals"},
@@ -31,12 +31,14 @@ MAY_IMPORT = {
     "formats": {"signals", "errors", "files"},
     "documents": set(_FILES),
     "data": set(_FILES),
+    "index": {"signals", "errors", "files", "documents"},
     "runs": set(BASE),
     "encoders": {*BASE, "cache"},
     "episodes": {*BASE, "data"},
     "evaluation": {*BASE, "data", "runs", "encoders"},
     "study": {*BASE, "runs"},
     "reports": {*BASE, "runs", "study"},
+    "search": {*BASE, "runs", "encoders", "documents", "index"},
     "compress": {*_DATA, "encoders"},
     "learners": {*_MODEL},
     "fast": {*_MODEL, "learners"},
@@ -47,7 +49,7 @@ MAY_IMPORT = {
     # The package names what it offers and imports it when it is used.
     "__init__": {*_JOBS, "jobs"},
 }
-LIGHT = (*BASE, "cache", "formats", "documents", "data", "runs", "study", "reports", "episodes", "__init__")
+LIGHT = (*BASE, "cache", "formats", "documents", "index", "data", "runs", "study", "reports", "episodes", "__init__")
 HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}
 DOORS = {"learn2learn": "learners/inner_loop.py", "yaml": "spec/yaml.py", "click": "cli/"}
 

@@ -7,6 +7,8 @@ another. Whoever opens one says which arrays it has to hold, so that a damaged h
 import hashlib
 import json
 import math
+import mmap
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,11 +26,15 @@ SEGMENTS, LOCATIONS, OWN = "segments", "locations", "arrays"
 """Folders of an index."""
 SUFFIX = ".safetensors"
 NAME = re.compile(r"[0-9a-f]{64}")
+WRONG = "its SHA-256 is not its name"
 _TYPES = {"I8": np.int8, "U8": np.uint8, "I16": np.int16, "I32": np.int32, "I64": np.int64, "F32": np.float32}
 _LENGTH = 8
 """Bytes before the header, a number that says how many bytes that has."""
 _REST = -1
 """Extent that the file says, in the shape of an array of `Wanted`."""
+
+_AT_ONCE = 2**24
+"""Bytes that are hashed at a time; a whole number of pages."""
 
 Wanted = Mapping[str, tuple[type[np.generic], tuple[int, ...]]]
 """Arrays that a file has to hold: name → type and shape; an extent of -1 is any."""
@@ -52,6 +58,39 @@ class Stored:
         return folder / f"{self.name}{SUFFIX}"
 
 
+@dataclass(frozen=True, eq=False)
+class Mapped:
+    """A file of arrays that is mapped into memory, also when it was removed since.
+
+    Attributes:
+        path: of the file.
+        stored: its name and size.
+        content: the file.
+        arrays: what is in it.
+    """
+
+    path: Path
+    stored: Stored
+    content: mmap.mmap
+    arrays: Loaded
+
+    def check(self) -> None:
+        """Raise `RunFolderError` where the file is not, to the bit, what was written."""
+        # What is mapped beyond the end of a file that was cut off since must not be read.
+        if self.content.size() != self.stored.size:
+            raise damaged(self.path, f"it has {self.content.size():,} bytes in place of {self.stored.size:,}")
+        found = hashlib.sha256()
+        with memoryview(self.content) as view:
+            for start in range(0, len(view), _AT_ONCE):
+                part = view[start : start + _AT_ONCE]
+                found.update(part)
+                # The memory that it was read to is no use to this process until it is searched.
+                if hasattr(mmap, "MADV_DONTNEED"):
+                    self.content.madvise(mmap.MADV_DONTNEED, start, len(part))
+        if found.hexdigest() != self.stored.name:
+            raise damaged(self.path, WRONG)
+
+
 def write(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> Stored:
     """Write arrays to a file of a folder, whole or not at all; `RunFolderError` where that fails."""
     content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
@@ -60,8 +99,8 @@ def write(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> Stored:
     return stored
 
 
-def open_arrays(folder: Path, stored: Stored, wanted: Wanted) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a file, mapped into memory and read when they are used.
+def open_arrays(folder: Path, stored: Stored, wanted: Wanted) -> Mapped:
+    """Return a file of arrays, mapped into memory; what is not used is not read.
 
     Args:
         folder: of the file.
@@ -74,12 +113,15 @@ def open_arrays(folder: Path, stored: Stored, wanted: Wanted) -> dict[str, NDArr
     path = stored.path(folder)
     try:
         require_file(path)
-        size = path.stat().st_size
-        if size != stored.size:
-            raise damaged(path, f"it has {size:,} bytes in place of {stored.size:,}")
-        content = np.asarray(np.memmap(path, np.uint8, "r"))
-        begins, header = _header(content)
-        return {name: _array(content[begins:], header[name], *wanted[name]) for name in wanted}
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != stored.size:
+                raise damaged(path, f"it has {size:,} bytes in place of {stored.size:,}")
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        whole = np.frombuffer(content, np.uint8)
+        begins, header = _header(whole)
+        arrays = {name: _array(whole[begins:], header[name], *wanted[name]) for name in wanted}
+        return Mapped(path, stored, content, arrays)
     except OSError as error:
         raise damaged(path, error.strerror or str(error)) from None
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -94,7 +136,7 @@ def check(folder: Path, stored: Stored) -> None:
     except OSError as error:
         raise damaged(path, error.strerror or str(error)) from None
     if found != stored.name:
-        raise damaged(path, "its SHA-256 is not its name")
+        raise damaged(path, WRONG)
 
 
 def problem(folder: Path, stored: Stored) -> str:

@@ -40,7 +40,7 @@ class Contents:
         """How many rows each language has, most first."""
         found: Counter[str] = Counter()
         for segment, numbers in zip(self.segments, self.numbers, strict=True):
-            counts = np.bincount(segment.arrays["language"][numbers >= 0], minlength=len(segment.tags))
+            counts = np.bincount(segment.languages[numbers >= 0], minlength=len(segment.tags))
             found.update({tag: int(count) for tag, count in zip(segment.tags, counts, strict=True) if count})
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
@@ -59,7 +59,7 @@ class Contents:
         for segment, numbers in zip(self.segments, self.numbers, strict=True):
             if languages:
                 wanted = np.array([tag in languages for tag in segment.tags])
-                numbers = np.where(wanted[segment.arrays["language"]], numbers, -1)
+                numbers = np.where(wanted[segment.languages], numbers, -1)
             found.append(Searched(segment.codes, segment.steps, segment.arrays.get("bits"), numbers))
         return found
 

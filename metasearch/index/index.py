@@ -4,6 +4,7 @@ What a reader has opened stays as it was: a writer makes new files and a new man
 there for whoever has it open.
 """
 
+import hashlib
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -102,6 +103,12 @@ class Index:
         return self._contents.languages
 
     @property
+    def contents_name(self) -> str:
+        """Hash of all rows and places: of equal ones texts and their order are the same."""
+        stored = [part.stored for part in self.manifest.segments] + [self.manifest.locations]
+        return hashlib.sha256("\n".join(each.name for each in stored if each).encode()).hexdigest()
+
+    @property
     def files(self) -> int:
         """How many files the documents are."""
         return len(self._contents.locations.files)
@@ -167,6 +174,10 @@ class Index:
             found = search_bits(searched, queries, wanted, count, self.threads, self._contents.at)
         else:
             found = search_int8(searched, queries, wanted, self.threads)
+        if min(map(len, found.rows)) < wanted:
+            raise RunFolderError(
+                f"{self.folder}: scores are not finite: a segment is damaged; Index.verify() says which"
+            )
         return np.stack(found.rows), np.stack(found.scores)
 
     def hits(self, rows: Sequence[int] | Rows, scores: Sequence[float] | Scores) -> list[Hit]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.index.arrays import LOCATIONS, Stored, check, damaged, json_array, open_arrays, write
+from metasearch.index.segment import Keys
 
 _SEGMENT_BITS = 32
 
@@ -20,14 +21,27 @@ class SourceFile:
     Attributes:
         path: as it is shown, with forward slashes.
         size: bytes.
-        mtime_ns: when it was changed last, in nanoseconds.
         sha256: hash of its content, in hexadecimal digits.
     """
 
     path: str
     size: int
-    mtime_ns: int
     sha256: str
+
+
+@dataclass(frozen=True, eq=False)
+class FilePlaces:
+    """The passages of a file of the documents, n of them.
+
+    Attributes:
+        file: the file.
+        keys: of its passages, `(n, 16)`.
+        lines: in which they begin, `(n,)`.
+    """
+
+    file: SourceFile
+    keys: Keys
+    lines: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +89,7 @@ class Locations:
         place = folder / LOCATIONS
         check(place, stored)
         numbers = {name: (np.int32, (-1,)) for name in ("segments", "rows", "lines")}
-        found = open_arrays(place, stored, {**numbers, "ends": (np.int64, (-1,)), "files": (np.uint8, (-1,))})
+        found = open_arrays(place, stored, {**numbers, "ends": (np.int64, (-1,)), "files": (np.uint8, (-1,))}).arrays
         files = [SourceFile(**file) for file in json.loads(found["files"].tobytes())]
         segments, rows, lines = (np.array(found[name]) for name in ("segments", "rows", "lines"))
         limits = np.array([*sizes, 0], np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import RunFolderError
-from metasearch.index.arrays import SEGMENTS, Loaded, Stored, Wanted, check, damaged, json_array, open_arrays, write
+from metasearch.index.arrays import SEGMENTS, Loaded, Mapped, Stored, Wanted, damaged, json_array, open_arrays, write
 from metasearch.index.quantise import to_bits, to_int8
 
 KEY_BYTES = 16
@@ -86,14 +86,10 @@ class Segment:
     """A segment on the disk, of n vectors of D dimensions; what is not used is not read.
 
     Attributes:
-        folder: of all segments.
-        stored: its file.
-        arrays: what is in it.
+        file: its file.
     """
 
-    folder: Path
-    stored: Stored
-    arrays: Loaded
+    file: Mapped
 
     @classmethod
     def open(cls, folder: Path, stored: Stored, rows: int, dimension: int, storage: Storage) -> "Segment":
@@ -109,10 +105,20 @@ class Segment:
         }
         if storage == "bits":
             wanted = {**wanted, "bits": (np.uint8, (rows, -(-dimension // 8)))}
-        return cls(folder / SEGMENTS, stored, open_arrays(folder / SEGMENTS, stored, wanted))
+        return cls(open_arrays(folder / SEGMENTS, stored, wanted))
 
     def __len__(self) -> int:
         return len(self.arrays["steps"])
+
+    @property
+    def stored(self) -> Stored:
+        """Name and size of its file."""
+        return self.file.stored
+
+    @property
+    def arrays(self) -> Loaded:
+        """All that is in it, by name."""
+        return self.file.arrays
 
     @property
     def codes(self) -> NDArray[np.int8]:
@@ -126,8 +132,21 @@ class Segment:
 
     @cached_property
     def tags(self) -> list[str]:
-        """Languages of the texts; `language` numbers them."""
-        found: list[str] = json.loads(self.arrays["tags"].tobytes())
+        """Languages of the texts; `languages` numbers them."""
+        try:
+            found: list[str] = json.loads(self.arrays["tags"].tobytes())
+        except ValueError:
+            raise self._damaged("its list of languages is not JSON") from None
+        if not isinstance(found, list) or not all(isinstance(tag, str) for tag in found):
+            raise self._damaged("its list of languages is none")
+        return found
+
+    @cached_property
+    def languages(self) -> NDArray[np.int32]:
+        """Number of the language of each text, `(n,)`."""
+        found: NDArray[np.int32] = self.arrays["language"]
+        if not (0 <= found.min(initial=0) <= found.max(initial=0) < max(len(self.tags), 1)):
+            raise self._damaged("it numbers languages that it does not name")
         return found
 
     def text(self, row: int) -> str:
@@ -139,13 +158,13 @@ class Segment:
 
     def tag(self, row: int) -> str:
         """Return the language of a row."""
-        return self.tags[int(self.arrays["language"][row])]
+        return self.tags[int(self.languages[row])]
 
     def rows(self, chosen: NDArray[np.int64]) -> Rows:
         """Return some rows in memory, in the order in which they are named."""
         tags = self.tags
         arrays = (self.codes[chosen], self.steps[chosen], self.arrays["keys"][chosen])
-        languages = [tags[number] for number in self.arrays["language"][chosen]]
+        languages = [tags[number] for number in self.languages[chosen]]
         return Rows(*arrays, [self._bytes(row) for row in chosen.tolist()], languages)
 
     def find(self, keys: Keys) -> NDArray[np.int64]:
@@ -159,7 +178,7 @@ class Segment:
 
     def check(self) -> None:
         """Raise `RunFolderError` where its file is not, to the bit, what was written."""
-        check(self.folder, self.stored)
+        self.file.check()
 
     @cached_property
     def _sorted(self) -> tuple[NDArray[np.int64], NDArray[np.bytes_]]:
@@ -175,7 +194,7 @@ class Segment:
         return self.arrays["texts"][begin:end].tobytes()
 
     def _damaged(self, what: str) -> RunFolderError:
-        return damaged(self.stored.path(self.folder), what)
+        return damaged(self.file.path, what)
 
 
 def as_words(keys: Keys) -> NDArray[np.bytes_]:

@@ -7,7 +7,7 @@ What readers see changes in one moment, when `finish` puts a new manifest in the
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.files import NEW, held
 from metasearch.index import arrays
 from metasearch.index.compact import compacted, parts_of
-from metasearch.index.locations import Locations, SourceFile, located
+from metasearch.index.locations import FilePlaces, Locations, SourceFile, located
 from metasearch.index.manifest import FILE, Kind, Manifest, Part
 from metasearch.index.segment import KEY_BYTES, Keys, Rows, Segment, as_words
 
@@ -29,21 +29,6 @@ ROWS = 4096
 _OURS = {FILE, f"{FILE}{NEW}", ".lock", arrays.SEGMENTS, arrays.LOCATIONS, arrays.OWN}
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, eq=False)
-class FilePlaces:
-    """The passages of a file of the documents, n of them.
-
-    Attributes:
-        file: the file.
-        keys: of its passages, `(n, 16)`.
-        lines: in which they begin, `(n,)`.
-    """
-
-    file: SourceFile
-    keys: Keys
-    lines: NDArray[np.int32]
 
 
 @contextmanager

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 def estimated(encoder: Encoder, sample: Sample, listener: Listener) -> NeutralMap:
     """Return the map that takes the languages of passages out of an encoder's vectors.
 
-    Languages of fewer than 20 passages, and passages whose language is not known, have no part in it, which a line says.
+    Languages of fewer than 20 passages, and passages of unknown languages, have no part in it, which a line says.
 
     Raises:
         EncoderError: the encoder has such a map already.

@@ -26,8 +26,8 @@ def resolved(settings: IndexSettings, encoder: Encoder) -> IndexSettings:
         return settings.model_copy(update={"length": min(PASSAGE_LENGTH, limit)})
     if settings.length > limit:
         raise ConfigError(
-            f"length {settings.length}: encoder '{encoder.name}' reads {limit} tokens of a passage; the rest of a longer "
-            "one would be found by nothing"
+            f"length {settings.length}: encoder '{encoder.name}' reads {limit} tokens of a passage; no search would find "
+            "the rest of a longer one"
         )
     return settings
 

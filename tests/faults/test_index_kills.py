@@ -1,0 +1,142 @@
+"""Whatever an index's writer does to the disk when its process dies, what was said to be in is in."""
+
+import json
+import shutil
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from helpers.indexes import kind, made, queries
+from helpers.kills import finished, killed, moments
+from metasearch.errors import RunFolderError
+from metasearch.index.index import Index
+from metasearch.index.writer import writing
+
+CONTENT = made(60, per_file=20)
+LATER = CONTENT.part(np.r_[0:20, 40:60])
+NEW = made(30, seed=3, per_file=30)
+ROWS = 7
+
+
+def add(folder, content, files, said=None):
+    """Bring an index up to date, and write down after each portion which keys were said to be in."""
+    with writing(folder, kind(), ROWS) as writer:
+        for start in range(0, len(content.passages), ROWS):
+            part = content.part(range(start, min(start + ROWS, len(content.passages))))
+            writer.add(part.vectors, part.passages, part.keys)
+            if said:
+                with said.open("a") as file:
+                    file.write(part.keys.tobytes().hex() + "\n")
+        writer.finish(files)
+
+
+def build(folder, said=None):
+    return lambda: add(folder, CONTENT, CONTENT.files(), said)
+
+
+def update(folder, said=None):
+    return lambda: add(folder, NEW, [*LATER.files(), *renamed(NEW)], said)
+
+
+def drop(folder, said=None):
+    return lambda: add(folder, NEW.part([]), CONTENT.part(np.r_[5:20]).files())
+
+
+def renamed(content):
+    return [replace(each, file=replace(each.file, path="new.txt")) for each in content.files()]
+
+
+def answers(folder):
+    index = Index.open(folder, threads=1)
+    index.verify()
+    rows, scores = index.search(queries(3), 70)
+    return [index.hits(own, of) for own, of in zip(rows, scores, strict=True)]
+
+
+def said_to_be_in(said):
+    text = bytes.fromhex(said.read_text().replace("\n", "")) if said.exists() else b""
+    return np.frombuffer(text[: len(text) // 16 * 16], np.uint8).reshape(-1, 16)
+
+
+def names(folder):
+    """Return the files of an index that its manifest names, and those that are there."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    stored = [*(part["stored"] for part in manifest["segments"]), manifest["locations"]]
+    there = [path.name for place in ("segments", "locations") for path in (folder / place).iterdir()]
+    return {f"{each['name']}.safetensors" for each in stored}, set(there)
+
+
+def wrong_after(begin, before, whole, folder, said, moment):
+    """Kill a writer at a moment, look at what is there, go on, and return what is wrong."""
+    if not killed(begin(folder, said), folder.parent, moment):
+        return "never came to it"
+    try:
+        if answers(folder) not in (before, whole):
+            return "a reader saw something between"
+    except RunFolderError as error:
+        # Only a first build may have nothing to show yet.
+        if before is not None or not any(text in str(error) for text in ("never finished", "no index", "not exist")):
+            return str(error)
+    keys = said_to_be_in(said)
+    with writing(folder, kind(), ROWS) as writer:
+        if not writer.known(keys).all():
+            return f"{(~writer.known(keys)).sum()} of {len(keys)} that were said to be in are not"
+    code, text = finished(begin(folder), folder.parent)
+    if code:
+        return text
+    named, there = names(folder)
+    if named != there:
+        return f"left {sorted(there - named)}"
+    return None if answers(folder) == whole else "came to something else"
+
+
+def check(begin, first, tmp_path, every, capsys):
+    """Kill a writer at every so many of its moments, or at all."""
+    start = tmp_path / "start" / "index"
+    start.parent.mkdir()
+    if first:
+        first(start)()
+    before = answers(start) if first else None
+    whole = tmp_path / "whole" / "index"
+    whole.parent.mkdir()
+    if first:
+        shutil.copytree(start, whole)
+    found = moments(begin(whole, whole.parent / "said"), whole.parent)
+    own = [moment for moment in found if "said" not in str(moment)][::every]
+    expected, wrong = answers(whole), {}
+    for i, moment in enumerate(own):
+        folder = tmp_path / str(i) / "index"
+        folder.parent.mkdir()
+        if first:
+            shutil.copytree(start, folder)
+        problem = wrong_after(begin, before, expected, folder, folder.parent / "said", moment)
+        if problem:
+            wrong[str(moment)] = problem
+        shutil.rmtree(folder.parent)
+    with capsys.disabled():
+        sys.stdout.write(f"\nkilled at {len(own)} moments, {len(own) - len(wrong)} survived\n")
+    assert wrong == {}
+    assert len(own) > 2
+
+
+EVERY = [
+    pytest.param(1, marks=[pytest.mark.exhaustive, pytest.mark.timeout(0)]),
+    pytest.param(5, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("every", EVERY)
+def test_a_first_build_that_is_killed_goes_on(tmp_path, every, capsys):
+    check(build, None, tmp_path, every, capsys)
+
+
+@pytest.mark.parametrize("every", EVERY)
+def test_dropping_files_and_compacting_that_is_killed_leaves_the_old_or_the_new(tmp_path, every, capsys):
+    check(drop, build, tmp_path, every, capsys)
+
+
+@pytest.mark.parametrize("every", EVERY)
+def test_an_update_that_is_killed_leaves_the_old_or_the_new(tmp_path, every, capsys):
+    check(update, build, tmp_path, every, capsys)

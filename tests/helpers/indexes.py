@@ -1,0 +1,94 @@
+"""Small indexes of made vectors, and what a search of them has to find by plain arithmetic."""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from metasearch.documents.passage import Passage
+from metasearch.index.locations import FilePlaces, SourceFile
+from metasearch.index.manifest import Kind
+from metasearch.index.quantise import to_int8
+from metasearch.index.writer import writing
+
+DIMENSION = 24
+LANGUAGES = ("de", "el", "tr")
+
+
+@dataclass(frozen=True)
+class Made:
+    """Passages with their vectors and keys, in the order of their places."""
+
+    vectors: np.ndarray
+    passages: list
+    keys: np.ndarray
+
+    def part(self, chosen):
+        return Made(self.vectors[chosen], [self.passages[i] for i in chosen], self.keys[chosen])
+
+    def files(self):
+        """Return the places of each file, files in the order in which they first come."""
+        found = []
+        for name in dict.fromkeys(passage.file for passage in self.passages):
+            own = [i for i, passage in enumerate(self.passages) if passage.file == name]
+            lines = np.array([self.passages[i].line for i in own], np.int32)
+            found.append(FilePlaces(SourceFile(name, 10, "0" * 64), self.keys[own], lines))
+        return found
+
+
+def key_of(passage):
+    return np.frombuffer(hashlib.sha256(f"{passage.language} {passage.text}".encode()).digest()[:16], np.uint8)
+
+
+def made(count=120, seed=0, dimension=DIMENSION, per_file=30):
+    """Return passages of files of so many each; the languages take turns."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((count, dimension)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    passages = [
+        Passage(f"passage {seed}.{i}", f"docs/{i // per_file}.txt", i % per_file + 1, LANGUAGES[i % 3])
+        for i in range(count)
+    ]
+    return Made(vectors, passages, np.array([key_of(passage) for passage in passages]).reshape(count, 16))
+
+
+def kind(dimension=DIMENSION, storage="int8", **settings):
+    return Kind("mini", "fingerprint-1", dimension, storage, settings)
+
+
+def write_index(folder, content, storage="int8", rows=50, portions=1):
+    """Write an index of some content, added in so many portions."""
+    with writing(folder, kind(content.vectors.shape[1], storage), rows) as writer:
+        for chosen in np.array_split(np.arange(len(content.passages)), portions):
+            part = content.part(chosen)
+            writer.add(part.vectors, part.passages, part.keys)
+        writer.finish(content.files())
+    return folder
+
+
+def queries(count=4, dimension=DIMENSION, seed=7):
+    return np.random.default_rng(seed).standard_normal((count, dimension)).astype(np.float32)
+
+
+def expected(content, asked, top, languages=()):
+    """Return the texts that are nearest by float64 products with the rounded vectors, and these products."""
+    codes, steps = to_int8(content.vectors)
+    scores = asked.astype(np.float64) @ (codes.astype(np.float64) * steps[:, None].astype(np.float64)).T
+    found = []
+    for row in scores:
+        inside = [not languages or passage.language in languages for passage in content.passages]
+        order = [i for i in np.argsort(-row, kind="stable") if inside[i]]
+        found.append([(content.passages[i].text, row[i]) for i in order[:top]])
+    return found
+
+
+def found_by(index, asked, top, languages=()):
+    """Return the texts that a search finds, and their scores."""
+    rows, scores = index.search(asked, top, languages)
+    return [
+        [(hit.passage.text, hit.score) for hit in index.hits(own, of)] for own, of in zip(rows, scores, strict=True)
+    ]
+
+
+def texts_of(found):
+    return [[text for text, _ in ranking] for ranking in found]
