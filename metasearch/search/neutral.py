@@ -38,20 +38,16 @@ def estimated(encoder: Encoder, sample: Sample, listener: Listener) -> NeutralMa
     """
     require_none(encoder)
     enough = {tag: [text for _, text in drawn] for tag, drawn in sorted(sample.items()) if len(drawn) >= LEAST}
-    unknown = enough.pop(UNKNOWN, [])
-    few = {tag: len(drawn) for tag, drawn in sorted(sample.items()) if tag not in enough and tag != UNKNOWN}
+    enough.pop(UNKNOWN, None)
+    few = ", ".join(f"{tag} {len(drawn)}" for tag, drawn in sorted(sample.items()) if tag not in enough)
     if len(enough) < 2:
         counts = ", ".join(f"{tag} {len(drawn)}" for tag, drawn in sorted(sample.items()))
         raise DataError(
             f"a neutral index needs {LEAST} passages in each of two languages or more; there are {counts or 'none'} "
             f"({UNKNOWN}: not known; say it with --language, or have it told with --detect)"
         )
-    if few or unknown:
-        shown = ", ".join(f"{tag} {count}" for tag, count in few.items())
-        log.warning(
-            "not in the estimate of what languages differ in: %s",
-            " and ".join(filter(None, [shown, "passages of unknown languages" if unknown else ""])),
-        )
+    if few:
+        log.warning("not in the estimate of what languages differ in: %s", few)
     vectors = {}
     for tag, texts in enough.items():
         with encoding(encoder, f"estimate, {tag}", listener):
