@@ -101,7 +101,8 @@ def _shown(query: str, hits: Sequence["Hit"], titled: bool) -> str:
         lines.append(
             f"{number:>2}  {hit.score:.3f}  {passage.language}  {_printable(passage.file)}:{passage.line}{more}"
         )
-        lines.append(click.wrap_text(_printable(passage.text), 100, "    ", "    ") + "\n")
+        lines += [click.wrap_text(_printable(line), 100, "    ", "    ") for line in passage.text.splitlines() if line]
+        lines.append("")
     counts = Counter(hit.passage.language for hit in hits)
     shown = ", ".join(f"{tag} {count}" for tag, count in counts.most_common())
     return "\n".join([*lines, f"languages of the hits: {shown or 'no hits'}"])

@@ -83,10 +83,11 @@ def update(
     cut = cutting(settings, encoder)
     stored = settings.model_dump(mode="json", exclude={"storage"})
     kind = Kind(name or encoder.name, encoder.fingerprint, encoder.dimension(), settings.storage, stored)
+    documents = sources(paths)
     with writing(folder, kind, _AT_ONCE) as writer:
         before = dict(writer.files)
         sampled = SAMPLE if settings.neutral and not writer.arrays else 0
-        found = plan(writer, sources(paths), cut, sampled, drop, lambda *counts: listener.on_encode("read", *counts))
+        found = plan(writer, documents, cut, sampled, drop, lambda *counts: listener.on_encode("read", *counts))
         neutral = _map(writer, encoder, found, listener) if settings.neutral else None
         _encode(writer, encoder, neutral, found, cut, listener)
         writer.finish(found.files)

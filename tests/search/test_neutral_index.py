@@ -86,7 +86,7 @@ def test_a_language_of_few_passages_has_no_part_in_the_estimate_which_a_line_say
     assert "not in the estimate of what languages differ in: fr 1, und 1" in caplog.text
 
 
-def test_one_language_alone_is_refused_and_nothing_is_left(docs, encoder):
+def test_one_language_alone_is_refused(docs, encoder):
     with pytest.raises(DataError, match=r"needs 20 passages in each of two languages or more; there are de 25"):
         index(docs, encoder, paths=("faq.de.jsonl",))
 

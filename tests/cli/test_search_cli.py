@@ -1,0 +1,114 @@
+"""`metasearch index` and `metasearch search` as a user runs them."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from metasearch.cli import main
+
+DE = ("Der Schlüssel liegt unter der Matte.", "Die Katze schläft im Korb.")
+EN = ("The key is under the mat.", "The bus leaves at noon.")
+
+
+def metasearch(*args, code=0, **keys):
+    result = CliRunner().invoke(main, [str(arg) for arg in args], **keys)
+    assert result.exit_code == code, (result.output, result.exception)
+    assert "Traceback" not in result.output
+    return result
+
+
+def error(*args, code):
+    (line,) = [line for line in metasearch(*args, code=code).stderr.splitlines() if "error:" in line]
+    return line.partition("error: ")[2]
+
+
+@pytest.fixture
+def docs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for language, texts in (("de", DE), ("en", EN)):
+        (tmp_path / "docs" / language).mkdir(parents=True)
+        (tmp_path / "docs" / language / "faq.txt").write_text("\n\n".join(texts) + "\n", encoding="utf-8")
+    return tmp_path / "docs"
+
+
+@pytest.fixture
+def index(docs):
+    metasearch("index", docs.name, "--encoder=tiny", "--length=40", "-o", "faq.index")
+    return docs.parent / "faq.index"
+
+
+def test_index_tells_what_it_did_and_how_to_search(docs):
+    said = metasearch("index", "docs", "--encoder=tiny", "-o", "my index").stdout.splitlines()
+    assert said == [
+        "documents: 2 (2 new, 0 changed, 0 gone)",
+        "passages: 2 (2 encoded now)",
+        "texts by language: de 1, en 1",
+        "search: metasearch search 'my index' \"...\"",
+    ]
+    (docs / "de" / "faq.txt").unlink()
+    counts = json.loads(metasearch("index", "docs", "-o", "my index", "--json").stdout)
+    assert (counts["documents"], counts["dropped"], counts["encoded"], counts["languages"]) == (1, 1, 0, {"en": 1})
+
+
+def test_a_hit_has_score_language_file_line_and_passage(index):
+    first, *text, blank, _, _, _, _, last = metasearch("search", "faq.index", EN[0], "--top=2").stdout.splitlines()
+    assert first.split()[2:] == ["en", "docs/en/faq.txt:1"]
+    assert (text, blank) == ([f"    {line}" for line in EN], "")
+    assert last == "languages of the hits: en 1, de 1"
+
+
+def test_languages_are_chosen_and_hits_come_as_json(index):
+    found = json.loads(metasearch("search", "faq.index", "Wo?", "--language=de", "--json").stdout)
+    assert found["query"] == "Wo?"
+    assert {(hit["language"], hit["file"], hit["line"]) for hit in found["hits"]} == {("de", "docs/de/faq.txt", 1)}
+    assert found["hits"][0].keys() == {"score", "language", "file", "line", "text", "places"}
+
+
+def test_lines_of_the_standard_input_are_queries(index):
+    lines = metasearch("search", "faq.index", "--json", "--top=1", input=f"{EN[0]}\n\n{DE[0]}\n").stdout.splitlines()
+    assert [json.loads(line)["query"] for line in lines] == [EN[0], DE[0]]
+
+
+def test_both_rankings_can_be_fused(index):
+    (first, *_) = json.loads(metasearch("search", "faq.index", "bus noon", "--hybrid", "--json").stdout)["hits"]
+    assert "The bus leaves" in first["text"]
+    assert first["score"] == round(1 / 61 + 1 / 61, 6)  # first in both
+
+
+def test_what_would_command_a_terminal_is_not_printed(docs):
+    (docs / "en" / "faq.txt").write_text("\x1b[31mred\x1b[0m", encoding="utf-8")
+    metasearch("index", "docs", "--encoder=tiny", "-o", "i")
+    assert "\x1b" not in metasearch("search", "i", "red").stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        (["index", "docs"], 2, "say where the index goes with -o DIR"),
+        (["index", "dogs", "-o", "x"], 3, "dogs: cannot be read: No such file or directory. Did you mean 'docs'?"),
+        (["index", "docs", "--encoder=minni", "-o", "x"], 6, "unknown encoder 'minni'. Did you mean 'mini'?"),
+        (["index", "docs", "--encoder=tiny", "--language=deutsch und so", "-o", "x"], 2, "'deutsch und so'"),
+        (["index", "docs", "--encoder=tiny", "--length=9000", "-o", "x"], 2, "length 9000: encoder 'tiny' reads"),
+        (["index", "docs", "--encoder=tiny", "--neutral", "-o", "x"], 3, "20 passages in each of two languages"),
+        (["index", "docs", "--encoder=tiny", "-o", "docs"], 5, "docs exists and is no index"),
+        (["index", "docs", "--length=41", "-o", "faq.index"], 2, "it was made with length 40, not 41"),
+        (["index", "docs/de", "-o", "faq.index"], 2, "such as 'docs/en/faq.txt'"),
+        (["search", "docs", "x"], 5, "docs is no index: it has no manifest.json"),
+        (["search", "nowhere", "x"], 5, "nowhere does not exist"),
+        (["search", "faq.index", "x", "--language=dee"], 2, "no passage is in language 'dee'. Did you mean 'de'?"),
+        (["search", "faq.index", "x", "--encoder=mini"], 6, "its vectors are of encoder 'tiny'"),
+    ],
+)
+def test_what_is_wrong_is_one_line_with_its_code(index, args, code, says):
+    assert says in error(*args, code=code)
+
+
+def test_an_encoder_that_is_gone_is_named_with_the_way_on(docs, index, tmp_path):
+    from metasearch.encoders.builtin import tiny
+
+    tiny.build().save(tmp_path / "model")
+    metasearch("index", "docs", "--encoder=model", "-o", "own")
+    (tmp_path / "model").rename(tmp_path / "moved")
+    assert "say with --encoder where it is" in error("search", "own", "key", code=6)
+    assert "docs/en/faq.txt:1" in metasearch("search", "own", "key", "--encoder=moved").stdout
