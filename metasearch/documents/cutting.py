@@ -71,10 +71,10 @@ class Cutter:
                     blanks = _BLANKS.match(part).end()  # type: ignore[union-attr]
                     offset, part = start + at + inner + blanks, part[blanks:].rstrip()
                     if _shown(part, section.markdown):
-                        notes[CUT] += _cuts_word(text, offset + len(part))
+                        if _cuts_word(text, offset + len(part)):
+                            notes[CUT] += 1
                         yield max(0, offset - shift), title + part
             start = end
-        notes += Notes()  # forgets what was counted with 0
 
     def _length(self, title: str, text: str) -> int:
         return self.settings.length(title + text.replace("\r", " "))

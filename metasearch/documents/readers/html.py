@@ -21,7 +21,7 @@ from metasearch.documents.settings import Settings
 
 BAD_LANGUAGE = "elements whose lang is no language tag, taken as not known"
 
-_MOST = 2**25
+_MOST = 2**24
 """Characters of a page, which is parsed as a whole."""
 _WHITE = re.compile(r"[ \t\n\r\f]+")
 _BEFORE = re.compile(r"(?:\s|<!--.*?-->|<![^>]*>|<html[^>]*>)*", re.S | re.I)
