@@ -49,3 +49,11 @@ class Settings:
                 object.__setattr__(self, "language", tag_of(self.language))
             except ValueError as error:
                 raise ConfigError(f"passages: language: {error}") from None
+
+    def facts(self) -> dict[str, int | str | bool | None]:
+        """Return the values as JSON, to be compared with those of another time; of functions only whether one detects.
+
+        What `length` counts, such as an encoder's tokens, is the caller's to remember.
+        """
+        own = {name: getattr(self, name) for name in ("limit", "overlap", "column", "titles", "names", "language")}
+        return {**own, "detect": self.detect is not None}

@@ -121,11 +121,7 @@ def tree(path: Path) -> Tree:
 
 
 def tree_of(text: str, where: str) -> tuple[Tree, Places]:
-    """Return a text in YAML as strings, unchecked, and the place of each key: `where` it was taken from, and the line.
-
-    Raises:
-        ConfigError: it is no YAML, or none of keys and values; names the line.
-    """
+    """Return a text in YAML as strings, unchecked, and `where:line` of each key; `ConfigError` where it is no YAML."""
     try:
         node = _composed(text)
         if not isinstance(node, yaml.MappingNode):
@@ -144,8 +140,7 @@ def tree_of(text: str, where: str) -> tuple[Tree, Places]:
 
 def _parse(path: Path) -> tuple[Tree, Places]:
     try:
-        # Some editors begin a file with a byte order mark.
-        text = read_bytes(path).decode("utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")  # some editors begin a file with a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     return tree_of(text, str(path))

@@ -1,5 +1,6 @@
 """Passages are whole sentences, as many as fit; nothing of a text is lost, and none is longer than the limit."""
 
+import json
 import logging
 import re
 
@@ -103,6 +104,14 @@ def test_a_limit_below_the_length_of_a_character_is_refused(tmp_path):
 def test_settings_that_cannot_be_are_refused(asked, says):
     with pytest.raises(ConfigError, match=re.escape(says)):
         Settings(**asked)
+
+
+def test_settings_are_told_apart_by_their_facts():
+    plain = Settings().facts()
+    assert json.loads(json.dumps(plain)) == plain
+    for changed in ({"limit": 9}, {"overlap": 9}, {"column": "body"}, {"titles": False}, {"names": False}):
+        assert Settings(**changed).facts() == {**plain, **changed}
+    assert Settings(language="DE", detect=str).facts() == {**plain, "language": "de", "detect": True}
 
 
 def test_a_long_text_is_parted_where_it_is_least_felt():
