@@ -33,8 +33,6 @@ _PHRASE = re.compile(
 _UNSPACED = re.compile(
     r"[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-
-
 _BLANKS = re.compile(r"(?:\s*\n)?")
 
 
