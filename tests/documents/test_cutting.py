@@ -106,6 +106,20 @@ def test_settings_that_cannot_be_are_refused(asked, says):
         Settings(**asked)
 
 
+def test_words_are_counted_one_by_one_and_each_once_as_far_as_that_is_right(tmp_path):
+    asked = []
+
+    def tokens(text):
+        asked.append(text)
+        return 2 + len(text.split())
+
+    text = "One two. " * 200
+    passages = [passage for _, passage in shown(tmp_path / "a.txt", text, limit=10, length=tokens)]
+    assert passages == [" ".join(["One two."] * 4)] * 50
+    # Nothing, each distinct word, and each passage to be sure.
+    assert asked == ["", "One", "two.", *passages]
+
+
 def test_settings_are_told_apart_by_their_facts():
     plain = Settings().facts()
     assert json.loads(json.dumps(plain)) == plain
