@@ -6,9 +6,8 @@ Its boundaries are those of Unicode (UAX 29) and, in Thai, Khmer, Lao and Burmes
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
@@ -33,8 +32,6 @@ _PHRASE = re.compile(
 _UNSPACED = re.compile(
     r"[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-
-
 _BLANKS = re.compile(r"(?:\s*\n)?")
 
 
@@ -44,6 +41,7 @@ class Cutter:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.size = max(_BLOCK, 8 * settings.limit)
+        self.estimated = settings.length is not len
 
     def cut(self, section: Section, notes: Notes) -> Iterator[tuple[int, str]]:
         """Yield the passages of a section, each with the offset in its text at which it begins, in order.
@@ -60,35 +58,45 @@ class Cutter:
         if title and 2 * self.settings.length(title) > self.settings.limit:
             notes[LONG_TITLE] += 1
             text, shift, title = title + text, len(title), ""
-        measured = partial(self._length, title)
-        splitter = self._splitter(section.markdown, title)
         start = 0
         while start < len(text):
             end = end_of_block(text, start, self.size)
-            for at, piece in splitter.chunk_indices(_PHRASE.sub("\r", text[start:end])):
-                for inner, part in self._fitting(piece.replace("\r", " "), measured):
-                    # Of Markdown the splitter leaves blank lines before and after a passage.
-                    blanks = _BLANKS.match(part).end()  # type: ignore[union-attr]
-                    offset, part = start + at + inner + blanks, part[blanks:].rstrip()
-                    if _shown(part, section.markdown):
-                        notes[CUT] += _cuts_word(text, offset + len(part))
-                        yield max(0, offset - shift), title + part
+            for at, part in self._pieces(_PHRASE.sub("\r", text[start:end]), section.markdown, title):
+                # Of Markdown the splitter leaves blank lines before and after a passage.
+                blanks = _BLANKS.match(part).end()  # type: ignore[union-attr]
+                offset, part = start + at + blanks, part[blanks:].rstrip()
+                if _shown(part, section.markdown):
+                    if _cuts_word(text, offset + len(part)):
+                        notes[CUT] += 1
+                    yield max(0, offset - shift), title + part
             start = end
-        notes += Notes()  # forgets what was counted with 0
 
-    def _length(self, title: str, text: str) -> int:
-        return self.settings.length(title + text.replace("\r", " "))
+    def _pieces(self, block: str, markdown: bool, title: str) -> Iterator[tuple[int, str]]:
+        """Yield the pieces of a block with their offsets: by estimated lengths, by lengths where those are wrong."""
+        measured = partial(_measured, self.settings.length, title)
+        if self.estimated:
+            found = self._split(block, markdown, title, self.settings.estimate)
+            self.estimated = all(measured(piece) <= self.settings.limit for _, piece in found)
+            if self.estimated:
+                yield from ((at, piece.replace("\r", " ")) for at, piece in found)
+                return
+        for at, piece in self._split(block, markdown, title, self.settings.length):
+            for inner, part in self._fitting(piece.replace("\r", " "), measured):
+                yield at + inner, part
 
-    def _splitter(self, markdown: bool, title: str) -> Any:
+    def _split(self, block: str, markdown: bool, title: str, length: Callable[[str], int]) -> list[tuple[int, str]]:
         kind = MarkdownSplitter if markdown else TextSplitter
         limit, overlap = self.settings.limit, self.settings.overlap
-        if self.settings.length is len:
+        if length is len:
             # The splitter counts characters ten times as fast itself.
             room = limit - len(title)
-            return kind(room, min(overlap, room - 1))
-        return kind.from_callback(partial(self._length, title), limit, overlap)
+            splitter = kind(room, min(overlap, room - 1))
+        else:
+            splitter = kind.from_callback(partial(_measured, length, title), limit, overlap)
+        found: list[tuple[int, str]] = splitter.chunk_indices(block)
+        return found
 
-    def _fitting(self, piece: str, measured: Any) -> Iterator[tuple[int, str]]:
+    def _fitting(self, piece: str, measured: Callable[[str], int]) -> Iterator[tuple[int, str]]:
         """Yield a piece, or the parts of one that is too long: of a sum of lengths the splitter sees no more."""
         if measured(piece) <= self.settings.limit:
             yield 0, piece
@@ -102,6 +110,10 @@ class Cutter:
         for start, end in ((0, space or middle), (space or middle, len(piece))):
             for inner, part in self._fitting(piece[start:end], measured):
                 yield start + inner, part
+
+
+def _measured(length: Callable[[str], int], title: str, text: str) -> int:
+    return length(title + text.replace("\r", " "))
 
 
 def _shown(text: str, markdown: bool) -> bool:

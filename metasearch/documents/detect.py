@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from metasearch.documents.passage import UNKNOWN
 from metasearch.errors import ConfigError, nearest
 
 INSTALL = "pip install py3langid"
@@ -29,4 +30,5 @@ def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
             raise ConfigError(f"py3langid cannot detect the language '{language}'.{nearest(language, known)}")
     if languages:
         identifier.set_languages(list(languages))
-    return lambda text: str(identifier.classify(text)[0])
+    # Of digits and marks alone it says that they are in no language.
+    return lambda text: str(identifier.classify(text)[0]).replace("zxx", UNKNOWN)

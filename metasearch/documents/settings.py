@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
+from metasearch.documents.estimate import estimator
 from metasearch.documents.languages import tag_of
 from metasearch.errors import ConfigError
 
@@ -49,3 +51,16 @@ class Settings:
                 object.__setattr__(self, "language", tag_of(self.language))
             except ValueError as error:
                 raise ConfigError(f"passages: language: {error}") from None
+
+    @cached_property
+    def estimate(self) -> Callable[[str], int]:
+        """Counts a text word by word, which is faster, and may differ from `length`."""
+        return estimator(self.length)
+
+    def facts(self) -> dict[str, int | str | bool | None]:
+        """Return the values as JSON, to be compared with those of another time; of functions only whether one detects.
+
+        What `length` counts, such as an encoder's tokens, is the caller's to remember.
+        """
+        own = {name: getattr(self, name) for name in ("limit", "overlap", "column", "titles", "names", "language")}
+        return {**own, "detect": self.detect is not None}

@@ -121,11 +121,7 @@ def tree(path: Path) -> Tree:
 
 
 def tree_of(text: str, where: str) -> tuple[Tree, Places]:
-    """Return a text in YAML as strings, unchecked, and the place of each key: `where` it was taken from, and the line.
-
-    Raises:
-        ConfigError: it is no YAML, or none of keys and values; names the line.
-    """
+    """Return a text in YAML as strings, unchecked, and `where:line` of each key; `ConfigError` where it is no YAML."""
     try:
         node = _composed(text)
         if not isinstance(node, yaml.MappingNode):
@@ -133,22 +129,20 @@ def tree_of(text: str, where: str) -> tuple[Tree, Places]:
         reader = _Reader(where, len(text))
         return reader.mapping(node, ()), reader.places
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ConfigError(f"{where}:{line}: not YAML: {error.problem}") from None
+        line = error.problem_mark.line if error.problem_mark else 0
+        raise ConfigError(f"{where}:{line + 1}: not YAML: {error.problem}") from None
     except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise ConfigError(f"{where}:{line}: not YAML: {error.reason}") from None
+        line = text.count("\n", 0, error.position)
+        raise ConfigError(f"{where}:{line + 1}: not YAML: {error.reason}") from None
     except RecursionError:
         raise ConfigError(f"{where}:1: not readable: it nests too deep, or within itself") from None
 
 
 def _parse(path: Path) -> tuple[Tree, Places]:
     try:
-        # Some editors begin a file with a byte order mark.
-        text = read_bytes(path).decode("utf-8-sig")
+        return tree_of(read_bytes(path).decode("utf-8-sig"), str(path))  # an editor may have put a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    return tree_of(text, str(path))
 
 
 def _composed(text: str) -> yaml.Node | None:

@@ -1,5 +1,6 @@
 """Passages are whole sentences, as many as fit; nothing of a text is lost, and none is longer than the limit."""
 
+import json
 import logging
 import re
 
@@ -103,6 +104,28 @@ def test_a_limit_below_the_length_of_a_character_is_refused(tmp_path):
 def test_settings_that_cannot_be_are_refused(asked, says):
     with pytest.raises(ConfigError, match=re.escape(says)):
         Settings(**asked)
+
+
+def test_words_are_counted_one_by_one_and_each_once_as_far_as_that_is_right(tmp_path):
+    asked = []
+
+    def tokens(text):
+        asked.append(text)
+        return 2 + len(text.split())
+
+    text = "One two. " * 200
+    passages = [passage for _, passage in shown(tmp_path / "a.txt", text, limit=10, length=tokens)]
+    assert passages == [" ".join(["One two."] * 4)] * 50
+    # Nothing, each distinct word, and each passage to be sure.
+    assert asked == ["", "One", "two.", *passages]
+
+
+def test_settings_are_told_apart_by_their_facts():
+    plain = Settings().facts()
+    assert json.loads(json.dumps(plain)) == plain
+    for changed in ({"limit": 9}, {"overlap": 9}, {"column": "body"}, {"titles": False}, {"names": False}):
+        assert Settings(**changed).facts() == {**plain, **changed}
+    assert Settings(language="DE", detect=str).facts() == {**plain, "language": "de", "detect": True}
 
 
 def test_a_long_text_is_parted_where_it_is_least_felt():

@@ -21,8 +21,10 @@ from metasearch.documents.settings import Settings
 
 BAD_LANGUAGE = "elements whose lang is no language tag, taken as not known"
 
-_MOST = 2**25
+_MOST = 2**24
 """Characters of a page, which is parsed as a whole."""
+_HEAD = 2**14
+"""Characters in which the first element begins, or the text without any."""
 _WHITE = re.compile(r"[ \t\n\r\f]+")
 _BEFORE = re.compile(r"(?:\s|<!--.*?-->|<![^>]*>|<html[^>]*>)*", re.S | re.I)
 _DIGITS = 26
@@ -42,7 +44,7 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
 
 def _first_line(source: str) -> int:
     """Return the line of text that stands before any element; the parser drops the line ends before it."""
-    before = _BEFORE.match(source)
+    before = _BEFORE.match(source, 0, _HEAD)
     return 1 + (before[0].count("\n") if before else 0)
 
 
