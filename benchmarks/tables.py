@@ -19,6 +19,7 @@ from benchmarks.paper import study_tables
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.distillation_tables import stages_table
 from benchmarks.paper.small_study_tables import changes_table, of_encoder, rates_table
+from benchmarks.speed.index_tables import recall_table, size_table, time_table
 from benchmarks.speed.speed_tables import comparison_table, distillation_table, main_job_table, targets_table
 from benchmarks.statistics.calibration import calibration_table
 from metasearch.errors import ConfigError, nearest
@@ -79,6 +80,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed-targets": lambda: targets_table(rows_of("throughput")),
     "speed-peers": lambda: comparison_table(rows_of("throughput")),
     "distillation-speed": lambda: distillation_table(rows_of("distillation_throughput")),
+    "index-recall": lambda: recall_table(rows_of("index_recall")),
+    "index-size": lambda: size_table(rows_of("index")),
+    "index-time": lambda: time_table(rows_of("index")),
     "main-job": lambda: main_job_table(rows_of("main_job")),
 }
 

@@ -24,6 +24,7 @@ PRINTED = {
     'SentenceTransformer("runs/shop/model")': r"",
     # Where the key is, say the German and the Thai sentence; the Greek one is about bread.
     "semantic_search(": r"0\.\d\d Der Schlüssel liegt unter der Matte\.\n0\.\d\d กุญแจอยู่ใต้พรม\n",
+    "Index.open(": r"0\.\d\d de home\.txt:1 Der Schlüssel liegt unter der Matte\.\n",
     "ms.fit(": r"map@20 \d+\.\d\d -> \d+\.\d\d\n",
     "ms.read_study(": r"maml [+-]\d+\.\d\d \[[+-]\d+\.\d\d, [+-]\d+\.\d\d\]\n",
 }

@@ -76,15 +76,20 @@ class Queries:
         count = products.shape[1] // 2
         return (products[:, :count] << _LOW_BITS) + products[:, count:]
 
-    def planes(self) -> NDArray[np.uint8]:
-        """Return the bits of the queries, rounded to eight, from the lowest to the sign: `(8q, ⌈D / 8⌉)`."""
+    def rounded(self) -> Codes:
+        """Return the queries rounded to eight bits, `(q, D)`."""
         largest = np.abs(self.numbers).max(1, initial=0, keepdims=True)
-        rounded = np.rint(self.numbers * (MOST / np.maximum(largest, 1))).astype(np.int8).view(np.uint8)
+        found: Codes = np.rint(self.numbers * (MOST / np.maximum(largest, 1))).astype(np.int8)
+        return found
+
+    def planes(self) -> NDArray[np.uint8]:
+        """Return the bits of the rounded queries, from the lowest to the sign: `(8q, ⌈D / 8⌉)`."""
+        rounded = self.rounded().view(np.uint8)
         return np.concatenate([np.packbits(rounded >> bit & 1, axis=1) for bit in range(_PLANES)])
 
     @staticmethod
     def weighted(counts: NDArray[np.uint32]) -> NDArray[np.float32]:
-        """Return the sums `(n, q)` of a query's numbers where a vector's bits are set, from the counts of bits
+        """Return the sums `(n, q)` of a rounded query where a vector's bits are set, from the counts of bits
         that a vector has in common with `planes()`, `(n, 8q)`.
         """
         weights = 2.0 ** np.arange(_PLANES, dtype=np.float32)

@@ -101,6 +101,22 @@ def test_bits_find_what_eight_bits_find_where_all_are_scored_again(content, inde
     assert found == texts_of(found_by(index, asked, 5, ["el"]))
 
 
+def test_both_ways_to_score_bits_find_the_same(tmp_path, monkeypatch):
+    bits = Index.open(write_index(tmp_path / "bits", made(900, dimension=20), "bits", rows=200), threads=2)
+    asked = queries(5, 20)
+    likely, scanned = [], scan._scan
+    for unpacked in (1, 99):
+        monkeypatch.setattr(scan, "_UNPACKED", unpacked)
+        found = []
+        monkeypatch.setattr(scan, "_scan", lambda *given, found=found: found.append(scanned(*given)) or found[-1])
+        bits.search(asked, 5)
+        likely.append(found[0])
+    for ours, theirs in zip(likely[0].rows, likely[1].rows, strict=True):
+        assert (ours == theirs).all()
+    for ours, theirs in zip(likely[0].scores, likely[1].scores, strict=True):
+        assert (ours == theirs).all()
+
+
 def test_bits_come_near_eight_bits(tmp_path):
     content = made(3000, dimension=64)
     indexes = [Index.open(write_index(tmp_path / storage, content, storage, rows=1000)) for storage in ("int8", "bits")]

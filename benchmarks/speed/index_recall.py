@@ -1,0 +1,118 @@
+"""What an index finds beside the unrounded vectors, and what BM25 adds, on LAReQA with the encoder `mini`.
+
+    python -m benchmarks.speed.index_recall --data ~/data
+
+Test part of fold 0. Recall@20 is the share of the 20 nearest candidates by float64 products of the encoder's vectors
+that are among the 20 that the index finds. mAP@20 is that of `metasearch evaluate`, of the vectors, of BM25 over the
+encoder's own tokens, and of both by reciprocal rank fusion of the first 100 of each.
+"""
+
+import hashlib
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.common.command import Command
+from benchmarks.common.provenance import provenance
+from benchmarks.common.rows import RESULTS
+from metasearch.data.benchmark import load_benchmark
+from metasearch.data.records import RetrievalData
+from metasearch.documents.passage import Passage
+from metasearch.encoders.encoder import Encoder
+from metasearch.evaluation.metrics.base import Ranks
+from metasearch.evaluation.metrics.map import average_precision
+from metasearch.index.bm25 import Bm25
+from metasearch.index.fusion import fuse
+from metasearch.index.index import Index
+from metasearch.index.locations import FilePlaces, SourceFile
+from metasearch.index.manifest import Kind
+from metasearch.index.segment import STORAGES
+from metasearch.index.writer import writing
+from metasearch.jobs.compose import load_encoder
+from metasearch.runs.markdown import markdown
+from metasearch.runs.rows import append_rows
+
+TOP = 20
+DEPTH = 100
+Vectors = NDArray[np.float32]
+
+
+def write(folder: Path, data: RetrievalData, vectors: Vectors, encoder: Encoder, storage: Any) -> Index:
+    """Return an index of candidates, of which row i is candidate i."""
+    hashes = [hashlib.sha256(candidate.id.encode()).digest()[:16] for candidate in data.candidates]
+    keys = np.frombuffer(b"".join(hashes), np.uint8).reshape(-1, 16)
+    lines = np.arange(1, len(keys) + 1, dtype=np.int32)
+    passages = [Passage(c.text, "lareqa", i + 1, c.language) for i, c in enumerate(data.candidates)]
+    with writing(folder, Kind(encoder.name, encoder.fingerprint, vectors.shape[1], storage)) as writer:
+        writer.add(vectors, passages, keys)
+        writer.finish([FilePlaces(SourceFile("lareqa", 0, 0, ""), keys, lines)])
+    index = Index.open(folder)
+    assert len(index) == len(data.candidates)
+    return index
+
+
+def map_of(rankings: Sequence[Sequence[int]], data: RetrievalData) -> float:
+    """Return mAP@20 of the rows that were found for each question, the mean over questions."""
+    ranks, offsets = [], [0]
+    for question, found in zip(data.questions, rankings, strict=True):
+        place = {row: rank for rank, row in enumerate(found, 1)}
+        relevant = [i for i, candidate in enumerate(data.candidates) if question.id in candidate.answers]
+        # One that is not found ranks behind all that are.
+        ranks += sorted(place.get(i, len(data.candidates) + n) for n, i in enumerate(relevant))
+        offsets.append(len(ranks))
+    return float(average_precision(Ranks(np.array(ranks), np.array(offsets)), TOP).mean())
+
+
+def measure(data: RetrievalData, encoder: Encoder, place: Path) -> list[dict[str, Any]]:
+    """Return recall of both kinds of index, and mAP with and without BM25."""
+    texts = [candidate.text for candidate in data.candidates]
+    vectors = encoder.encode(texts, "candidate")
+    asked = encoder.encode([question.text for question in data.questions], "question")
+    exact = np.argsort(-(asked.astype(np.float64) @ vectors.astype(np.float64).T), axis=1, kind="stable")
+    rankings: dict[str, list[list[int]]] = {"float64": exact[:, :TOP].tolist()}
+    rows: list[dict[str, Any]] = []
+    for storage in STORAGES:
+        index = write(place / storage, data, vectors, encoder, storage)
+        rankings[storage] = index.search(asked, TOP)[0].tolist()
+        both = zip(rankings["float64"], rankings[storage], strict=True)
+        shared = float(np.mean([len({*a} & {*b}) / TOP for a, b in both]))
+        rows.append({"way": storage, "metric": f"recall@{TOP} of float64", "value": round(shared, 4)})
+    index = Index.open(place / "int8")
+    near = index.search(asked, DEPTH)[0]
+    bm25 = Bm25.of(index, lambda them: [row[0].tolist() for row in encoder.tokens(them, "text")], encoder.fingerprint)
+    lexical = [found for found, _ in bm25.search([question.text for question in data.questions], DEPTH)]
+    rankings["BM25"] = [found[:TOP].tolist() for found in lexical]
+    rankings["int8 and BM25"] = [fuse([a, b], TOP)[0].tolist() for a, b in zip(near, lexical, strict=True)]
+    rows += [
+        {"way": way, "metric": "mAP@20", "value": round(map_of(found, data), 4)} for way, found in rankings.items()
+    ]
+    return rows
+
+
+@click.command(cls=Command)
+@click.option("--data", envvar="METASEARCH_DATA", type=click.Path(path_type=Path), help="Parent of lareqa/.")
+@click.option("--task", default="lareqa", show_default=True)
+@click.option("--encoder", default="mini", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), default=RESULTS / "index_recall.jsonl", help="Rows to add to."
+)
+def main(data: Path | None, task: str, encoder: str, output: Path) -> None:
+    """Search the test part of fold 0 in an index of each kind, print the table, and keep the figures."""
+    benchmark = load_benchmark(task, fold=0, data=str(data) if data else None)
+    loaded = load_encoder(encoder, benchmark.task.max_length, device="cpu")
+    with tempfile.TemporaryDirectory() as place:
+        rows = measure(benchmark.split.test, loaded, Path(place))
+    counts = {"questions": len(benchmark.split.test.questions), "candidates": len(benchmark.split.test.candidates)}
+    facts = {"task": task, "fold": 0, "encoder": encoder, **counts, "data": benchmark.data.fingerprint}
+    append_rows(output, [{**row, **facts, **provenance()} for row in rows])
+    shown = [[row["way"], row["metric"], f"{row['value']}"] for row in rows]
+    click.echo(markdown(["way", "metric", "value"], shown, left=2))
+
+
+if __name__ == "__main__":
+    main()
