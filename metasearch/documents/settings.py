@@ -56,11 +56,3 @@ class Settings:
     def estimate(self) -> Callable[[str], int]:
         """Counts a text word by word, which is faster, and may differ from `length`."""
         return estimator(self.length)
-
-    def facts(self) -> dict[str, int | str | bool | None]:
-        """Return the values as JSON, to be compared with those of another time; of functions only whether one detects.
-
-        What `length` counts, such as an encoder's tokens, is the caller's to remember.
-        """
-        own = {name: getattr(self, name) for name in ("limit", "overlap", "column", "titles", "names", "language")}
-        return {**own, "detect": self.detect is not None}

@@ -1,16 +1,13 @@
 """Cuts documents into passages as an encoder reads them."""
 
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from metasearch.documents.detect import detector
-from metasearch.documents.passage import Passage
 from metasearch.documents.settings import Settings
 from metasearch.encoders.counting import forget
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
-from metasearch.index.segment import KEY_BYTES
 from metasearch.runs.listener import Listener
 from metasearch.spec.index import PASSAGE_LENGTH, IndexSettings
 from metasearch.spec.recipe import Role
@@ -46,13 +43,6 @@ def cutting(settings: IndexSettings, encoder: Encoder) -> Settings:
         language=settings.language,
         detect=None if chosen is None else detector(chosen),
     )
-
-
-def key_of(passage: Passage) -> bytes:
-    """Return a hash of what the vector of a passage and its row depend on: its text and its language."""
-    # No tag has a line end, so that no two passages have the same bytes here.
-    content = f"{passage.language}\n{passage.text}".encode()
-    return hashlib.blake2b(content, digest_size=KEY_BYTES).digest()
 
 
 @contextmanager

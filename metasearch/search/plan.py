@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappush, heapreplace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +16,18 @@ from metasearch.documents.read import passages
 from metasearch.documents.settings import Settings
 from metasearch.documents.source import Source
 from metasearch.errors import ConfigError, DataError
+from metasearch.index.keys import keys_of
 from metasearch.index.locations import FilePlaces, SourceFile
-from metasearch.index.segment import KEY_BYTES
 from metasearch.index.writer import Writer
-from metasearch.search.passages import key_of
 
 log = logging.getLogger(__name__)
 
-Sample = dict[str, list[tuple[int, str]]]
-"""Language → (number of the key, text) of some passages in it."""
+Drawn = list[tuple[int, str]]
+"""A heap of passages: number of the key, text."""
+Sample = dict[str, Drawn]
+"""Language → some passages in it."""
+
+_AT_ONCE = 1024
 
 
 @dataclass
@@ -87,46 +91,44 @@ def plan(
 
 def _read(found: Plan, writer: Writer, source: Source, settings: Settings, sampled: int) -> None:
     file = SourceFile(source.file, source.size, source.digest)
-    keys, lines = bytearray(), []
     notes: Notes = Notes()
-    for passage in passages(source, settings, notes):
-        key = key_of(passage)
-        keys += key
-        lines.append(passage.line)
-        found.languages[passage.language] += 1
-        if sampled:
-            _draw(found.sample.setdefault(passage.language, []), int.from_bytes(key), passage.text, sampled)
+    parts, lines, cut = [keys_of([])], [], passages(source, settings, notes)
+    while some := list(islice(cut, _AT_ONCE)):
+        keys = keys_of(some)
+        parts.append(keys)
+        lines += [passage.line for passage in some]
+        found.languages.update(passage.language for passage in some)
+        for passage, key in zip(some, keys, strict=True):
+            _draw(found.sample.setdefault(passage.language, []), key.tobytes(), passage.text, sampled)
     for what, times in notes.items():
         found.notes.setdefault(what, []).append((times, source.file))
-    rows = np.frombuffer(bytes(keys), np.uint8).reshape(-1, KEY_BYTES)
-    found.files.append(FilePlaces(file, rows, np.array(lines, np.int32)))
-    lacking = {row.tobytes() for row in rows[~writer.known(rows)]}
+    keys = np.concatenate(parts)
+    found.files.append(FilePlaces(file, keys, np.array(lines, np.int32)))
+    lacking = {key.tobytes() for key in keys[~writer.known(keys)]}
     found.changed.append((source, frozenset(lacking - found.new)))
     found.new |= lacking
 
 
-def _draw(drawn: list[tuple[int, str]], number: int, text: str, count: int) -> None:
-    """Keep the texts with the smallest hashes: a sample that no order of the documents changes, each text once."""
-    entry = (-number, text)
-    if entry in drawn:
-        return
+def _draw(drawn: Drawn, key: bytes, text: str, count: int) -> None:
+    """Keep the texts with the smallest keys: a sample that no order of the documents changes, each text once."""
+    # The first of a heap is its smallest.
+    entry = (-int.from_bytes(key), text)
     if len(drawn) < count:
-        heappush(drawn, entry)
-    elif entry > drawn[0]:
+        if entry not in drawn:
+            heappush(drawn, entry)
+    elif count and entry > drawn[0] and entry not in drawn:
         heapreplace(drawn, entry)
 
 
 def new_passages(changed: Iterable[tuple[Source, frozenset[bytes]]], settings: Settings) -> Iterator[Passage]:
     """Yield the passages of documents that have no vector, each once; `DataError` where one changed meanwhile."""
     for source, keys in changed:
-        left = set(keys)
-        if not left:
-            continue
-        for passage in passages(source, settings, Notes()):
-            key = key_of(passage)
-            if key in left:
-                left.remove(key)
-                yield passage
+        left, cut = set(keys), passages(source, settings, Notes())
+        while left and (some := list(islice(cut, _AT_ONCE))):
+            for passage, key in zip(some, map(bytes, keys_of(some)), strict=True):
+                if key in left:
+                    left.remove(key)
+                    yield passage
         if left:
             raise DataError(f"{source.file}: it was changed while it was read; call metasearch index again")
 

@@ -1,24 +1,21 @@
 """Makes an index one of some documents: what is new is encoded, what is gone is found no more, all else stays."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
-
-from metasearch.documents.passage import Passage
 from metasearch.documents.settings import Settings
 from metasearch.documents.source import sources
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap
 from metasearch.index.index import Index
+from metasearch.index.keys import keys_of
 from metasearch.index.manifest import Kind
-from metasearch.index.segment import KEY_BYTES, Keys
 from metasearch.index.writer import Writer, writing
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.search.neutral import SAMPLE, estimated, of_arrays, through, to_arrays, warn_of_outside
-from metasearch.search.passages import ROLE, cutting, encoding, key_of, resolved
+from metasearch.search.passages import ROLE, cutting, encoding, resolved
 from metasearch.search.plan import Plan, new_passages, plan
 from metasearch.spec.index import IndexSettings
 
@@ -121,10 +118,5 @@ def _encode(
     while passages := list(islice(new, _AT_ONCE)):
         with encoding(encoder, "passages", listener, done, len(found.new)):
             vectors = source.encode([passage.text for passage in passages], ROLE)
-        writer.add(vectors, passages, _keys(passages))
+        writer.add(vectors, passages, keys_of(passages))
         done += len(passages)
-
-
-def _keys(passages: Iterable[Passage]) -> Keys:
-    content = b"".join(map(key_of, passages))
-    return np.frombuffer(content, np.uint8).reshape(-1, KEY_BYTES)

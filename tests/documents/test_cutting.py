@@ -1,6 +1,5 @@
 """Passages are whole sentences, as many as fit; nothing of a text is lost, and none is longer than the limit."""
 
-import json
 import logging
 import re
 
@@ -118,14 +117,6 @@ def test_words_are_counted_one_by_one_and_each_once_as_far_as_that_is_right(tmp_
     assert passages == [" ".join(["One two."] * 4)] * 50
     # Nothing, each distinct word, and each passage to be sure.
     assert asked == ["", "One", "two.", *passages]
-
-
-def test_settings_are_told_apart_by_their_facts():
-    plain = Settings().facts()
-    assert json.loads(json.dumps(plain)) == plain
-    for changed in ({"limit": 9}, {"overlap": 9}, {"column": "body"}, {"titles": False}, {"names": False}):
-        assert Settings(**changed).facts() == {**plain, **changed}
-    assert Settings(language="DE", detect=str).facts() == {**plain, "language": "de", "detect": True}
 
 
 def test_a_long_text_is_parted_where_it_is_least_felt():
