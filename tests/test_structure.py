@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "data": set(BASE),
     "runs": set(BASE),
     "encoders": {*BASE, "cache"},
+    "serve": {*BASE, "encoders"},
     "episodes": {*BASE, "data"},
     "evaluation": {*_DATA, "encoders"},
     "study": {*BASE, "runs"},
@@ -38,14 +39,21 @@ MAY_IMPORT = {
     "fast": {*_MODEL, "learners"},
     "training": {*_MODEL, "learners", "fast"},
     "jobs": _JOBS,
-    "cli": {*_JOBS, "jobs"},
+    "cli": {*_JOBS, "jobs", "serve"},
     "__main__": {"signals", "cli"},
     # The package names what it offers and imports it when it is used.
     "__init__": {*_JOBS, "jobs"},
 }
 LIGHT = (*BASE, "cache", "data", "runs", "study", "reports", "episodes", "__init__")
 HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}
-DOORS = {"learn2learn": "learners/inner_loop.py", "yaml": "spec/yaml.py", "click": "cli/"}
+DOORS = {
+    "learn2learn": "learners/inner_loop.py",
+    "yaml": "spec/yaml.py",
+    "click": "cli/",
+    "starlette": "serve/",
+    "uvicorn": "serve/server.py",
+    "prometheus_client": "serve/metrics.py",
+}
 
 
 def name_of(path):

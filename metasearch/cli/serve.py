@@ -39,9 +39,7 @@ _BIGGEST = click.IntRange(min=1)
     "--batch-wait", type=click.FloatRange(0, 1000), default=5, show_default=True, metavar="MILLISECONDS",
     help="How long a text waits for those of other requests, to be encoded with them.",
 )  # fmt: skip
-@click.option(
-    "--batch-texts", type=_BIGGEST, default=64, show_default=True, help="Texts that are encoded at a time."
-)
+@click.option("--batch-texts", type=_BIGGEST, default=64, show_default=True, help="Texts that are encoded at a time.")
 @click.option(
     "--grace", type=click.IntRange(min=0), default=10, show_default=True, metavar="SECONDS",
     help="To finish what was begun, when the server is told to stop.",

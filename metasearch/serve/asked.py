@@ -42,7 +42,7 @@ class Searching(_Asked):
     def texts(self) -> list[str]:
         """Return the queries; `Refused` unless one of the two keys is there."""
         if (self.query is None) == (self.queries is None):
-            raise Refused(422, "invalid_body", "body: say what to search for: query, a text, or queries, a list of them")
+            raise Refused(422, "invalid_body", "body: say what to search for: query, a text; or queries, a list")
         return [self.query] if self.query is not None else self.queries or []
 
 

@@ -129,7 +129,8 @@ class Batches:
         except Exception as error:
             # Whose fault it is shows when each is done alone.
             return [error] if len(parts) == 1 else [self._done([part])[0] for part in parts]
-        found, start = [], 0
+        found: list[Sequence[Any] | Exception] = []
+        start = 0
         for _, part in parts:
             found.append(results[start : start + len(part)])
             start += len(part)

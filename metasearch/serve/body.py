@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, NoReturn, TypeVar
 
@@ -56,7 +56,7 @@ async def _content(request: Request, limit: int) -> bytes:
     return bytes(content)
 
 
-async def _stream(request: Request) -> AsyncIterator[bytes]:
+async def _stream(request: Request) -> AsyncGenerator[bytes, None]:
     try:
         async for chunk in request.stream():
             yield chunk

@@ -1,7 +1,7 @@
 """The server itself: a socket, uvicorn behind it, and an orderly end.
 
-Told to stop (Ctrl-C, SIGTERM), it takes no further requests and finishes those that it has begun; those that are not done
-by then are answered with 503. A second signal does not wait.
+Told to stop (Ctrl-C, SIGTERM), it takes no further requests and finishes those that it has begun. What is not done when
+the time for that is over is answered with 503. A second signal does not wait.
 """
 
 import asyncio

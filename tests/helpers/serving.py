@@ -101,11 +101,13 @@ class Running:
         port: on 127.0.0.1.
         service: what answers.
         server: its end is `should_exit`.
+        server_thread: in which it runs.
     """
 
     port: int
     service: Service
     server: Server
+    server_thread: threading.Thread
 
     @property
     def address(self):
@@ -146,7 +148,7 @@ def running(searcher, token=None, hosts=(), name=None, **limits):
         thread.start()
         assert ready.wait(60)
         try:
-            yield Running(bound.getsockname()[1], service, server)
+            yield Running(bound.getsockname()[1], service, server, thread)
         finally:
             server.should_exit = True
             thread.join(60)

@@ -100,13 +100,13 @@
     return unknown.length ? `No passage is in ${unknown.join(", ")}: that is left out of the languages.` : "";
   };
 
+  const byCount = () => Object.entries(about.languages).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  // A language has its colour whatever is found, so that two searches can be compared.
+  const slotOf = (tag) => Math.min(byCount().findIndex(([each]) => each === tag), COLOURS);
   const slots = (found) => {
     const counts = new Map();
     for (const { language } of found) counts.set(language, (counts.get(language) ?? 0) + 1);
-    const order = Object.keys(about.languages).sort((a, b) => about.languages[b] - about.languages[a] || (a < b ? -1 : 1));
-    // A language has its colour whatever is found, so that two searches can be compared.
-    const slot = (tag) => Math.min(order.indexOf(tag), COLOURS);
-    return [...counts].map(([tag, count]) => ({ tag, count, slot: slot(tag) })).sort((a, b) => b.count - a.count);
+    return [...counts].map(([tag, count]) => ({ tag, count, slot: slotOf(tag) })).sort((a, b) => b.count - a.count);
   };
   const showShare = (found) => {
     const shares = slots(found);
@@ -129,7 +129,7 @@
     return shares.length;
   };
   const showHit = (hit, i) => {
-    const tag = element("abbr", { class: "tag", title: named(hit.language) }, hit.language);
+    const tag = element("abbr", { class: `tag s${slotOf(hit.language)}`, title: named(hit.language) }, hit.language);
     const score = element("span", { class: "score" }, hit.score.toFixed(3));
     const rank = element("span", { class: "rank" }, `${i + 1}.`);
     const file = element("span", { class: "file", dir: "auto" }, `${hit.file}:${hit.line}`);
@@ -231,7 +231,7 @@
   });
 
   const fill = () => {
-    const tags = Object.entries(about.languages).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+    const tags = byCount();
     at("languages").replaceChildren(
       ...tags.map(([tag, count]) => {
         const box = element("input", { type: "checkbox", name: "language", value: tag });
