@@ -29,7 +29,6 @@ MAY_IMPORT = {
     "data": set(BASE),
     "runs": set(BASE),
     "encoders": {*BASE, "cache"},
-    "serve": {*BASE, "encoders"},
     "episodes": {*BASE, "data"},
     "evaluation": {*_DATA, "encoders"},
     "study": {*BASE, "runs"},
@@ -39,6 +38,7 @@ MAY_IMPORT = {
     "fast": {*_MODEL, "learners"},
     "training": {*_MODEL, "learners", "fast"},
     "jobs": _JOBS,
+    "serve": {*BASE, "encoders"},
     "cli": {*_JOBS, "jobs", "serve"},
     "__main__": {"signals", "cli"},
     # The package names what it offers and imports it when it is used.

@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from metasearch.jobs.compose import load_encoder
 from metasearch.serve.app import Application
 from metasearch.serve.hosts import Hosts
 from metasearch.serve.limits import Limits
@@ -86,11 +85,6 @@ class MemorySearcher:
 def _fused(*scores):
     """Return the sum over rankings of 1 / (60 + rank), `(N,)`."""
     return sum(1 / (RANKS + 1 + np.argsort(np.argsort(-row, kind="stable"))) for row in scores)
-
-
-def open_searcher(path, device="cpu"):
-    """Return a searcher of the embedded benchmark, in the place of an index: its name is that of an encoder."""
-    return MemorySearcher(demo_passages("ar", "de", "en"), load_encoder(str(path), device=device))
 
 
 @dataclass

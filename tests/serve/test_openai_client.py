@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers.documents import blocks
 from helpers.serving import running
 
 openai = pytest.importorskip("openai", reason="openai is missing: pip install -r requirements-dev.lock")
@@ -55,3 +56,12 @@ def test_it_raises_its_own_errors_with_our_words(client, locked):
         client.with_options(api_key="another").embeddings.create(model="mini", input="a")
     with pytest.raises(openai.NotFoundError, match="the path is /v1/embeddings"):
         client.with_options(base_url=locked.address).embeddings.create(model="mini", input="a")
+
+
+def test_the_example_of_the_documentation_runs(locked, searcher):
+    (text,) = [text for text in blocks("docs/serving.md", "") if "openai" in text]
+    names = {}
+    text = text.replace("http://localhost:8000", locked.address)
+    exec(text.replace("the token, or anything where none is asked for", TOKEN), names)
+    found = names["answer"].data[0].embedding
+    np.testing.assert_allclose(found, searcher.encoder.encode(TEXTS[:1], "question")[0], atol=1e-6)

@@ -5,6 +5,8 @@ import json
 import socket
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from helpers.serving import running
 
@@ -48,6 +50,7 @@ def told(answer):
         (SEARCH, {"query": ["a"]}, 422, "query"),
         (SEARCH, {"queries": ["a"] * 9}, 422, "queries: 9 texts"),
         (SEARCH, {"query": ""}, 422, "blank"),
+        (SEARCH, b'{"query": "a\\ud800"}', 422, "half of a surrogate pair"),
         (SEARCH, {"query": "a", "top": 0}, 422, "top: 0; choose a number from 1 to 20"),
         (SEARCH, {"query": "a", "top": 21}, 422, "from 1 to 20"),
         (SEARCH, {"query": "a", "top": "5"}, 422, "top"),
@@ -136,3 +139,23 @@ def test_a_body_that_does_not_come_is_not_waited_for(searcher):
             answer = b"".join(iter(lambda: connection.recv(9999), b""))
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"within 0.2 s (--timeout)" in answer
+
+
+TEXTS = st.text(st.characters(), max_size=8) | st.sampled_from(["\ud83d", "\x00", "de", "query", "base64", "mini"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=2),
+    max_leaves=5,
+)
+KEYS = ("input", "query", "queries", "top", "languages", "hybrid", "dimensions", "encoding_format", "truncate", "model")
+BODIES = st.binary(max_size=40) | st.dictionaries(st.sampled_from(KEYS) | TEXTS, VALUES).map(
+    lambda tree: json.dumps(tree).encode()
+)
+
+
+@settings(max_examples=60)
+@given(path=st.sampled_from([EMBED, SEARCH]), body=BODIES)
+def test_whatever_is_sent_is_answered_in_json_and_is_no_bug(served, path, body):
+    status, answer = served.post(path, body)
+    assert status in (200, 400, 404, 422), answer
+    assert status == 200 or told((status, answer))[1]

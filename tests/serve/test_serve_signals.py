@@ -26,9 +26,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 from metasearch import signals
 signals.listen()
 from helpers import serving
+from metasearch.jobs.compose import load_encoder
 
 def open_searcher(path, device):
-    found = serving.MemorySearcher(serving.demo_passages("de")[:3], serving.load_encoder("tiny", device="cpu"))
+    found = serving.MemorySearcher(serving.demo_passages("de")[:3], load_encoder("tiny", device="cpu"))
     encode = found.encoder.encode
     def slow(texts, role):
         time.sleep(sum(float(text.split()[1]) for text in texts if text.startswith("sleep ")))
@@ -144,3 +145,12 @@ def test_a_second_signal_does_not_wait():
         assert [each.result()[0] for each in asked] == [503, 503]
         assert process.returncode == 130
         assert said.endswith("2 of the requests that were begun were not finished\n")
+
+
+@pytest.mark.parametrize(("flags", "warned"), [(["--host=0.0.0.0"], True), (["--host=localhost"], False)])
+def test_a_server_that_others_can_reach_without_a_token_says_so(flags, warned):
+    with server(*flags) as (process, port):
+        assert embed(port, "a text")[0] == 200
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+    assert ("everyone who can reach it can search: no --token-file" in said) == warned
