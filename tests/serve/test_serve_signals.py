@@ -15,6 +15,7 @@ import pytest
 
 import metasearch
 from helpers.moments import NUMBERS
+from helpers.serving import eventually
 
 pytestmark = pytest.mark.slow  # a process is begun for each
 
@@ -87,14 +88,13 @@ def waiting(port):
 
 
 def under_way(port, count=1):
-    while waiting(port) < count:
-        time.sleep(0.02)
+    eventually(lambda: waiting(port) == count)
 
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_what_was_begun_is_finished_and_the_command_is_done(number):
     with server() as (process, port), ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(embed, port, "sleep 1.5")
+        asked = pool.submit(embed, port, "sleep 3")
         under_way(port)
         process.send_signal(number)
         status, content = asked.result()
@@ -123,7 +123,7 @@ def test_a_server_with_nothing_to_do_ends_at_once():
 @pytest.mark.parametrize("number", NUMBERS)
 def test_what_takes_longer_than_the_grace_is_given_up_and_told_so(number):
     with server("--grace=1") as (process, port), ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(embed, port, "sleep 5")
+        asked = pool.submit(embed, port, "sleep 6")
         under_way(port)
         process.send_signal(number)
         status, content = asked.result()
