@@ -20,7 +20,13 @@ from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.distillation_tables import stages_table
 from benchmarks.paper.small_study_tables import changes_table, of_encoder, rates_table
 from benchmarks.speed.index_tables import recall_table, size_table, time_table
-from benchmarks.speed.speed_tables import comparison_table, distillation_table, main_job_table, targets_table
+from benchmarks.speed.speed_tables import (
+    comparison_table,
+    distillation_table,
+    main_job_table,
+    serving_table,
+    targets_table,
+)
 from benchmarks.statistics.calibration import calibration_table
 from metasearch.errors import ConfigError, nearest
 
@@ -83,6 +89,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "index-recall": lambda: recall_table(rows_of("index_recall")),
     "index-size": lambda: size_table(rows_of("index")),
     "index-time": lambda: time_table(rows_of("index")),
+    "serving": lambda: serving_table(rows_of("serving")),
     "main-job": lambda: main_job_table(rows_of("main_job")),
 }
 

@@ -44,14 +44,22 @@ MAY_IMPORT = {
     "fast": {*_MODEL, "learners"},
     "training": {*_MODEL, "learners", "fast"},
     "jobs": _JOBS,
-    "cli": {*_JOBS, "jobs"},
+    "serve": {*BASE, "encoders", "documents", "index", "search"},
+    "cli": {*_JOBS, "jobs", "serve"},
     "__main__": {"signals", "cli"},
     # The package names what it offers and imports it when it is used.
     "__init__": {*_JOBS, "jobs"},
 }
 LIGHT = (*BASE, "cache", "formats", "documents", "index", "data", "runs", "study", "reports", "episodes", "__init__")
 HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}
-DOORS = {"learn2learn": "learners/inner_loop.py", "yaml": "spec/yaml.py", "click": "cli/"}
+DOORS = {
+    "learn2learn": "learners/inner_loop.py",
+    "yaml": "spec/yaml.py",
+    "click": "cli/",
+    "starlette": "serve/",
+    "uvicorn": "serve/server.py",
+    "prometheus_client": "serve/metrics.py",
+}
 
 
 def name_of(path):

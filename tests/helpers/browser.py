@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,31 @@ FLAGS = (
     "--disable-sync",
     "--disable-quic",
 )
+
+# Returns texts whose contrast with the nearest background that is not transparent is below 4.5 (3 for large text).
+CONTRAST = """() => {
+  const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = (colour) => {
+    const [r, g, b] = numbers(colour).map((v) => ((v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (it) => {
+    for (; it; it = it.parentElement) {
+      const colour = getComputedStyle(it).backgroundColor;
+      if ((numbers(colour)[3] ?? 1) > 0) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const found = [];
+  for (const it of document.body.querySelectorAll("*:not(svg, svg *, script, noscript, style)")) {
+    if (![...it.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || !it.checkVisibility()) continue;
+    const style = getComputedStyle(it);
+    const [a, b] = [light(style.color), light(behind(it))].sort((x, y) => y - x);
+    const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && style.fontWeight >= 700);
+    if ((a + 0.05) / (b + 0.05) < (large ? 3 : 4.5)) found.push(`${it.tagName} ${it.className}: ${it.textContent}`);
+  }
+  return found;
+}"""
 
 
 @dataclass
@@ -79,17 +104,33 @@ def chromium() -> Iterator[Any]:
 @contextmanager
 def opened(browser: Any, path: Path, width: int, scheme: str = "light", scripts: bool = True) -> Iterator[Opened]:
     """Open a file at a width, light or dark, offline."""
-    context = browser.new_context(
-        viewport={"width": width, "height": 844}, color_scheme=scheme, java_script_enabled=scripts, offline=True
-    )
+    settings = {"color_scheme": scheme, "java_script_enabled": scripts, "offline": True}
+    address = path.as_uri()
+    with _watched(browser, width, lambda url: url.split("#")[0] == address, **settings) as found:
+        found.page.goto(address)
+        yield found
+
+
+@contextmanager
+def visited(
+    browser: Any, origin: str, path: str, width: int, scheme: str = "light", scripts: bool = True
+) -> Iterator[Opened]:
+    """Open a page of a server at a width, light or dark; addresses of other origins count as asked for."""
+    settings = {"color_scheme": scheme, "java_script_enabled": scripts}
+    with _watched(browser, width, lambda url: url.startswith(f"{origin}/"), **settings) as found:
+        found.page.goto(f"{origin}{path}")
+        yield found
+
+
+@contextmanager
+def _watched(browser: Any, width: int, is_own: Callable[[str], bool], **settings: Any) -> Iterator[Opened]:
+    context = browser.new_context(viewport={"width": width, "height": 844}, **settings)
     found = Opened(context.new_page())
     found.page.set_default_timeout(200_000)  # milliseconds: how long a page takes depends on what else the machine does
-    address = path.as_uri()
     found.page.on("console", lambda m: found.said.append(m.text) if m.type in ("error", "warning") else None)
     found.page.on("pageerror", lambda error: found.said.append(str(error)))
-    found.page.on("request", lambda r: found.asked.append(r.url) if r.url.split("#")[0] != address else None)
+    found.page.on("request", lambda r: None if is_own(r.url) else found.asked.append(r.url))
     try:
-        found.page.goto(address)
         yield found
     finally:
         context.close()

@@ -5,7 +5,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from helpers.browser import chromium, opened
+from helpers.browser import CONTRAST, chromium, opened
 from helpers.studies import write_study
 from metasearch.cli import main
 
@@ -191,29 +191,3 @@ class TestElsewhere:
             assert not found.page.locator("#explorer-view").is_visible()
             assert found.page.locator("noscript li").count() == 2 * 16  # pairs x questions
             assert found.page.locator("noscript li").first.is_visible()
-
-
-# Returns texts whose contrast with the nearest background that is not transparent is below 4.5 (3 for large text).
-CONTRAST = """() => {
-  const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
-  const light = (colour) => {
-    const [r, g, b] = numbers(colour).map((v) => ((v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const behind = (it) => {
-    for (; it; it = it.parentElement) {
-      const colour = getComputedStyle(it).backgroundColor;
-      if ((numbers(colour)[3] ?? 1) > 0) return colour;
-    }
-    return "rgb(255, 255, 255)";
-  };
-  const found = [];
-  for (const it of document.body.querySelectorAll("*:not(svg, svg *, script, noscript, style)")) {
-    if (![...it.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || !it.checkVisibility()) continue;
-    const style = getComputedStyle(it);
-    const [a, b] = [light(style.color), light(behind(it))].sort((x, y) => y - x);
-    const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && style.fontWeight >= 700);
-    if ((a + 0.05) / (b + 0.05) < (large ? 3 : 4.5)) found.push(`${it.tagName} ${it.className}: ${it.textContent}`);
-  }
-  return found;
-}"""

@@ -1,0 +1,110 @@
+"""`metasearch serve`: a web server with a page to search an index, and an HTTP interface."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from metasearch.cli import _options
+
+_BIGGEST = click.IntRange(min=1)
+
+
+@click.command("serve", short_help="Serve an index: a page to search with, and an HTTP interface.")
+@click.argument("index", type=click.Path(path_type=Path))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="To listen on; 0 takes a free one."
+)
+@click.option(
+    "--allow-host", "hosts", multiple=True, metavar="NAME",
+    help="A further name that the server is reached by, such as search.example.org or *.example.org; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--token-file", type=click.Path(path_type=Path), metavar="FILE",
+    help="File with a token that requests must bring as authorization: Bearer TOKEN.",
+)  # fmt: skip
+@click.option("--name", metavar="NAME", help="Of the model in /v1/models; by default the encoder's.")
+@click.option("--encoder", help="Where the encoder of the index is, if no longer where it was.")
+@_options.options_group(_options.device, _options.trust)
+@click.option("--max-inputs", type=_BIGGEST, default=256, show_default=True, help="Texts of a request.")
+@click.option("--max-bytes", type=_BIGGEST, default=2_000_000, show_default=True, help="Bytes of a request's body.")
+@click.option("--max-hits", type=_BIGGEST, default=100, show_default=True, help="Passages for each query.")
+@click.option("--max-waiting", type=_BIGGEST, default=64, show_default=True, help="Requests that wait; others get 429.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), default=30, show_default=True, metavar="SECONDS",
+    help="For a request's body to come, and then for its answer.",
+)  # fmt: skip
+@click.option(
+    "--batch-wait", type=click.FloatRange(0, 1000), default=5, show_default=True, metavar="MILLISECONDS",
+    help="How long a text waits for those of other requests, to be encoded with them.",
+)  # fmt: skip
+@click.option("--batch-texts", type=_BIGGEST, default=64, show_default=True, help="Texts that are encoded at a time.")
+@click.option(
+    "--grace", type=click.IntRange(min=0), default=10, show_default=True, metavar="SECONDS",
+    help="To finish what was begun, when the server is told to stop.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print address and model as one JSON object on stdout.")
+def command(
+    index: Path,
+    host: str,
+    port: int,
+    encoder: str | None,
+    device: Any,
+    trust_remote_code: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Serve INDEX, which `metasearch index` made, until Ctrl-C or SIGTERM: what was begun is finished then.
+
+    The page is at the address that is printed. Programs use POST /search and POST /v1/embeddings, which clients of
+    OpenAI's interface know. Without --host only this machine can connect; for others give a token, too.
+
+    \b
+    Examples:
+      metasearch serve help.index
+      metasearch serve help.index --port 0 --json
+      metasearch serve help.index --host 0.0.0.0 --allow-host search.example.org --token-file token
+      curl localhost:8000/search -H 'content-type: application/json' -d '{"query": "Where is the key?"}'
+    """
+    from metasearch.serve.hosts import Hosts, is_loopback
+    from metasearch.serve.server import Server, address_of, bind
+    from metasearch.serve.token import read_token
+
+    allowed = Hosts.of(host, asked["hosts"])
+    token = read_token(asked["token_file"]) if asked["token_file"] else None
+    with bind(host, port) as bound:
+        address = address_of(bound)
+        if token is None and not is_loopback(host):
+            click.echo(f"metasearch: {address}: everyone who can reach it can search: no --token-file", err=True)
+        click.echo(f"loading {index}", err=True)
+
+        from metasearch.jobs.search import open_searcher
+        from metasearch.serve.app import Application
+        from metasearch.serve.service import Service
+
+        searcher = open_searcher(index, device, encoder, trust_remote_code)
+        service = Service(searcher, _limits(asked), asked["name"])
+        service.warm_up()
+
+        def ready() -> None:
+            facts = {"address": address, "model": service.name, "passages": sum(service.languages.values())}
+            click.echo(json.dumps(facts, ensure_ascii=False) if as_json else address)
+
+        Server(Application(service, allowed, token), asked["grace"], ready).run_on(bound)
+
+
+def _limits(asked: dict[str, Any]) -> Any:
+    from metasearch.serve.limits import Limits
+
+    return Limits(
+        inputs=asked["max_inputs"],
+        size=asked["max_bytes"],
+        hits=asked["max_hits"],
+        waiting=asked["max_waiting"],
+        timeout=asked["timeout"],
+        grace=asked["grace"],
+        batch_texts=asked["batch_texts"],
+        batch_wait=asked["batch_wait"] / 1000,
+    )

@@ -1,0 +1,50 @@
+"""`metasearch serve`: what is wrong is said before anything is loaded."""
+
+import socket
+
+import pytest
+from click.testing import CliRunner
+
+from metasearch.cli import main
+from metasearch.serve.server import address_of, bind
+
+
+def failing(*args):
+    result = CliRunner().invoke(main, ["serve", "no.index", *map(str, args)])
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    return result.stderr
+
+
+def test_a_port_that_is_taken_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        error = failing("--port", port)
+    assert f"--host 127.0.0.1 --port {port}: Address already in use; --port 0 takes a free one" in error
+
+
+def test_a_wrong_name_of_a_host_is_named():
+    assert "--allow-host http://x: expected a name" in failing("--allow-host", "http://x")
+
+
+def test_a_token_that_can_be_guessed_is_refused(tmp_path):
+    (tmp_path / "token").write_text("secret")
+    assert "6 characters can be guessed" in failing("--token-file", tmp_path / "token")
+
+
+@pytest.mark.parametrize(("host", "begins"), [("127.0.0.1", "http://127.0.0.1:"), ("::1", "http://[::1]:")])
+def test_the_address_is_one_for_a_browser(host, begins):
+    try:
+        bound = bind(host, 0)
+    except Exception as error:
+        if host == "::1":
+            pytest.skip(f"this machine has no IPv6: {error}")
+        raise
+    with bound:
+        assert address_of(bound).startswith(begins)
+        assert address_of(bound).endswith("/")
+
+
+def test_nobody_connects_before_the_server_is_ready():
+    with bind("127.0.0.1", 0) as bound, pytest.raises(ConnectionRefusedError):
+        socket.create_connection(bound.getsockname(), timeout=5)

@@ -1,0 +1,50 @@
+"""`POST /search`: the searcher's own hits."""
+
+import pytest
+
+
+def test_hits_are_those_of_the_searcher_best_first(served, searcher):
+    queries = ["Where do keepers live?", "Wer tanzt auf der Wabe?"]
+    status, answer = served.post("/search", {"queries": queries, "top": 4})
+    assert status == 200
+    for query, found, expected in zip(queries, answer["results"], searcher.search(queries, top=4), strict=True):
+        assert found["query"] == query
+        assert [hit["text"] for hit in found["hits"]] == [hit.passage.text for hit in expected]
+        assert [hit["score"] for hit in found["hits"]] == pytest.approx([hit.score for hit in expected], abs=2e-6)
+        scores = [hit["score"] for hit in found["hits"]]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_a_hit_says_where_it_stands(served, searcher):
+    _, answer = served.post("/search", {"query": searcher.passages[45].text, "top": 1})
+    (hit,) = answer["results"][0]["hits"]
+    passage = searcher.passages[45]
+    assert (hit["file"], hit["line"], hit["language"]) == (passage.file, passage.line, passage.language) == (
+        "en.jsonl", 2, "en",
+    )  # fmt: skip
+
+
+def test_languages_leave_the_others_out(served):
+    _, answer = served.post("/search", {"query": "bees", "languages": ["ar", "de"], "top": 20})
+    assert {hit["language"] for hit in answer["results"][0]["hits"]} == {"ar", "de"}
+
+
+def test_hybrid_ranks_by_words_too(served, searcher):
+    query = "Pharos"
+    expected = [hit.passage.text for hit in searcher.search([query], top=3, hybrid=True)[0]]
+    _, plain = served.post("/search", {"query": query, "top": 3})
+    _, hybrid = served.post("/search", {"query": query, "top": 3, "hybrid": True})
+    assert [hit["text"] for hit in hybrid["results"][0]["hits"]] == expected
+    assert [hit["text"] for hit in plain["results"][0]["hits"]] != expected
+
+
+def test_a_query_that_is_too_long_is_cut_and_that_is_said(served, searcher):
+    _, answer = served.post("/search", {"queries": ["bees", "bees " * 300]})
+    assert (answer["truncated"], answer["max_tokens"]) == ([1], searcher.encoder.limit("question"))
+
+
+def test_the_index_is_described(served):
+    assert served.get("/index") == (
+        200,
+        {"model": "mini", "dimensions": 384, "top": 20, "passages": 60, "languages": {"ar": 20, "de": 20, "en": 20}},
+    )
