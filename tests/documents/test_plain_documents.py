@@ -66,7 +66,7 @@ def test_a_damaged_packed_file_is_named(tmp_path):
 
 def test_a_document_that_shows_nothing_is_named(tmp_path, caplog):
     assert shown(tmp_path / "a.txt", " \n\u200b\n") == []
-    assert caplog.messages == [f"{tmp_path}/a.txt: the document has no text"]
+    assert caplog.messages == [f"{tmp_path}/a.txt: documents without text: 1"]
 
 
 def test_markdown_stays_as_it_is_written(tmp_path):

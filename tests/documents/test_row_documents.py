@@ -118,7 +118,7 @@ def test_a_row_that_is_wrong_is_named_with_its_line(name, content, says, tmp_pat
 
 def test_a_table_with_a_header_alone_has_no_text(tmp_path, caplog):
     assert shown(tmp_path / "a.csv", "text,id\n") == []
-    assert caplog.messages == [f"{tmp_path}/a.csv: the document has no text"]
+    assert caplog.messages == [f"{tmp_path}/a.csv: documents without text: 1"]
 
 
 def test_a_cell_may_be_as_long_as_an_article(tmp_path):
