@@ -19,7 +19,7 @@ BASE = ("signals", "errors", "files", "spec")
 _DATA = {*BASE, "data", "runs"}
 _MODEL = {*_DATA, "encoders", "episodes"}
 _TRAINING = {*_MODEL, "evaluation", "compress", "learners", "fast", "training"}
-_JOBS = {*_TRAINING, "cache", "study", "reports"}
+_JOBS = {*_TRAINING, "cache", "study", "reports", "publish"}
 MAY_IMPORT = {
     "signals": set(),
     "errors": {"signals"},
@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "evaluation": {*_DATA, "encoders"},
     "study": {*BASE, "runs"},
     "reports": {*BASE, "runs", "study"},
+    "publish": {*BASE, "runs", "study"},
     "compress": {*_DATA, "encoders"},
     "learners": {*_MODEL},
     "fast": {*_MODEL, "learners"},
@@ -43,7 +44,7 @@ MAY_IMPORT = {
     # The package names what it offers and imports it when it is used.
     "__init__": {*_JOBS, "jobs"},
 }
-LIGHT = (*BASE, "cache", "data", "runs", "study", "reports", "episodes", "__init__")
+LIGHT = (*BASE, "cache", "data", "runs", "study", "reports", "publish", "episodes", "__init__")
 HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}
 DOORS = {"learn2learn": "learners/inner_loop.py", "yaml": "spec/yaml.py", "click": "cli/"}
 
