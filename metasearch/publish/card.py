@@ -93,8 +93,8 @@ def _data(data: Sequence[Source]) -> str:
 
 def _licence(about: About) -> str:
     said = (
-        "That of this model as a whole stands in the header of this card, as `license`; `unknown` means that nobody has "
-        "said it. What it was made of has these:"
+        "That of this model as a whole stands in the header of this card, as `license`; `unknown` means that nobody "
+        "has said it. What it was made of has these:"
     )
     parts = [_base(base) for base in about.bases] + [f"- data `{each.name}`: {each.licence}" for each in about.data]
     return "\n\n".join(filter(None, [said, "\n".join(parts)]))
