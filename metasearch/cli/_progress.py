@@ -83,7 +83,7 @@ class ProgressBar(Listener):
             self._line(f"step {step} {self._dev}{mark}")
 
     def on_encode(self, what: str, done: int, total: int) -> None:
-        """Show how many texts are encoded; without a terminal one line in ten seconds, and after such lines the last."""
+        """Show how many texts are encoded; without a terminal a line in ten seconds, and after such lines the last."""
         now = time.monotonic()
         if what != self._what or done < self._first_texts:
             # The pace is that of the texts after the first batch: it warms up.

@@ -65,7 +65,9 @@ class CellStatus:
             said: what the process writes, line by line.
             folder: its run folder, whose log has the steps.
         """
-        steps = folder / "log.jsonl"
+        steps, self.texts = folder / "log.jsonl", ""
+        if not said.is_file():
+            return
         newer = not steps.is_file() or said.stat().st_mtime > steps.stat().st_mtime
         found = _TEXTS.search(last_line(said)) if newer else None
         self.texts = f"{found[1]} texts" if found else ""
