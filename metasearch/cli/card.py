@@ -4,11 +4,13 @@ from pathlib import Path
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 
 
 @click.command("card", short_help="The model card of a run, printed or written again.")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="RUN_OR_MODEL")
+@click.argument(
+    "folder", type=click.Path(path_type=Path), shell_complete=_complete.runs_and_models, metavar="RUN_OR_MODEL"
+)
 @click.option("--licence", "--license", metavar="ID", help="Of the model as a whole, such as apache-2.0: yours to say.")
 @click.option("--write", is_flag=True, help="Put it in the place of the card that is there, in place of printing it.")
 @_options.options_group(_options.trust)
