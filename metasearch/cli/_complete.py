@@ -59,7 +59,7 @@ def folders(*holding: str) -> Completer:
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         found = sorted(_holding(incomplete, holding))[:_MOST]
-        # The shell offers any folder, too, as it does for other commands; bash does so where there is no name. It forgets
+        # The shell offers any folder, too, as for other commands; bash does so where there is no name, and forgets
         # what stands before such an item.
         return [CompletionItem(incomplete, type="dir"), *(CompletionItem(name) for name in found)]
 
