@@ -14,6 +14,7 @@ line and ends with its `exit_code`. Any other exception is a bug and ends with c
 | 6 | `EncoderError` | an encoder cannot be loaded or used |
 | 7 | `CellsFailed` | cells of a study failed; the others are done |
 | 8 | `OutOfMemory` | memory does not suffice for an outer step, in whatever way it is taken |
+| 9 | `HubError` | a model hub cannot be reached, or refuses what it is asked |
 | 130 | `Interrupted` | Ctrl-C; what was reached is saved, and the message says how to go on |
 | 143 | `Terminated` | SIGTERM, as of a scheduler; likewise |
 """
@@ -72,6 +73,12 @@ class OutOfMemory(MetasearchError):
     """Memory does not suffice for an outer step, in whatever way it is taken."""
 
     exit_code = 8
+
+
+class HubError(MetasearchError):
+    """A model hub cannot be reached, or refuses what it is asked."""
+
+    exit_code = 9
 
 
 class Interrupted(MetasearchError):

@@ -21,7 +21,7 @@ _FILES = {*BASE, "formats"}
 _DATA = {*_FILES, "data", "runs"}
 _MODEL = {*BASE, "data", "runs", "encoders", "episodes"}
 _TRAINING = {*_MODEL, "evaluation", "compress", "learners", "fast", "training"}
-_JOBS = {*_TRAINING, "formats", "documents", "index", "search", "cache", "study", "reports"}
+_JOBS = {*_TRAINING, "formats", "documents", "index", "search", "cache", "study", "reports", "publish"}
 MAY_IMPORT = {
     "signals": set(),
     "errors": {"signals"},
@@ -39,6 +39,7 @@ MAY_IMPORT = {
     "study": {*BASE, "runs"},
     "reports": {*BASE, "runs", "study"},
     "search": {*BASE, "runs", "encoders", "documents", "index"},
+    "publish": {*BASE, "runs", "study"},
     "compress": {*_DATA, "encoders"},
     "learners": {*_MODEL},
     "fast": {*_MODEL, "learners"},
@@ -50,7 +51,9 @@ MAY_IMPORT = {
     # The package names what it offers and imports it when it is used.
     "__init__": {*_JOBS, "jobs"},
 }
-LIGHT = (*BASE, "cache", "formats", "documents", "index", "data", "runs", "study", "reports", "episodes", "__init__")
+LIGHT = (
+    *BASE, "cache", "formats", "documents", "index", "data", "runs", "study", "reports", "publish", "episodes", "__init__",
+)  # fmt: skip
 HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}
 DOORS = {
     "learn2learn": "learners/inner_loop.py",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import click
+from click.shell_completion import CompletionItem
 
 from metasearch import __version__, signals
 from metasearch.errors import ConfigError, MetasearchError, RunFolderError, interrupted, nearest
@@ -68,10 +69,22 @@ class Commands(click.Group):
             command.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks."))
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands and flags that begin so; commands are not imported, and their help is read as text."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [
+            CompletionItem(name, help=_short_help(name))
+            for name in self.list_commands(ctx)
+            if name.startswith(incomplete)
+        ]
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that is asked for; a wrong name answers with the nearest one."""
+        if ctx.resilient_parsing:  # a shell completes a word, and wants no error
+            return super().resolve_command(ctx, args)
         if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
             raise click.UsageError(f"no command '{args[0]}'.{nearest(args[0], self.list_commands(ctx))}", ctx)
         _require_values(args, ctx)
@@ -106,6 +119,12 @@ class Commands(click.Group):
                 raise _failure(interrupted(f"stopped{signals.reached()}")) from None
             except Exception as error:
                 raise _unexpected(error) from error
+
+
+def _short_help(name: str) -> str | None:
+    source = (Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")
+    found = re.search(r'short_help="([^"]+)"', source)
+    return found[1] if found else None
 
 
 def _unexpected(error: Exception) -> click.ClickException | click.exceptions.Exit:

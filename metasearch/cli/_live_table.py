@@ -12,9 +12,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from metasearch.cli import _progress
 from metasearch.jobs.crossval.board import CellStatus, State, StatusBoard, Watcher
 
-_EVERY_SECONDS = 60.0
 _STOPPING = "stopping, with checkpoints; Ctrl-C again kills what is at work"
 _MARGIN = 5
 """Lines of a terminal that the rows of cells leave free: head, counts and a little room."""
@@ -41,7 +41,7 @@ def watching() -> Iterator[Watcher]:
 
 
 class Lines(Watcher):
-    """One line for each change, and one a minute with counts."""
+    """One line for each change, and one every ten seconds that says how far the cells are."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
@@ -52,12 +52,12 @@ class Lines(Watcher):
         self._line(f"{status.cell.name} {status.state}{_said(status)} ({counted(board)})")
 
     def ticked(self, board: StatusBoard) -> None:
-        """Show counts once a minute, and once that cells are waited for."""
+        """Show counts and how far cells are at intervals, and once that cells are waited for."""
         if board.stopping and not self._stopping:
             self._stopping = True
             self._line(_STOPPING)
         now = time.monotonic()
-        if now - self._last >= _EVERY_SECONDS:
+        if now - self._last >= _progress.EVERY_SECONDS:
             self._last = now
             running = ", ".join(f"{status.cell.name} {progress(status)}" for status in board.within("running"))
             self._line(f"{counted(board)}; {running}")
@@ -122,7 +122,7 @@ def table(board: StatusBoard, rows: int) -> Group:
     for status in cells:
         dev = "" if status.dev is None else f"{100 * status.dev:.2f}"
         took = clock(status.elapsed) if status.elapsed else ""
-        step = progress(status).removeprefix("step ") if status.total else ""
+        step = progress(status).removeprefix("step ") if status.total or status.texts else ""
         shown.add_row(Text(status.cell.name), Text(status.state, _STYLES[status.state]), Text(step), dev, took)
     hidden = len(board.cells) - len(cells)
     more = f", {hidden} not shown" if hidden else ""
@@ -138,7 +138,9 @@ def counted(board: StatusBoard) -> str:
 
 
 def progress(status: CellStatus) -> str:
-    """Return how far a cell is, such as `step 12/45`."""
+    """Return how far a cell is, such as `step 12/45` or `3,000 of 12,000 texts`."""
+    if status.texts:
+        return status.texts
     stage = f"{status.stage} " if status.stage else ""
     return f"{stage}step {status.step}/{status.total}" if status.total else "begins"
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from metasearch.cli import _complete
 from metasearch.errors import nearest
 
 ROLES = ("question", "candidate", "text")
@@ -14,10 +15,17 @@ ROLES = ("question", "candidate", "text")
 F = TypeVar("F", bound=Callable[..., Any])
 
 include = click.option(
-    "--include", multiple=True, metavar="DIR", help="Folder with further tasks, modes/ and recipes/; repeatable."
+    "--include",
+    multiple=True,
+    metavar="DIR",
+    shell_complete=_complete.folders(),
+    help="Folder with further tasks, modes/ and recipes/; repeatable.",
 )
 data = click.option(
-    "--data", metavar="DIR", help="Folder of the task's files or a parent of it; by default METASEARCH_DATA."
+    "--data",
+    metavar="DIR",
+    shell_complete=_complete.folders(),
+    help="Folder of the task's files or a parent of it; by default METASEARCH_DATA.",
 )
 fold = click.option("--fold", type=click.IntRange(min=0), default=0, show_default=True, help="Fold to hold out.")
 fold_seed = click.option(
@@ -79,7 +87,9 @@ output = click.option(
 def resume(what: str = "RUN") -> Callable[[F], F]:
     """Return the option `--resume`, with what it goes on with."""
     how = "Go on with it as it was configured, as `metasearch resume` does."
-    return click.option("--resume", type=click.Path(path_type=Path), metavar=what, help=how)
+    return click.option(
+        "--resume", type=click.Path(path_type=Path), shell_complete=_complete.runs, metavar=what, help=how
+    )
 
 
 def seed(help: str) -> Callable[[F], F]:
@@ -124,14 +134,35 @@ def options_group(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 encoder = options_group(
-    click.option("--encoder", help="Built-in name, local folder or hub name; by default the task's."), prompts, trim
+    click.option(
+        "--encoder",
+        shell_complete=_complete.encoders,
+        help="Built-in name, local folder or hub name; by default the task's.",
+    ),
+    prompts,
+    trim,
 )
 """Which encoder is trained, and how it is loaded."""
 
 distilled = options_group(
-    click.option("--teacher", metavar="ENCODER", help="Frozen encoder that knows the pivot language."),
-    click.option("--assistant", metavar="ENCODER", help="Encoder in full size that the student is made of."),
-    click.option("--student", metavar="ENCODER", help="What is trained, where it is not made of the assistant."),
+    click.option(
+        "--teacher",
+        metavar="ENCODER",
+        shell_complete=_complete.encoders,
+        help="Frozen encoder that knows the pivot language.",
+    ),
+    click.option(
+        "--assistant",
+        metavar="ENCODER",
+        shell_complete=_complete.encoders,
+        help="Encoder in full size that the student is made of.",
+    ),
+    click.option(
+        "--student",
+        metavar="ENCODER",
+        shell_complete=_complete.encoders,
+        help="What is trained, where it is not made of the assistant.",
+    ),
     click.option("--corpus", multiple=True, metavar="PATH", help="Folder or file of translations; repeatable."),
     click.option("--scored", multiple=True, metavar="FILE", help="Sentence pairs with scores from 0 to 5; repeatable."),
     click.option("--entailment", multiple=True, metavar="FILE", help="SNLI or MultiNLI file; repeatable."),
@@ -142,12 +173,24 @@ run = options_group(precision, gradients(), device, data, include, trust, output
 """How a run is done, where it goes, and what it prints."""
 
 compared = options_group(
-    click.argument("paths", metavar="STUDY_OR_RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)),
+    click.argument(
+        "paths",
+        metavar="STUDY_OR_RUN...",
+        nargs=-1,
+        required=True,
+        type=click.Path(path_type=Path),
+        shell_complete=_complete.runs,
+    ),
     click.option(
         "--baseline", metavar="LABEL", help="Learner to compare with, as the table names it; by default zero-shot."
     ),
     click.option("--measure", metavar="MEASURE", help="Such as map@20 or pearson; by default the task's first."),
-    click.option("--task", metavar="TASK", help="Which task, where the runs have scores on several."),
+    click.option(
+        "--task",
+        metavar="TASK",
+        shell_complete=_complete.declared("task"),
+        help="Which task, where the runs have scores on several.",
+    ),
     click.option(
         "--level", type=float, default=0.95, show_default=True, help="Of the intervals; 1 - level is the tests' α."
     ),

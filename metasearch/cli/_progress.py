@@ -11,7 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from metasearch import signals
 from metasearch.runs.listener import Listener
 
-_EVERY_SECONDS = 10.0
+EVERY_SECONDS = 10.0
+"""Between two lines where there is no terminal."""
 
 
 class ProgressBar(Listener):
@@ -29,6 +30,7 @@ class ProgressBar(Listener):
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._texts: TaskID | None = None
+        self._what, self._first_texts, self._texts_began, self._said_texts = "", 0, self._began, False
         self._at_work = signals.AtWork()
         if sys.stderr.isatty():
             self._bar = Progress(
@@ -65,12 +67,10 @@ class ProgressBar(Listener):
             if self._task is None:
                 self._task = self._bar.add_task("", label=self.label, terms="", dev=self._dev, total=total)
             self._bar.update(self._task, completed=step, total=total, terms=f"{phase} {shown}", dev=self._dev)
-        elif now - self._last >= _EVERY_SECONDS or step == total:
+        elif now - self._last >= EVERY_SECONDS or step == total:
             self._last = now
             done = step - self._first_step - 1
-            left = (total - step) * (now - self._began) / done if done else 0.0
-            minutes, seconds = divmod(round(left), 60)
-            self._line(f"step {step}/{total} {phase} {shown}, {minutes}:{seconds:02d} left")
+            self._line(f"step {step}/{total} {phase} {shown}, {_left(now - self._began, done, total - step)} left")
 
     def on_dev(self, step: int, score: float, best: bool) -> None:
         """Show a dev score."""
@@ -83,7 +83,11 @@ class ProgressBar(Listener):
             self._line(f"step {step} {self._dev}{mark}")
 
     def on_encode(self, what: str, done: int, total: int) -> None:
-        """Show how many texts are encoded; without a terminal one line in ten seconds."""
+        """Show how many texts are encoded; without a terminal a line in ten seconds, and after such lines the last."""
+        now = time.monotonic()
+        if what != self._what or done < self._first_texts:
+            # The pace is that of the texts after the first batch: it warms up.
+            self._what, self._first_texts, self._texts_began, self._said_texts = what, done, now, False
         if self._bar:
             if self._texts is None:
                 self._texts = self._bar.add_task("", label="", terms="texts", dev="", total=total)
@@ -91,9 +95,16 @@ class ProgressBar(Listener):
             if done == total:
                 self._bar.remove_task(self._texts)
                 self._texts = None
-        elif time.monotonic() - self._last >= _EVERY_SECONDS:
-            self._last = time.monotonic()
-            self._line(f"{what}: {done:,} of {total:,} texts encoded")
+        elif now - self._last >= EVERY_SECONDS or (done == total and self._said_texts):
+            self._last, self._said_texts = now, True
+            left = _left(now - self._texts_began, done - self._first_texts, total - done)
+            self._line(f"{what}: {done:,} of {total:,} texts encoded, {left} left")
 
     def _line(self, text: str) -> None:
         print(f"{self.label}: {text}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _left(seconds: float, done: int, left: int) -> str:
+    """Return the time for what is left at the pace of what was done in so many seconds, such as `1:05`."""
+    minutes, rest = divmod(round(left * seconds / done) if done else 0, 60)
+    return f"{minutes}:{rest:02d}"

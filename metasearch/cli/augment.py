@@ -6,14 +6,19 @@ from pathlib import Path
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 
 _FILE = click.Path(path_type=Path)
 
 
 @click.command("augment", short_help="Label more sentence pairs with a cross-encoder.")
 @click.argument("pairs", nargs=-1, required=True, type=_FILE)
-@click.option("--encoder", required=True, help="Finds neighbours: built-in name, local folder or hub name.")
+@click.option(
+    "--encoder",
+    required=True,
+    shell_complete=_complete.encoders,
+    help="Finds neighbours: built-in name, local folder or hub name.",
+)
 @click.option("--cross-encoder", required=True, help="Scores pairs: local folder or hub name, with one label.")
 @click.option(
     "--top", type=click.IntRange(min=1), default=10, show_default=True, help="Nearest neighbours of each sentence."

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 from metasearch.errors import ConfigError
 
 
@@ -25,7 +25,7 @@ class LayersType(click.ParamType):  # type: ignore[type-arg]  # generic in some 
 
 
 @click.command("compress", short_help="Make a small student of an encoder.")
-@click.argument("encoder")
+@click.argument("encoder", shell_complete=_complete.encoders)
 @click.option("--bottleneck", type=click.IntRange(min=1), metavar="K", help="Columns of the factorised word table.")
 @click.option(
     "--recurrent", type=click.IntRange(min=1), metavar="M", help="Layers to keep, the first of the encoder's."

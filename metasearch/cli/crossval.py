@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 from metasearch.cli._settings import absolute_encoder, absolute_folders, refuse_others
 from metasearch.errors import CellsFailed, ConfigError, nearest
 from metasearch.spec.default_encoder import default_encoder
@@ -16,13 +16,30 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 
 
 @click.command("crossval", short_help="Cross-validate learners: every fold and seed, compared in one table.")
-@click.option("--task", default="demo", show_default=True, help="What to train on; see `metasearch ls tasks`.")
-@click.option("--learner", metavar="NAMES", help=f"Each alone or as NAME:MODE; by default {LEARNERS}; also neutral.")
-@click.option("--recipe", metavar="NAMES", help="Further arms by recipe, each alone or as NAME:MODE.")
+@click.option(
+    "--task",
+    default="demo",
+    show_default=True,
+    shell_complete=_complete.declared("task"),
+    help="What to train on; see `metasearch ls tasks`.",
+)
+@click.option(
+    "--learner",
+    metavar="NAMES",
+    shell_complete=_complete.learners(listed=True),
+    help=f"Each alone or as NAME:MODE; by default {LEARNERS}; also neutral.",
+)
+@click.option(
+    "--recipe",
+    metavar="NAMES",
+    shell_complete=_complete.declared("recipe", listed=True),
+    help="Further arms by recipe, each alone or as NAME:MODE.",
+)
 @click.option(
     "--mode",
     "--modes",
     metavar="NAMES",
+    shell_complete=_complete.declared("mode", listed=True),
     help="Transfer modes of learners without one of their own; each runs in all that it fits.",
 )
 @click.option("--folds", metavar="N|LIST", help="The first N, or those of a list such as 0,2; by default all.")
@@ -40,7 +57,10 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 @_options.precision
 @_options.gradients(None, "fast, or the study's")
 @click.option(
-    "--distill", metavar="RECIPES", help="Distil once with each seed, of what follows, and score on each fold."
+    "--distill",
+    metavar="RECIPES",
+    shell_complete=_complete.declared("distillation", listed=True),
+    help="Distil once with each seed, of what follows, and score on each fold.",
 )
 @_options.distilled
 @_options.options_group(_options.fold_seed, _options.device, _options.data, _options.include, _options.trust)

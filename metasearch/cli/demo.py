@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from metasearch import signals
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 from metasearch.errors import RunFolderError
 
 LEARNERS = (("fine-tune", "trans"), ("maml", "trans"), ("maml-align", "mono-bi-multi"))
@@ -18,7 +18,11 @@ BUDGET = ("meta_train=120", "meta_valid=40", "epochs=1", "eval_every=10", "patie
 
 @click.command("demo", short_help="The learners side by side, on embedded data.")
 @click.option("--task", type=click.Choice(["demo", "demo-sts"]), default="demo", show_default=True, help="Which one.")
-@click.option("--encoder", help="Built-in name, local folder or hub name; by default the task's, `mini`.")
+@click.option(
+    "--encoder",
+    shell_complete=_complete.encoders,
+    help="Built-in name, local folder or hub name; by default the task's, `mini`.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the runs.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each learner at most.")
 @_options.gradients()

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 from metasearch.cli._settings import absolute_encoder, absolute_folders, fresh_folder, refuse_others
 from metasearch.errors import ConfigError
 
@@ -14,11 +14,23 @@ _PATHS = ("corpus", "scored", "entailment")
 
 
 @click.command("distill", short_help="Make a small student, or align an encoder across languages.")
-@click.option("--recipe", default="compress", show_default=True, help="See `metasearch ls distillations`.")
+@click.option(
+    "--recipe",
+    default="compress",
+    show_default=True,
+    shell_complete=_complete.declared("distillation"),
+    help="See `metasearch ls distillations`.",
+)
 @_options.distilled
 @click.option("--stages", metavar="WHICH", help="Part of the stages, such as 2-4, 3 or student,contrast.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
-@click.option("--evaluate", multiple=True, metavar="TASK", help="Score on a task before and after stages; repeatable.")
+@click.option(
+    "--evaluate",
+    multiple=True,
+    metavar="TASK",
+    shell_complete=_complete.declared("task"),
+    help="Score on a task before and after stages; repeatable.",
+)
 @click.option("--targets", metavar="DIR", help="Where outputs of frozen encoders are kept; by default in the run.")
 @_options.seed("Of batches, dropout and the student.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Steps of each stage, at most.")

@@ -7,13 +7,19 @@ from pathlib import Path
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 
 _MARKS = {"ok": "ok ", "note": "-  ", "bad": "bad"}
 
 
 @click.command("doctor", short_help="What is installed here, and whether folders are sound.")
-@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument(
+    "folders",
+    metavar="[FOLDER]...",
+    nargs=-1,
+    type=click.Path(path_type=Path),
+    shell_complete=_complete.runs_and_models,
+)
 @_options.trust
 @click.option("--json", "as_json", is_flag=True, help="Print the same as one JSON object on stdout.")
 @click.pass_context

@@ -7,17 +7,26 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 from metasearch.errors import ConfigError
 from metasearch.spec.default_encoder import default_encoder
-from metasearch.spec.run import EncoderRef
 
 POOLS = ("multilingual", "bilingual", "monolingual")
 
 
 @click.command("evaluate", short_help="Score an encoder as it is.")
-@click.option("--task", default="demo", show_default=True, help="What to evaluate on; see `metasearch ls tasks`.")
-@click.option("--encoder", help="Built-in name, local folder (such as RUN/model) or hub name; by default the task's.")
+@click.option(
+    "--task",
+    default="demo",
+    show_default=True,
+    shell_complete=_complete.declared("task"),
+    help="What to evaluate on; see `metasearch ls tasks`.",
+)
+@click.option(
+    "--encoder",
+    shell_complete=_complete.encoders,
+    help="Built-in name, local folder (such as RUN/model) or hub name; by default the task's.",
+)
 @click.option(
     "--split",
     type=click.Choice(["test", "dev", "train", "all"]),
@@ -73,6 +82,7 @@ def command(
     from metasearch.data.benchmark import load_benchmark
     from metasearch.jobs.evaluate import evaluate_encoder
     from metasearch.runs.rows import append_rows
+    from metasearch.spec.run import EncoderRef
     from metasearch.training.machine import keep_memory
 
     keep_memory()

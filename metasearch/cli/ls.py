@@ -1,19 +1,22 @@
 """`metasearch ls`: what there is."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 from metasearch.errors import ConfigError, nearest
 from metasearch.spec import registry
-from metasearch.spec.library import Library
+
+if TYPE_CHECKING:
+    from metasearch.spec.library import Library
 
 KINDS = ("tasks", "modes", "recipes", "distillations", *registry.KINDS)
 
 
 @click.command("ls", short_help="What there is: tasks, modes, recipes, learners.")
-@click.argument("kind", required=False, metavar="[KIND]")
+@click.argument("kind", required=False, metavar="[KIND]", shell_complete=_complete.kinds(KINDS))
 @_options.include
 def command(kind: str | None, include: Sequence[str]) -> None:
     """List what there is, or one KIND of it.
@@ -25,6 +28,8 @@ def command(kind: str | None, include: Sequence[str]) -> None:
     Example:
       metasearch ls modes
     """
+    from metasearch.spec.library import Library
+
     if kind is not None and kind not in KINDS:
         raise ConfigError(f"nothing is called '{kind}'.{nearest(kind, KINDS)}")
     library = Library(include)
@@ -38,7 +43,7 @@ def command(kind: str | None, include: Sequence[str]) -> None:
             click.echo("  Any sentence-transformers or transformers checkpoint is one, too, by hub name or folder.")
 
 
-def _entries(library: Library, kind: str) -> Iterator[tuple[str, str]]:
+def _entries(library: "Library", kind: str) -> Iterator[tuple[str, str]]:
     if kind in registry.KINDS:
         yield from ((name, registry.summary(kind, name)) for name in registry.names(kind))
         return

@@ -3,27 +3,30 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 from metasearch.errors import ConfigError
-from metasearch.spec.recipe import NeutralMethod
 
 
 @click.command("neutralise", short_help="Take the language out of an encoder's vectors, without labels.")
-@click.argument("encoder")
+@click.argument("encoder", shell_complete=_complete.encoders)
 @click.option(
     "--texts", type=click.Path(path_type=Path), multiple=True, metavar="PATH",
     help="Files named by their language, de.txt or en-de.tsv, or folders of them; repeatable.",
 )  # fmt: skip
-@click.option("--task", help="In place of --texts: the train part of a task's fold, without its labels.")
+@click.option(
+    "--task",
+    shell_complete=_complete.declared("task"),
+    help="In place of --texts: the train part of a task's fold, without its labels.",
+)
 @click.option(
     "--languages", metavar="LIST", help="In the estimate, such as ar,de,el; by default all there are texts of."
 )
 @click.option(
-    "--method", type=click.Choice(get_args(NeutralMethod)), default="means", show_default=True,
+    "--method", type=click.Choice(["means", "centre", "lir"]), default="means", show_default=True,
     help="means: what the means of languages differ in; centre: the mean of all alone; lir: Yang et al. 2021.",
 )  # fmt: skip
 @click.option(
@@ -35,7 +38,7 @@ from metasearch.spec.recipe import NeutralMethod
     help="Texts of each language, at most.",
 )  # fmt: skip
 @click.option(
-    "--evaluate", "tasks", multiple=True, metavar="TASK",
+    "--evaluate", "tasks", multiple=True, metavar="TASK", shell_complete=_complete.declared("task"),
     help="Score on the test part before and after; repeatable. By default that of --task.",
 )  # fmt: skip
 @_options.options_group(
@@ -83,7 +86,7 @@ def configure(
     texts: Sequence[Path],
     task: str | None,
     languages: str | None,
-    method: NeutralMethod,
+    method: str,
     rank: int | None,
     sentences: int,
     tasks: Sequence[str],

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 from metasearch.errors import ConfigError, NonFiniteError
-from metasearch.spec.recipe import Engine
 
 if TYPE_CHECKING:
     from metasearch.jobs.replay import Replayed, Taken
 
 
 @click.command("replay", short_help="One outer step of a run again, alone.")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=_complete.runs)
 @click.option("--step", type=int, required=True, metavar="N", help="Outer step, from 1, as log.jsonl counts them.")
 @_options.gradients(default=None, shown="those of the run")
 @click.option("--both", is_flag=True, help="Take the gradient in both ways, and say how far they are apart.")
@@ -43,7 +42,7 @@ def command(run: Path, step: int, engine: Any, both: bool, texts: bool, trust_re
     if both and engine:
         raise ConfigError("--both takes fast and reference; leave out --gradients")
     keep_memory()
-    engines: list[Engine] = ["fast", "reference"] if both else [engine] if engine else []
+    engines: list[Any] = ["fast", "reference"] if both else [engine] if engine else []
     with ProgressBar("replay") as bar:
         found = replay(run, step, engines, trust_remote_code, bar)
     if as_json:

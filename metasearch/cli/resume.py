@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 from metasearch.errors import ConfigError
 
 
 @click.command("resume", short_help="Go on with a run, a distillation or a study.")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(path_type=Path), shell_complete=_complete.runs)
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes at a time, of a study; by default 1.")
 @click.option("--until-eof", is_flag=True, hidden=True, help="Stop, with a checkpoint, at the end of standard input.")
 @_options.options_group(_options.trust, _options.as_json)

@@ -1,23 +1,32 @@
 """`metasearch show`: a task with one drawn episode, a transfer mode, or a recipe of either kind."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 from metasearch.errors import ConfigError, nearest
-from metasearch.spec import yaml
-from metasearch.spec.library import Library
-from metasearch.spec.run import DataRef
+
+if TYPE_CHECKING:
+    from metasearch.spec.run import DataRef
 
 KINDS = ("task", "mode", "recipe", "distillation")
 
 
 @click.command("show", short_help="A task and one episode of it, a mode or a recipe.")
-@click.argument("name")
-@click.option("--mode", help="Transfer mode: print its arrangements for the task, and draw one episode.")
+@click.argument("name", shell_complete=_complete.shown)
+@click.option(
+    "--mode",
+    shell_complete=_complete.declared("mode"),
+    help="Transfer mode: print its arrangements for the task, and draw one episode.",
+)
 @click.option("--episode", type=click.IntRange(min=0), default=0, show_default=True, help="Which episode to draw.")
-@click.option("--recipe", help="Recipe that says how to draw; by default that of the mode's learner.")
+@click.option(
+    "--recipe",
+    shell_complete=_complete.declared("recipe"),
+    help="Recipe that says how to draw; by default that of the mode's learner.",
+)
 @_options.seed("Of the draw.")
 @_options.options_group(_options.fold, _options.data, _options.include)
 def command(
@@ -37,6 +46,10 @@ def command(
       metasearch show demo --mode mono-bi-multi
       metasearch show maml-align
     """
+    from metasearch.spec import yaml
+    from metasearch.spec.library import Library
+    from metasearch.spec.run import DataRef
+
     library = Library(include)
     kind = next((kind for kind in KINDS if name in library.names(kind)), None)
     if kind is None:
@@ -52,7 +65,7 @@ def command(
             click.echo(line)
 
 
-def _episode(ref: DataRef, mode: str, recipe: str | None, seed: int, index: int) -> Iterator[str]:
+def _episode(ref: "DataRef", mode: str, recipe: str | None, seed: int, index: int) -> Iterator[str]:
     from metasearch.data.benchmark import load_benchmark
     from metasearch.episodes.described import whole
     from metasearch.episodes.of_benchmark import samplers

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 from metasearch.errors import ConfigError
 
 
@@ -33,7 +33,11 @@ from metasearch.errors import ConfigError
     metavar="N",
     help="Longest input in tokens, by default 512; with --encoder it is the encoder's.",
 )
-@click.option("--encoder", help="Write this encoder with the new vocabulary: built-in name, local folder or hub name.")
+@click.option(
+    "--encoder",
+    shell_complete=_complete.encoders,
+    help="Write this encoder with the new vocabulary: built-in name, local folder or hub name.",
+)
 @click.option(
     "--initial",
     type=click.Choice(["pieces", "random"]),

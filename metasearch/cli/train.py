@@ -6,18 +6,34 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 from metasearch.cli._settings import absolute_encoder, absolute_folders, fresh_folder, refuse_others
 from metasearch.errors import ConfigError
 from metasearch.spec.default_encoder import default_encoder
 
 
 @click.command("train", short_help="Meta-train an encoder; report against zero-shot.")
-@click.option("--mode", help="Transfer mode, such as mono-bi-multi; see `metasearch ls modes`.")
-@click.option("--task", default="demo", show_default=True, help="What to train on; see `metasearch ls tasks`.")
+@click.option(
+    "--mode",
+    shell_complete=_complete.declared("mode"),
+    help="Transfer mode, such as mono-bi-multi; see `metasearch ls modes`.",
+)
+@click.option(
+    "--task",
+    default="demo",
+    show_default=True,
+    shell_complete=_complete.declared("task"),
+    help="What to train on; see `metasearch ls tasks`.",
+)
 @_options.encoder
-@click.option("--learner", help="By default maml-align for a mode of three links, maml for one of two.")
-@click.option("--recipe", help="Hyper-parameters by name; by default the learner's.")
+@click.option(
+    "--learner",
+    shell_complete=_complete.learners(),
+    help="By default maml-align for a mode of three links, maml for one of two.",
+)
+@click.option(
+    "--recipe", shell_complete=_complete.declared("recipe"), help="Hyper-parameters by name; by default the learner's."
+)
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
 @_options.options_group(_options.fold, _options.fold_seed)
 @_options.seed("Of episodes, dropout and the tiny encoder.")

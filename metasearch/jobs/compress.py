@@ -20,6 +20,9 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.int8 import StoredConfig, write_stored
 from metasearch.errors import ConfigError, EncoderError, first_line
+from metasearch.files import write_whole
+from metasearch.jobs.cards.made import compressed_card
+from metasearch.publish.licence import CARD
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
@@ -40,8 +43,7 @@ def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
         if plan.trim:
             student = trim(student, read_texts(plan.trim), plan.vocabulary)
         student = make_static(student, plan.static, plan.dimensions, read_texts(plan.texts) if plan.texts else None)
-        write(student, folder)
-        return before, encoder_sizes(student)
+        return _written(encoder, student, plan, before, folder)
     # What does not fit the configuration is raised before there is work for it.
     config = _slimmed(transformer_of(encoder.model).config, plan)
     if plan.shrinks:
@@ -59,8 +61,16 @@ def compress(encoder: Encoder, plan: Plan, folder: Path) -> tuple[Sizes, Sizes]:
         student = make_student(
             student, plan.bottleneck, plan.recurrent, plan.repeats, plan.initial, plan.seed, texts=counted
         )
-    write(student, folder)
-    return before, encoder_sizes(student)
+    return _written(encoder, student, plan, before, folder)
+
+
+def _written(source: Encoder, student: Encoder, plan: Plan, before: Sizes, folder: Path) -> tuple[Sizes, Sizes]:
+    """Write a student with its card; returns the sizes before and after."""
+    after = encoder_sizes(student)
+    with whole(folder) as partial:
+        student.write(partial)
+        write_whole(partial / CARD, compressed_card(student, source.name, plan, before, after))
+    return before, after
 
 
 def forecast(source: Encoder | Any, plan: Plan) -> tuple[Sizes, Sizes]:

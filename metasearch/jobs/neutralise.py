@@ -14,9 +14,11 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.data.tagged import Tagged
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap, append, check, estimate, require_none
+from metasearch.jobs.cards.made import neutral_card
 from metasearch.jobs.lifecycle import Row
 from metasearch.jobs.neutral import vectors_of
 from metasearch.jobs.score import evaluate_aloud
+from metasearch.publish.licence import CARD
 from metasearch.reports.charts.points import Picture, point_chart, standalone
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.markdown import by_language, markdown, percent
@@ -117,11 +119,20 @@ def neutralise_encoder(
     done = Neutralised(neutral, counts, neutral.removed(vectors), [*rows, *more], both, outside)
     with whole(folder) as partial:
         encoder.write(partial)
-        about = f"# {encoder.name} without the language in its vectors\n\n{done.report()}\n![]({PICTURE})\n"
-        (partial / "README.md").write_text(about, encoding="utf-8")
+        (partial / CARD).write_text(_card(encoder, done, [benchmark for benchmark, _ in tasks]), encoding="utf-8")
         (partial / PICTURE).write_text(picture(vectors, neutral), encoding="utf-8")
         (partial / "neutral.json").write_text(json.dumps(done.tree(), ensure_ascii=False, indent=1), encoding="utf-8")
     return done
+
+
+def _card(encoder: Encoder, done: Neutralised, tasks: Sequence[Benchmark]) -> str:
+    facts = {
+        "method": done.neutral.method,
+        "directions taken out": str(len(done.neutral.directions)),
+        "texts in the estimate": str(sum(done.counts.values())),
+    }
+    shown = f"{done.report()}\n![Vectors before and after, coloured by language]({PICTURE})"
+    return neutral_card(encoder, encoder.name, facts, done.counts, done.rows, tasks, shown)
 
 
 def picture(vectors: Mapping[str, NDArray[np.float32]], neutral: NeutralMap) -> str:

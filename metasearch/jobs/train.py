@@ -14,6 +14,7 @@ from metasearch.encoders.vectors import Remembered
 from metasearch.episodes.of_benchmark import check_sizes
 from metasearch.files import require_room, write_whole
 from metasearch.jobs import compose
+from metasearch.jobs.cards.runs import write_card
 from metasearch.jobs.dev_score import DevScore
 from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, resumable, stopped
 from metasearch.jobs.neutral import neutralise, say, train_map
@@ -100,6 +101,7 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     again = outcome.best_step == outcome.steps and config.precision == "fp32"
     trained = (dev_score.vectors if again else None) or Remembered(encoder)
     _score_trained(files, facts, benchmark, encoder, trained, recipe, parts, listener)
+    write_card(files, config, encoder)
     cost = used(time.monotonic() - began, encoder.device) | {"engine": config.engine, "steps": outcome.steps}
     files.finish(report(files, config, benchmark, outcome, cost["seconds"]), cost)
 

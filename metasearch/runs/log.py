@@ -41,12 +41,23 @@ def read_events(path: Path) -> list[dict[str, Any]]:
 
 def read_latest(path: Path) -> list[dict[str, Any]]:
     """Return the latest events of a log that another process may be writing; what is no event is left out."""
+    start, lines = _tail(path)
+    # Read from the middle of a file, the first line is cut off.
+    return [event for line in (lines[1:] if start else lines) if (event := _event(line)) is not None]
+
+
+def last_line(path: Path) -> str:
+    """Return the last line of a text that another process may be writing; empty where there is none."""
+    _, lines = _tail(path)
+    return lines[-1].decode(errors="replace") if lines else ""
+
+
+def _tail(path: Path) -> tuple[int, list[bytes]]:
+    """Return the last lines of a file, and where they begin in it; the first may be cut off where that is not 0."""
     with path.open("rb") as file:
         start = max(0, file.seek(0, os.SEEK_END) - _TAIL)
         file.seek(start)
-        lines = file.read().splitlines()
-    # Read from the middle of a file, the first line is cut off.
-    return [event for line in (lines[1:] if start else lines) if (event := _event(line)) is not None]
+        return start, file.read().splitlines()
 
 
 def damaged_lines(path: Path) -> list[int]:

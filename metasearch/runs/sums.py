@@ -7,7 +7,8 @@ every file. Folders of earlier releases have none, and are read unchecked.
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from metasearch.errors import RunFolderError, quoted
@@ -16,7 +17,7 @@ from metasearch.files import digest, read_bytes, write_whole
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 _RESULTS = "results.jsonl"
-_SEALED = (_RESULTS, "log.jsonl", "facts.json", "queries/*.npz")
+_SEALED = (_RESULTS, "log.jsonl", "facts.json", "queries/*.npz", "model/README.md")
 
 
 def announce(folder: Path, content: str) -> None:
@@ -35,6 +36,23 @@ def seal(folder: Path, report: str) -> None:
     paths = sorted(path for pattern in _SEALED for path in folder.glob(pattern))
     hashes = {path.relative_to(folder).as_posix(): digest(path) for path in paths} | {"report.md": _hash(report)}
     write_whole(folder / SUMS, "".join(f"{each}  {name}\n" for name, each in hashes.items()))
+
+
+@contextmanager
+def replacing(folder: Path, name: str, content: str) -> Iterator[None]:
+    """Let a file of a finished run be written anew while entered: before and after, its hash is known.
+
+    Args:
+        folder: of the run; where it has no hashes, there is nothing to keep.
+        name: of the file, relative to the folder.
+        content: what the file will hold.
+    """
+    known = {each: sorted(hashes) for each, hashes in _read(folder / SUMS).items()}
+    if known:
+        _write(folder, known | {name: [*known.get(name, []), _hash(content)]})
+    yield
+    if known:
+        _write(folder, known | {name: [_hash(content)]})
 
 
 def require_unchanged(folder: Path, name: str = "") -> None:
@@ -70,6 +88,11 @@ def _read(path: Path) -> Mapping[str, set[str]]:
             raise RunFolderError(f"{path}:{number}: expected a SHA-256 and a file's name. The file is damaged")
         known.setdefault(found[2], set()).add(found[1])
     return known
+
+
+def _write(folder: Path, known: Mapping[str, Iterable[str]]) -> None:
+    lines = (f"{each}  {name}\n" for name, hashes in known.items() for each in hashes)
+    write_whole(folder / SUMS, "".join(lines))
 
 
 def _hash(content: str) -> str:

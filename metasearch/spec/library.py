@@ -5,24 +5,17 @@ A folder holds `*.yaml` (tasks), `modes/*.yaml`, `recipes/*.yaml` and, for recip
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from metasearch.errors import ConfigError, nearest, require_known
 from metasearch.spec import registry, yaml
+from metasearch.spec.names import WHERE, files
+from metasearch.spec.names import shipped as shipped
 from metasearch.spec.recipe import Recipe
 from metasearch.spec.stages import Distillation
 from metasearch.spec.task import Mode, Task
 from metasearch.spec.yaml import Model
-
-_WHERE = {"task": "", "mode": "modes", "recipe": "recipes", "distillation": "distillation"}
-
-
-def shipped() -> Path:
-    """Return the folder of tasks that ships: inside the package, or beside it in a checkout."""
-    installed = Path(str(files("metasearch"))) / "tasks"
-    return installed if installed.is_dir() else installed.parents[1] / "tasks"
 
 
 class Library:
@@ -37,7 +30,7 @@ class Library:
         for folder in self.folders:
             if not folder.is_dir():
                 raise ConfigError(f"--include {folder}: no such folder")
-        self._paths = {kind: self._index(kind) for kind in _WHERE}
+        self._paths = {kind: self._index(kind) for kind in WHERE}
 
     def names(self, kind: str) -> list[str]:
         """Return all names of a kind: `task`, `mode`, `recipe` or `distillation`."""
@@ -81,7 +74,7 @@ class Library:
     def _index(self, kind: str) -> dict[str, Path]:
         paths: dict[str, Path] = {}
         for folder in self.folders:
-            for path in sorted((folder / _WHERE[kind]).glob("*.yaml")):
+            for path in files(folder, kind):
                 if path.stem in paths:
                     raise ConfigError(f"{path}: {kind} '{path.stem}' is declared already in {paths[path.stem]}")
                 paths[path.stem] = path

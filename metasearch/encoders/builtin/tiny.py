@@ -19,6 +19,7 @@ from metasearch.encoders.open import quiet
 from metasearch.errors import EncoderError
 from metasearch.spec.recipe import MaxLength
 
+LICENCE = "apache-2.0"
 DIMENSIONS = 128
 POSITIONS = 512
 _POSITION_STD = 0.04

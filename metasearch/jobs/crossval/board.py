@@ -1,5 +1,6 @@
 """The status of the cells of a study."""
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -8,7 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from metasearch.jobs.crossval.plan import Cell
-from metasearch.runs.log import read_latest
+from metasearch.runs.log import last_line, read_latest
+
+_TEXTS = re.compile(r"([\d,]+ of [\d,]+) texts encoded")
 
 State = Literal["waiting", "running", "done", "failed", "skipped", "stopped"]
 
@@ -24,6 +27,7 @@ class CellStatus:
         total: number of outer steps at most; 0 as long as it is not known.
         dev: the latest dev score.
         stage: name of the stage, of a distillation.
+        texts: how many texts are encoded, such as `3,000 of 12,000 texts`, while the cell is scored; empty otherwise.
         began: when this attempt began, in seconds of `time.monotonic`.
         seconds: time that this attempt took, once it has ended.
         error: why it failed, or which cell it would have needed.
@@ -35,6 +39,7 @@ class CellStatus:
     total: int = 0
     dev: float | None = None
     stage: str = ""
+    texts: str = ""
     began: float = 0.0
     seconds: float = 0.0
     error: str = ""
@@ -52,6 +57,20 @@ class CellStatus:
             self.step = event["step"]
             self.total = event.get("total", self.total)
             self.dev = event.get("dev", self.dev)
+
+    def hear(self, said: Path, folder: Path) -> None:
+        """Take note of the texts that the cell's process last said to be encoded, unless it takes steps since then.
+
+        Args:
+            said: what the process writes, line by line.
+            folder: its run folder, whose log has the steps.
+        """
+        steps, self.texts = folder / "log.jsonl", ""
+        if not said.is_file():
+            return
+        newer = not steps.is_file() or said.stat().st_mtime > steps.stat().st_mtime
+        found = _TEXTS.search(last_line(said)) if newer else None
+        self.texts = f"{found[1]} texts" if found else ""
 
     @property
     def elapsed(self) -> float:

@@ -73,6 +73,7 @@ class Pool:
         for name, process in self._processes.items():
             status = self.board.cells[name]
             status.follow(self.study.at(name))
+            status.hear(self.study.log(name), self.study.at(name))
             if (code := process.poll()) is not None:
                 self._end(status, code, stopping)
                 ended.append(name)

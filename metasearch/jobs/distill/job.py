@@ -19,6 +19,7 @@ from pathlib import Path
 from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, DataError, EncoderError
+from metasearch.jobs.cards.runs import write_card
 from metasearch.jobs.distill.checks import benchmarks_of, resolved, roles_of
 from metasearch.jobs.distill.rehearsal import rehearse
 from metasearch.jobs.distill.report import stage_report, whole_report
@@ -83,6 +84,7 @@ def run_to_end(
             encoder = roles.at(stage.trains, stage.max_length)
             _score(files, config, benchmarks, encoder, f"{number} {name}", number, listener)
     files.save_model(encoder)
+    write_card(files, config, encoder)
     seconds = time.monotonic() - began
     facts = used(seconds, encoder.device) | {"engine": config.engine}
     files.finish(whole_report(files, config, encoder, seconds), facts)

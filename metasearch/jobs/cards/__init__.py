@@ -1,0 +1,1 @@
+"""The model cards of what the commands make."""

@@ -1,0 +1,85 @@
+"""`metasearch card`: the card of a run made again from its own files, and a card under another licence."""
+
+from pathlib import Path
+
+from metasearch.errors import RunFolderError, to_resume
+from metasearch.files import write_whole
+from metasearch.jobs import compose
+from metasearch.jobs.cards.runs import card_of
+from metasearch.jobs.distill.checks import resolved
+from metasearch.jobs.resume import CONFIGS, kind_of
+from metasearch.publish.header import load_card, with_licence
+from metasearch.publish.licence import CARD, licence_in, require_identifier
+from metasearch.runs import sums
+from metasearch.runs.folder import CONFIG, RunFolder
+from metasearch.spec.distill_run import DistillConfig
+from metasearch.spec.recipe import Declared
+from metasearch.spec.run import RunConfig
+
+
+def card_again(folder: Path, licence: str | None = None, trust_remote_code: bool = False) -> str:
+    """Return the card of a finished run, made of its files; or that of a model's folder as it is.
+
+    Args:
+        folder: of the run, or of the model.
+        licence: of the model as a whole; None keeps what the card there states.
+        trust_remote_code: run code that comes with the model.
+
+    Raises:
+        ConfigError: the licence is none.
+        DataError: the card that is there cannot be read.
+        EncoderError: the model cannot be loaded.
+        RunFolderError: there is no card and no finished run with a model, or a file of the run was changed.
+    """
+    if licence is not None:
+        require_identifier(licence)
+    if not (folder / CONFIG).is_file():
+        card = _card_in(folder)
+        return with_licence(card, licence) if licence is not None else str(load_card(card))
+    kind = kind_of(folder)
+    if kind in ("study", "score"):
+        raise RunFolderError(f"{folder} is a {kind}, which has no model of its own; name a run that was trained")
+    files, begun = RunFolder.open(folder, CONFIGS[kind])
+    if not files.finished:
+        raise RunFolderError(f"{folder} is not finished; go on with: {to_resume(folder)}")
+    if not files.model.is_dir():
+        raise RunFolderError(f"{files.model} is missing: there is no model to write a card of")
+    files.require_unchanged()
+    config = _resolved(begun.config)
+    encoder = compose.load_encoder(str(files.model), device="cpu", trust_remote_code=trust_remote_code)
+    return card_of(files, config, encoder, licence or licence_in(files.model / CARD))
+
+
+def _resolved(config: Declared) -> RunConfig | DistillConfig:
+    """Return a configuration with the types of all options, which its file has as text."""
+    if isinstance(config, DistillConfig):
+        return resolved(config)
+    assert isinstance(config, RunConfig)
+    return config.model_copy(update={"recipe": compose.resolved(config.recipe)})
+
+
+def write_again(folder: Path, card: str) -> Path:
+    """Write a card in the place of the one of a run, whose `SHA256SUMS` then has its hash, or of a model's folder.
+
+    Raises:
+        RunFolderError: it cannot be written.
+    """
+    if not (folder / CONFIG).is_file():
+        path = _card_in(folder)
+        above = path.parent.parent
+        run = above if (above / CONFIG).is_file() and path.parent.name == "model" else None
+    else:
+        path, run = folder / "model" / CARD, folder
+    if run is None:
+        write_whole(path, card)
+        return path
+    with sums.replacing(run, path.relative_to(run).as_posix(), card):
+        write_whole(path, card)
+    return path
+
+
+def _card_in(folder: Path) -> Path:
+    if not (folder / CARD).is_file():
+        what = f"has no {CARD}, and is no run, of which one could be made" if folder.is_dir() else "does not exist"
+        raise RunFolderError(f"{folder} {what}")
+    return folder / CARD

@@ -1,0 +1,191 @@
+"""What a shell completes words with: by click's protocol, and in a real bash and zsh."""
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import get_args
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from metasearch.cli import main
+from metasearch.cli.ls import KINDS
+from metasearch.spec import registry
+from metasearch.spec.library import Library
+from metasearch.spec.recipe import NeutralMethod
+
+SLOW = ("torch", "transformers", "sentence_transformers", "learn2learn", "numpy", "pydantic", "huggingface_hub", "rich")
+VARIABLE = "_METASEARCH_COMPLETE"
+
+
+def offered(line, kind="plain"):
+    """Return what is offered for the last word of a line; an empty one after a space."""
+    *words, last = line.split(" ")
+    found = ShellComplete(main, {}, "metasearch", VARIABLE).get_completions(words, last)
+    return [item.value for item in found if item.type == kind]
+
+
+@pytest.mark.parametrize(
+    "before", ["train --task", "evaluate --task", "crossval --task", "neutralise mini --evaluate", "validate"]
+)
+def test_tasks_are_offered(before):
+    assert offered(f"{before} ") == Library().names("task")
+    assert offered(f"{before} lareqa-s") == ["lareqa-sentences"]
+
+
+def test_a_users_own_tasks_are_offered_too(tmp_path):
+    (tmp_path / "shop.yaml").write_text("task: shop\n", encoding="utf-8")
+    assert offered(f"train --include {tmp_path} --task s") == ["shop", "sts17", "stsb", "stsb-mt"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("train --mode ", Library().names("mode")),
+        ("train --recipe ", Library().names("recipe")),
+        ("train --learner ", registry.names("learners")),
+        ("distill --recipe ", Library().names("distillation")),
+        ("crossval --distill ", Library().names("distillation")),
+        ("ls ", sorted(KINDS)),
+        ("show tat", ["tatoeba"]),
+        ("crossval --learner maml,fi", ["maml,fine-tune"]),
+        ("crossval --learner zero-shot,maml:tr", ["zero-shot,maml:trans"]),
+        ("crossval --learner ze", ["zero-shot"]),
+        ("neutralise mini --method ", list(get_args(NeutralMethod))),
+        ("tra", ["train"]),
+        ("train --task demo --precision ", ["fp32", "bf16"]),
+    ],
+)
+def test_names_are_offered(line, expected):
+    assert offered(line) == expected
+
+
+def test_a_command_that_does_not_exist_is_no_error_while_a_word_is_completed():
+    assert offered("nosuch --task m") == []
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with a run that has a model, a study, and a folder of something else."""
+    monkeypatch.chdir(tmp_path)
+    for path in ("runs/shop/config.yaml", "runs/shop/model/modules.json", "studies/one/study.yaml", "other/notes.txt"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+    (tmp_path / "runs/shop/model/1_Pooling").mkdir()
+    (tmp_path / "runs/shop/model/1_Pooling/modules.json").touch()
+    return tmp_path
+
+
+def test_runs_and_studies_are_offered_where_they_lie_and_any_folder_by_the_shell(place):
+    for command in ("resume", "compare", "report", "train --resume"):
+        assert offered(f"{command} ") == ["runs/shop", "studies/one"]
+        assert offered(f"{command} runs/s") == ["runs/shop"]
+        assert offered(f"{command} {place}/st") == [f"{place}/studies/one"]
+        assert offered(f"{command} o") == []
+        assert offered(f"{command} o", kind="dir") == ["o"]
+
+
+def test_encoders_are_the_built_in_ones_and_models_in_folders(place):
+    for command in ("evaluate --encoder", "compress", "train --encoder", "distill --teacher"):
+        assert offered(f"{command} ") == [*registry.names("encoders"), "runs/shop/model"]
+    assert offered("push ") == ["runs/shop", "runs/shop/model", "studies/one"]
+
+
+def test_every_option_that_names_a_declaration_or_an_encoder_is_completed():
+    named = {"task", "mode", "recipe", "learner", "encoder", "teacher", "assistant", "student", "include", "resume"}
+    without = [
+        f"{name} {parameter.opts[0]}"
+        for name in main.list_commands(None)
+        for parameter in main.get_command(None, name).params
+        if parameter.name in named
+        and parameter._custom_shell_complete is None
+        and not hasattr(parameter.type, "choices")
+    ]
+    assert set(without) <= {"export encoder"}
+
+
+def test_commands_are_offered_with_their_help():
+    found = ShellComplete(main, {}, "metasearch", VARIABLE).get_completions([], "")
+    assert {item.value: item.help for item in found} == {
+        name: main.get_command(None, name).short_help for name in main.list_commands(None)
+    }
+
+
+def test_completing_loads_nothing_that_is_slow():
+    lines = [
+        "",
+        "train --task ",
+        "evaluate --encoder ",
+        "show ",
+        "crossval --learner ",
+        "neutralise ",
+        "resume ",
+        "ls ",
+    ]
+    code = (
+        "import sys\n"
+        "from click.shell_completion import ShellComplete\n"
+        "from metasearch.cli import main\n"
+        f"for line in {lines!r}:\n"
+        "    *words, last = line.split(' ')\n"
+        "    assert ShellComplete(main, {}, 'metasearch', 'X').get_completions(words, last), line\n"
+        f"print([name for name in {SLOW!r} if name in sys.modules])\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran.stderr
+
+
+@pytest.fixture
+def program(place, monkeypatch):
+    """Put the program, as it is installed, on the path."""
+    path = place / "bin" / "metasearch"
+    path.parent.mkdir()
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m metasearch "$@"\n', encoding="utf-8")
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{path.parent}{os.pathsep}{os.environ['PATH']}")
+    return path
+
+
+def run(shell, script):
+    ran = subprocess.run([shutil.which(shell), *(["-f"] if shell == "zsh" else ["--norc"]), "-c", script],
+                         capture_output=True, text=True, check=False)  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.splitlines()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash_completes_with_the_lines_of_the_guide(program):
+    script = (
+        f'eval "$({VARIABLE}=bash_source metasearch)"\n'
+        "complete -p metasearch\n"
+        "COMP_WORDS=(metasearch train --task lareqa-); COMP_CWORD=3; _metasearch_completion metasearch\n"
+        'echo "${COMPREPLY[@]}"\n'
+        "COMP_WORDS=(metasearch resume runs/); COMP_CWORD=2; _metasearch_completion metasearch\n"
+        'echo "${COMPREPLY[@]}"\n'
+    )
+    completed, task, folder = run("bash", script)
+    assert "-F _metasearch_completion metasearch" in completed
+    assert (task, folder) == ("lareqa-sentences", "runs/shop")
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_reads_the_lines_of_the_guide(program):
+    script = (
+        f'autoload -Uz compinit; compinit -u; eval "$({VARIABLE}=zsh_source metasearch)"; print $_comps[metasearch]'
+    )
+    assert run("zsh", script) == ["_metasearch_completion"]
+
+
+@pytest.mark.slow
+def test_zsh_and_fish_get_names_by_their_protocols(program):
+    for shell, words, place, expected in (
+        ("zsh", "metasearch train --task lareqa-", "3", ["plain", "lareqa-sentences", "_"]),
+        ("fish", "metasearch train --task lareqa-", "lareqa-", ["plain,lareqa-sentences"]),
+    ):
+        asked = {**os.environ, VARIABLE: f"{shell}_complete", "COMP_WORDS": words, "COMP_CWORD": place}
+        ran = subprocess.run([program], capture_output=True, text=True, check=True, env=asked)
+        assert ran.stdout.splitlines()[: len(expected)] == expected
+        source = subprocess.run([program], capture_output=True, text=True, check=True,
+                                env={**os.environ, VARIABLE: f"{shell}_source"})  # fmt: skip
+        assert f"{VARIABLE}={shell}_complete" in source.stdout
