@@ -52,7 +52,8 @@ MAY_IMPORT = {
     "__init__": {*_JOBS, "jobs"},
 }
 LIGHT = (
-    *BASE, "cache", "formats", "documents", "index", "data", "runs", "study", "reports", "publish", "episodes", "__init__",
+    *BASE, "cache", "formats", "documents", "index", "data", "runs", "study", "reports", "publish", "episodes",
+    "__init__",
 )  # fmt: skip
 HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}
 DOORS = {

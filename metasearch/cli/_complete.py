@@ -70,6 +70,8 @@ runs = folders(*_RUN)
 """Offers runs, distillations and studies."""
 runs_and_models = folders(*_RUN, *_MODEL)
 """Offers models, too."""
+indexes = folders("manifest.json")
+"""Offers what `metasearch index` made."""
 
 
 def kinds(values: Iterable[str]) -> Completer:

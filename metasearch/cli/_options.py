@@ -144,6 +144,12 @@ encoder = options_group(
 )
 """Which encoder is trained, and how it is loaded."""
 
+moved_encoder = click.option(
+    "--encoder",
+    shell_complete=_complete.encoders,
+    help="Where the encoder of the index is, if no longer where it was.",
+)
+
 distilled = options_group(
     click.option(
         "--teacher",

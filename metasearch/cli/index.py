@@ -6,14 +6,20 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 from metasearch.errors import ConfigError, quoted
 
 
 @click.command("index", short_help="Make an index of documents, or bring one up to date.")
 @click.argument("documents", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="INDEX", help="Folder of the index.")
-@click.option("--encoder", help="Built-in name, local folder or hub name; by default the index's, or `mini`.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="INDEX", shell_complete=_complete.indexes,
+    help="Folder of the index.",
+)  # fmt: skip
+@click.option(
+    "--encoder", shell_complete=_complete.encoders,
+    help="Built-in name, local folder or hub name; by default the index's, or `mini`.",
+)  # fmt: skip
 @_options.prompts
 @click.option(
     "--length", type=click.IntRange(min=3), metavar="TOKENS",

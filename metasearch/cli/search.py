@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 
 if TYPE_CHECKING:
     from metasearch.index.hit import Hit
@@ -18,12 +18,12 @@ _AT_ONCE = 64
 
 
 @click.command("search", short_help="Search an index in any language.")
-@click.argument("index", type=click.Path(path_type=Path))
+@click.argument("index", type=click.Path(path_type=Path), shell_complete=_complete.indexes)
 @click.argument("query", required=False)
 @click.option("--top", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Hits for each query.")
 @click.option("--language", "languages", multiple=True, metavar="TAG", help="Of the hits, such as de; repeatable.")
 @click.option("--hybrid", is_flag=True, help="Rank by the query's words (BM25), too, and fuse both rankings.")
-@click.option("--encoder", help="Where the encoder of the index is, if no longer where it was.")
+@_options.moved_encoder
 @_options.options_group(_options.device, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print each query and its hits as one JSON object a line.")
 def command(

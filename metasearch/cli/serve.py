@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 
 _BIGGEST = click.IntRange(min=1)
 
 
 @click.command("serve", short_help="Serve an index: a page to search with, and an HTTP interface.")
-@click.argument("index", type=click.Path(path_type=Path))
+@click.argument("index", type=click.Path(path_type=Path), shell_complete=_complete.indexes)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="To listen on; 0 takes a free one."
@@ -26,7 +26,7 @@ _BIGGEST = click.IntRange(min=1)
     help="File with a token that requests must bring as authorization: Bearer TOKEN.",
 )  # fmt: skip
 @click.option("--name", metavar="NAME", help="Of the model in /v1/models; by default the encoder's.")
-@click.option("--encoder", help="Where the encoder of the index is, if no longer where it was.")
+@_options.moved_encoder
 @_options.options_group(_options.device, _options.trust)
 @click.option("--max-inputs", type=_BIGGEST, default=256, show_default=True, help="Texts of a request.")
 @click.option("--max-bytes", type=_BIGGEST, default=2_000_000, show_default=True, help="Bytes of a request's body.")
