@@ -84,13 +84,20 @@ class ProgressBar(Listener):
 
     def on_encode(self, what: str, done: int, total: int) -> None:
         """Show how many texts are encoded; without a terminal a line in ten seconds, and after such lines the last."""
+        self._count(what, done, total, "texts", f"{what}: {done:,} of {total:,} texts encoded")
+
+    def on_read(self, done: int, total: int) -> None:
+        """Show how many documents are read; likewise."""
+        self._count("read", done, total, "documents", f"{done:,} of {total:,} documents read")
+
+    def _count(self, what: str, done: int, total: int, counted: str, line: str) -> None:
         now = time.monotonic()
         if what != self._what or done < self._first_texts:
             # The pace is that of the texts after the first batch: it warms up.
             self._what, self._first_texts, self._texts_began, self._said_texts = what, done, now, False
         if self._bar:
             if self._texts is None:
-                self._texts = self._bar.add_task("", label="", terms="texts", dev="", total=total)
+                self._texts = self._bar.add_task("", label="", terms=counted, dev="", total=total)
             self._bar.update(self._texts, label=what, completed=done, total=total)
             if done == total:
                 self._bar.remove_task(self._texts)
@@ -98,7 +105,7 @@ class ProgressBar(Listener):
         elif now - self._last >= EVERY_SECONDS or (done == total and self._said_texts):
             self._last, self._said_texts = now, True
             left = _left(now - self._texts_began, done - self._first_texts, total - done)
-            self._line(f"{what}: {done:,} of {total:,} texts encoded, {left} left")
+            self._line(f"{line}, {left} left")
 
     def _line(self, text: str) -> None:
         print(f"{self.label}: {text}", file=sys.stderr, flush=True)  # noqa: T201

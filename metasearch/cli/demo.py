@@ -30,7 +30,10 @@ BUDGET = ("meta_train=120", "meta_valid=40", "epochs=1", "eval_every=10", "patie
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the runs; by default a new one.")
 @_options.as_json
 def command(task: str, encoder: str | None, output: Path | None, as_json: bool, **flags: Any) -> None:
-    """Train fine-tune, MAML and MAML-Align on the embedded benchmark, and set them beside zero-shot in one table."""
+    """Train fine-tune, MAML and MAML-Align on the embedded benchmark, and set them beside zero-shot in one table.
+
+    At the end the articles are indexed with the encoder that was trained last, to be searched in any language.
+    """
     from metasearch.cli._output import show
     from metasearch.cli._progress import ProgressBar
     from metasearch.cli._settings import fresh_folder
@@ -57,3 +60,10 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
             results.append(train.begin(config, folder / learner, bar))
         signals.keep(f"; {folder} holds the runs that are finished")
     show(train.side_by_side(folder, results), as_json)
+    if library.task(task).kind == "retrieval":
+        from metasearch.jobs.demo import index_articles
+
+        # Not loaded before: a run that fails has no use for it.
+        with ProgressBar("index") as bar:
+            search = index_articles(folder, folder / LEARNERS[-1][0] / "model", task, flags["device"], bar)
+        click.echo(f"search the articles with the last of them: {search}", err=as_json)

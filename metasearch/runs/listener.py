@@ -15,6 +15,9 @@ class Listener:
     def on_encode(self, what: str, done: int, total: int) -> None:
         """Hear how many texts are encoded; `what` says what they are encoded for."""
 
+    def on_read(self, done: int, total: int) -> None:
+        """Hear how many documents of an index are read."""
+
 
 SILENT = Listener()
 

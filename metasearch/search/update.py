@@ -84,7 +84,7 @@ def update(
     with writing(folder, kind, _AT_ONCE) as writer:
         before = dict(writer.files)
         sampled = SAMPLE if settings.neutral and not writer.arrays else 0
-        found = plan(writer, documents, cut, sampled, drop, lambda *counts: listener.on_encode("read", *counts))
+        found = plan(writer, documents, cut, sampled, drop, listener.on_read)
         neutral = _map(writer, encoder, found, listener) if settings.neutral else None
         _encode(writer, encoder, neutral, found, cut, listener)
         writer.finish(found.files)

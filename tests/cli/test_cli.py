@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -112,8 +113,14 @@ def test_demo_sets_the_learners_side_by_side(tmp_path):
     table = lines[2 : lines.index("", 2)]
     learners = ["zero-shot", "fine-tune", "maml", "maml-align"]
     assert [line.split()[1] for line in (table[0], *table[2:])] == ["map@20", *learners]
-    assert lines[-1] == f"run: {tmp_path / 'demo'}"
-    assert (tmp_path / "demo" / "report.md").read_text() == "\n".join(lines[:-2]) + "\n"
+    assert lines[-2] == f"run: {tmp_path / 'demo'}"
+    assert (tmp_path / "demo" / "report.md").read_text() == "\n".join(lines[:-3]) + "\n"
+    said, _, command = lines[-1].partition(": ")
+    assert said == "search the articles with the last of them"
+    _, *args = shlex.split(command)
+    found = json.loads(metasearch(*args, "--json").stdout)["hits"]
+    assert {hit["language"] for hit in found} <= set(CODES)
+    assert len(found) == 10
 
 
 def test_evaluate_prints_the_language_matrix(tmp_path):
