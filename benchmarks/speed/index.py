@@ -96,8 +96,11 @@ def sizes(folder: Path, index: Index) -> dict[str, float]:
 def resident(folder: Path, queries: Vectors, said: Any) -> None:
     """Say how many megabytes a process has more after a first search than before it opened the index."""
     before = _resident()
-    Index.open(folder).search(queries, TOP)
+    index = Index.open(folder)
+    index.search(queries, TOP)
     said.put(round((_resident() - before) / 1e6, 1))
+    # Until here it is open: what is closed is not resident.
+    assert len(index)
 
 
 def _resident() -> int:

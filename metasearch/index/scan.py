@@ -28,7 +28,7 @@ _SPARSE = 4
 
 Rows = NDArray[np.int64]
 Scores = NDArray[np.float32]
-Places = tuple[NDArray[np.int64], NDArray[np.int64]]
+Places = tuple[NDArray[np.int32], NDArray[np.int32]]
 """Segment and row in it of each row of the index, `(n,)` each."""
 
 
