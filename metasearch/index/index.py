@@ -176,7 +176,7 @@ class Index:
             found = search_bits(searched, queries, wanted, count, self.threads, self._contents.at)
         else:
             found = search_int8(searched, queries, wanted, self.threads)
-        if min(map(len, found.rows)) < wanted:
+        if min(map(len, found.rows)) < wanted or not all(np.isfinite(scores).all() for scores in found.scores):
             raise RunFolderError(
                 f"{self.folder}: scores are not finite: a segment is damaged; Index.verify() says which"
             )

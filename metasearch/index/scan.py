@@ -147,8 +147,10 @@ def scores_of(products: NDArray[np.int32], steps: Scores, of_queries: Scores) ->
     """Return scores `(b, q)` from dot products of codes and numbers `(b, q)` and the steps of rows and queries."""
     # Element by element, so that it rounds alike wherever a row is.
     scores = products.astype(np.float32)
-    scores *= steps[:, None]
-    scores *= of_queries
+    # A step may be damaged where nobody compared hashes; who asks refuses scores that are not finite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores *= steps[:, None]
+        scores *= of_queries
     return scores
 
 
