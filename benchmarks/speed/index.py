@@ -78,7 +78,7 @@ def write(folder: Path, vectors: Vectors, storage: Storage) -> float:
             part = slice(start, start + 4096)
             passages = [Passage(f"passage {i}", "made.txt", i + 1, "und") for i in numbers[part].tolist()]
             writer.add(vectors[part], passages, keys[part])
-        writer.finish([FilePlaces(SourceFile("made.txt", 0, 0, ""), keys, (numbers + 1).astype(np.int32))])
+        writer.finish([FilePlaces(SourceFile("made.txt", 0, ""), keys, (numbers + 1).astype(np.int32))])
     return time.perf_counter() - began
 
 
@@ -96,8 +96,11 @@ def sizes(folder: Path, index: Index) -> dict[str, float]:
 def resident(folder: Path, queries: Vectors, said: Any) -> None:
     """Say how many megabytes a process has more after a first search than before it opened the index."""
     before = _resident()
-    Index.open(folder).search(queries, TOP)
+    index = Index.open(folder)
+    index.search(queries, TOP)
     said.put(round((_resident() - before) / 1e6, 1))
+    # Until here it is open: what is closed is not resident.
+    assert len(index)
 
 
 def _resident() -> int:

@@ -4,7 +4,8 @@
 
 Test part of fold 0. Recall@20 is the share of the 20 nearest candidates by float64 products of the encoder's vectors
 that are among the 20 that the index finds. mAP@20 is that of `metasearch evaluate`, of the vectors, of BM25 over the
-encoder's own tokens, and of both by reciprocal rank fusion of the first 100 of each.
+encoder's own tokens, and of both by reciprocal rank fusion of the first 100 of each; and of a neutral index, whose map
+is estimated from the candidates it has, without questions.
 """
 
 import hashlib
@@ -24,6 +25,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.documents.passage import Passage
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.neutral import estimate
 from metasearch.evaluation.metrics.base import Ranks
 from metasearch.evaluation.metrics.map import average_precision
 from metasearch.index.bm25 import Bm25
@@ -50,7 +52,7 @@ def write(folder: Path, data: RetrievalData, vectors: Vectors, encoder: Encoder,
     passages = [Passage(c.text, "lareqa", i + 1, c.language) for i, c in enumerate(data.candidates)]
     with writing(folder, Kind(encoder.name, encoder.fingerprint, vectors.shape[1], storage)) as writer:
         writer.add(vectors, passages, keys)
-        writer.finish([FilePlaces(SourceFile("lareqa", 0, 0, ""), keys, lines)])
+        writer.finish([FilePlaces(SourceFile("lareqa", 0, ""), keys, lines)])
     index = Index.open(folder)
     assert len(index) == len(data.candidates)
     return index
@@ -84,10 +86,17 @@ def measure(data: RetrievalData, encoder: Encoder, place: Path) -> list[dict[str
         rows.append({"way": storage, "metric": f"recall@{TOP} of float64", "value": round(shared, 4)})
     index = Index.open(place / "int8")
     near = index.search(asked, DEPTH)[0]
+    neutral = estimate({tag: vectors[[c.language == tag for c in data.candidates]] for tag in sorted(data.languages)})
+    level = write(place / "neutral", data, neutral(vectors).astype(np.float32), encoder, "int8")
+    level_near = level.search(neutral(asked).astype(np.float32), DEPTH)[0]
     bm25 = Bm25.of(index, lambda them: [row[0].tolist() for row in encoder.tokens(them, "text")], encoder.fingerprint)
     lexical = [found for found, _ in bm25.search([question.text for question in data.questions], DEPTH)]
     rankings["BM25"] = [found[:TOP].tolist() for found in lexical]
     rankings["int8 and BM25"] = [fuse([a, b], TOP)[0].tolist() for a, b in zip(near, lexical, strict=True)]
+    rankings["neutral int8"] = level_near[:, :TOP].tolist()
+    rankings["neutral int8 and BM25"] = [
+        fuse([a, b], TOP)[0].tolist() for a, b in zip(level_near, lexical, strict=True)
+    ]
     rows += [
         {"way": way, "metric": "mAP@20", "value": round(map_of(found, data), 4)} for way, found in rankings.items()
     ]

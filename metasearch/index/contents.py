@@ -29,7 +29,7 @@ class Contents:
         """First place of each row, `(R,)`."""
         self.places: Rows = counts[order]
         """How many places each row has, `(R,)`."""
-        self.at: Places = (locations.segments[self.first].astype(np.int64), locations.rows[self.first].astype(np.int64))
+        self.at: Places = (locations.segments[self.first], locations.rows[self.first])
         """Segment of each row, and its row there."""
 
     def __len__(self) -> int:

@@ -29,6 +29,8 @@ from metasearch.index.segment import Segment
 _RESCORED = 10
 """How many times as many rows as are wanted the bits choose for scores by eight bits."""
 _RESCORED_LEAST = 200
+_RESCORED_SHARE = 2000
+"""One of so many rows is among them: of more rows more are alike."""
 _TRIES = 5
 
 
@@ -170,11 +172,11 @@ class Index:
             return np.zeros((len(vectors), wanted), np.int64), np.zeros((len(vectors), wanted), np.float32)
         queries, searched = Queries.of(vectors), self._contents.searched(frozenset(languages))
         if self.kind.storage == "bits":
-            count = max(_RESCORED * wanted, _RESCORED_LEAST)
+            count = max(_RESCORED * wanted, _RESCORED_LEAST, len(self) // _RESCORED_SHARE)
             found = search_bits(searched, queries, wanted, count, self.threads, self._contents.at)
         else:
             found = search_int8(searched, queries, wanted, self.threads)
-        if min(map(len, found.rows)) < wanted:
+        if min(map(len, found.rows)) < wanted or not all(np.isfinite(scores).all() for scores in found.scores):
             raise RunFolderError(
                 f"{self.folder}: scores are not finite: a segment is damaged; Index.verify() says which"
             )

@@ -28,7 +28,7 @@ _SPARSE = 4
 
 Rows = NDArray[np.int64]
 Scores = NDArray[np.float32]
-Places = tuple[NDArray[np.int64], NDArray[np.int64]]
+Places = tuple[NDArray[np.int32], NDArray[np.int32]]
 """Segment and row in it of each row of the index, `(n,)` each."""
 
 
@@ -147,8 +147,10 @@ def scores_of(products: NDArray[np.int32], steps: Scores, of_queries: Scores) ->
     """Return scores `(b, q)` from dot products of codes and numbers `(b, q)` and the steps of rows and queries."""
     # Element by element, so that it rounds alike wherever a row is.
     scores = products.astype(np.float32)
-    scores *= steps[:, None]
-    scores *= of_queries
+    # A step may be damaged where nobody compared hashes; who asks refuses scores that are not finite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores *= steps[:, None]
+        scores *= of_queries
     return scores
 
 
