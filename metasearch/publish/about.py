@@ -58,12 +58,12 @@ class Reading:
     Attributes:
         role: `question`, `candidate` or `text`.
         prompt: what stands before each text.
-        length: longest input in tokens.
+        length: longest input in tokens; None where texts are never cut.
     """
 
     role: Role
     prompt: str
-    length: int
+    length: int | None
 
 
 @dataclass(frozen=True)

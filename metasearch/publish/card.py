@@ -38,7 +38,12 @@ def use(usage: Usage) -> str:
     """Return how a model is used with plain sentence-transformers, and how each role's texts are read."""
     loading = "import metasearch.encoders  # knows how this model is stored\n" if usage.needs_metasearch else ""
     lines = [
-        [each.role, f"`{_METHODS[each.role]}`", f"`{each.prompt}`" if each.prompt else "none", str(each.length)]
+        [
+            each.role,
+            f"`{_METHODS[each.role]}`",
+            f"`{each.prompt}`" if each.prompt else "none",
+            str(each.length or "whole"),
+        ]
         for each in usage.readings
     ]
     return f"""```python

@@ -33,6 +33,8 @@ def test_spearman_gives_equal_values_their_mean_rank():
 SCORES = st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 1)), min_size=2, max_size=20)
 
 
+# scipy says so of scores that differ by rounding alone.
+@pytest.mark.filterwarnings("ignore::scipy.stats.NearConstantInputWarning")
 @given(SCORES)
 def test_correlations_are_those_of_numpy_and_scipy_and_never_nan(drawn):
     predicted, gold = (np.array(side) for side in zip(*drawn, strict=True))

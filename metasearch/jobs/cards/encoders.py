@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from math import isinf
 from pathlib import Path
 from typing import Any, get_args
 
@@ -32,10 +33,11 @@ def usage_of(encoder: Encoder) -> Usage:
     )
 
 
-def _length(encoder: Encoder, role: Role) -> int:
-    """Return where sentence-transformers cuts texts of a role: at the role's length, or at the model's one."""
+def _length(encoder: Encoder, role: Role) -> int | None:
+    """Return where sentence-transformers cuts texts of a role: at the role's length, or at the model's one, if any."""
     own = encoder.input.lengths
-    return int(encoder.model.max_seq_length if own is None else getattr(own, role))
+    length = encoder.model.max_seq_length if own is None else getattr(own, role)
+    return None if length is None or isinf(length) else int(length)
 
 
 def base_of(role: str, name: str, fingerprint: str = "") -> Base:
