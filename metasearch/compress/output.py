@@ -40,6 +40,10 @@ def claim_file(path: Path) -> None:
             raise RunFolderError(f"{path} exists already; choose another file with -o")
 
 
+_BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError)
+"""Errors that are none of a disk."""
+
+
 @contextmanager
 def whole(folder: Path) -> Iterator[Path]:
     """Give a new folder to write to, which becomes `folder` when all went well, and is removed when it did not.
@@ -73,7 +77,7 @@ def _made(folder: Path) -> Iterator[Path]:
             else:
                 path.unlink(missing_ok=True)
         # What writes models raises errors of its own for a full disk.
-        if isinstance(error, Exception) and not isinstance(error, MetasearchError):
+        if isinstance(error, Exception) and not isinstance(error, (MetasearchError, *_BUGS)):
             raise unwritable(folder, error) from error
         raise
 

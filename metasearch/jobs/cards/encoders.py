@@ -77,7 +77,7 @@ def limits_of(usage: Usage, bases: tuple[Base, ...], languages: tuple[str, ...])
     if languages:
         yield (f"It was made with texts in {', '.join(languages)}. How good it is in other languages was not measured.")
     if lengths := [each.length for each in usage.readings if each.length]:
-        yield f"Texts are cut: nothing beyond {max(lengths)} tokens is read, and of some roles less (see the table above)."
+        yield f"Texts are cut: nothing beyond {max(lengths)} tokens is read, and of some roles less (see above)."
     if bases:
         names = ", ".join(base.name for base in bases)
         yield f"It has the errors and biases of what it was made of ({names}), unless training happened to change them."
