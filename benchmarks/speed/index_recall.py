@@ -71,36 +71,32 @@ def map_of(rankings: Sequence[Sequence[int]], data: RetrievalData) -> float:
 
 
 def measure(data: RetrievalData, encoder: Encoder, place: Path) -> list[dict[str, Any]]:
-    """Return recall of both kinds of index, and mAP with and without BM25."""
-    texts = [candidate.text for candidate in data.candidates]
-    vectors = encoder.encode(texts, "candidate")
+    """Return recall of both kinds of index, plain and neutral, and mAP with and without BM25."""
+    languages = np.array([candidate.language for candidate in data.candidates])
+    vectors = encoder.encode([candidate.text for candidate in data.candidates], "candidate")
     asked = encoder.encode([question.text for question in data.questions], "question")
-    exact = np.argsort(-(asked.astype(np.float64) @ vectors.astype(np.float64).T), axis=1, kind="stable")
-    rankings: dict[str, list[list[int]]] = {"float64": exact[:, :TOP].tolist()}
+    neutral = estimate({tag: vectors[languages == tag] for tag in sorted(set(languages.tolist()))})
+    near: dict[str, NDArray[np.int64]] = {}
     rows: list[dict[str, Any]] = []
-    for storage in STORAGES:
-        index = write(place / storage, data, vectors, encoder, storage)
-        rankings[storage] = index.search(asked, TOP)[0].tolist()
-        both = zip(rankings["float64"], rankings[storage], strict=True)
-        shared = float(np.mean([len({*a} & {*b}) / TOP for a, b in both]))
-        rows.append({"way": storage, "metric": f"recall@{TOP} of float64", "value": round(shared, 4)})
-    index = Index.open(place / "int8")
-    near = index.search(asked, DEPTH)[0]
-    neutral = estimate({tag: vectors[[c.language == tag for c in data.candidates]] for tag in sorted(data.languages)})
-    level = write(place / "neutral", data, neutral(vectors).astype(np.float32), encoder, "int8")
-    level_near = level.search(neutral(asked).astype(np.float32), DEPTH)[0]
+    for kind, change in (("", lambda them: them), ("neutral ", lambda them: neutral(them).astype(np.float32))):
+        ours, queries = change(vectors), change(asked)
+        exact = np.argsort(-(queries.astype(np.float64) @ ours.astype(np.float64).T), axis=1, kind="stable")
+        near[f"{kind}float64"] = exact[:, :DEPTH]
+        for storage in STORAGES:
+            index = write(place / f"{kind}{storage}", data, ours, encoder, storage)
+            near[f"{kind}{storage}"] = index.search(queries, DEPTH)[0]
+            both = zip(exact[:, :TOP].tolist(), index.search(queries, TOP)[0].tolist(), strict=True)
+            shared = float(np.mean([len({*a} & {*b}) / TOP for a, b in both]))
+            rows.append({"way": f"{kind}{storage}", "metric": f"recall@{TOP}", "value": round(shared, 4)})
     bm25 = Bm25.of(index, lambda them: [row[0].tolist() for row in encoder.tokens(them, "text")], encoder.fingerprint)
-    lexical = [found for found, _ in bm25.search([question.text for question in data.questions], DEPTH)]
-    rankings["BM25"] = [found[:TOP].tolist() for found in lexical]
-    rankings["int8 and BM25"] = [fuse([a, b], TOP)[0].tolist() for a, b in zip(near, lexical, strict=True)]
-    rankings["neutral int8"] = level_near[:, :TOP].tolist()
-    rankings["neutral int8 and BM25"] = [
-        fuse([a, b], TOP)[0].tolist() for a, b in zip(level_near, lexical, strict=True)
-    ]
-    rows += [
-        {"way": way, "metric": "mAP@20", "value": round(map_of(found, data), 4)} for way, found in rankings.items()
-    ]
-    return rows
+    words = [found for found, _ in bm25.search([question.text for question in data.questions], DEPTH)]
+    rankings = {way: found[:, :TOP].tolist() for way, found in near.items()}
+    rankings["BM25"] = [found[:TOP].tolist() for found in words]
+    for kind in ("int8", "neutral int8"):
+        fused = (fuse([a, b], TOP)[0].tolist() for a, b in zip(near[kind], words, strict=True))
+        rankings[f"{kind} and BM25"] = list(fused)
+    values = {way: round(map_of(found, data), 4) for way, found in rankings.items()}
+    return rows + [{"way": way, "metric": f"mAP@{TOP}", "value": value} for way, value in values.items()]
 
 
 @click.command(cls=Command)

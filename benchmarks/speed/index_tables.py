@@ -7,15 +7,14 @@ from metasearch.runs.markdown import markdown
 
 
 def recall_table(rows: Sequence[Row]) -> str:
-    """Return recall beside unrounded vectors, and mAP with and without words; an encoder and a task a line."""
-    by_run: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
-    for row in rows:
-        by_run.setdefault((row["task"], row["encoder"]), {})[row["metric"], row["way"]] = row["value"]
-    columns = list(dict.fromkeys((row["metric"], row["way"]) for row in rows))
-    lines = []
-    for (task, encoder), found in by_run.items():
-        lines.append([task, encoder, *(_value(metric, found.get((metric, way))) for metric, way in columns)])
-    return markdown(["task", "encoder", *(f"{metric}, {way}" for metric, way in columns)], lines, left=2)
+    """Return recall beside unrounded vectors, and mAP; a way to search a line, two columns for a task and encoder."""
+    found = {(row["way"], row["task"], row["encoder"], row["metric"]): row["value"] for row in rows}
+    columns = list(dict.fromkeys((row["task"], row["encoder"], row["metric"]) for row in rows))
+    lines = [
+        [way, *(_value(column[-1], found.get((way, *column))) for column in columns)]
+        for way in dict.fromkeys(row["way"] for row in rows if row["metric"].startswith("mAP"))
+    ]
+    return markdown(["", *(f"{metric}, {encoder} on {task}" for task, encoder, metric in columns)], lines, left=1)
 
 
 def size_table(rows: Sequence[Row]) -> str:
