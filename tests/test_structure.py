@@ -19,7 +19,7 @@ BASE = ("signals", "errors", "files", "spec")
 _DATA = {*BASE, "data", "runs"}
 _MODEL = {*_DATA, "encoders", "episodes"}
 _TRAINING = {*_MODEL, "evaluation", "compress", "learners", "fast", "training"}
-_JOBS = {*_TRAINING, "cache", "study", "reports"}
+_JOBS = {*_TRAINING, "cache", "study", "reports", "export"}
 MAY_IMPORT = {
     "signals": set(),
     "errors": {"signals"},
@@ -34,6 +34,7 @@ MAY_IMPORT = {
     "study": {*BASE, "runs"},
     "reports": {*BASE, "runs", "study"},
     "compress": {*_DATA, "encoders"},
+    "export": {*_DATA, "encoders", "evaluation", "compress"},
     "learners": {*_MODEL},
     "fast": {*_MODEL, "learners"},
     "training": {*_MODEL, "learners", "fast"},
