@@ -19,6 +19,7 @@ from benchmarks.paper import study_tables
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.distillation_tables import stages_table
 from benchmarks.paper.small_study_tables import changes_table, of_encoder, rates_table
+from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.speed_tables import comparison_table, distillation_table, main_job_table, targets_table
 from benchmarks.statistics.calibration import calibration_table
 from metasearch.errors import ConfigError, nearest
@@ -79,6 +80,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed-targets": lambda: targets_table(rows_of("throughput")),
     "speed-peers": lambda: comparison_table(rows_of("throughput")),
     "distillation-speed": lambda: distillation_table(rows_of("distillation_throughput")),
+    "exports": lambda: speed_table(rows_of("exports")),
+    "export-scores": lambda: score_table(rows_of("exports")),
     "main-job": lambda: main_job_table(rows_of("main_job")),
 }
 

@@ -27,7 +27,7 @@ PRINTED = {
     # Where the key is, say the German and the Thai sentence; the Greek one is about bread.
     "semantic_search(": r"0\.\d\d Der Schlüssel liegt unter der Matte\.\n0\.\d\d กุญแจอยู่ใต้พรม\n",
     # One question by two answers, of which the first is right.
-    "onnxruntime.InferenceSession": r"\[\[0\.[5-9]\d* 0\.[0-4]\d*\]\]\n",
+    "onnxruntime.InferenceSession": r"\[\[0\.[5-9]\d* +0\.[0-4]\d*\]\]\n",
     "ms.fit(": r"map@20 \d+\.\d\d -> \d+\.\d\d\n",
     "ms.read_study(": r"maml [+-]\d+\.\d\d \[[+-]\d+\.\d\d, [+-]\d+\.\d\d\]\n",
 }
