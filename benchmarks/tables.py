@@ -19,6 +19,7 @@ from benchmarks.paper import study_tables
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.distillation_tables import stages_table
 from benchmarks.paper.small_study_tables import changes_table, of_encoder, rates_table
+from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.index_tables import recall_table, size_table, time_table
 from benchmarks.speed.speed_tables import (
     comparison_table,
@@ -90,6 +91,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "index-size": lambda: size_table(rows_of("index")),
     "index-time": lambda: time_table(rows_of("index")),
     "serving": lambda: serving_table(rows_of("serving")),
+    "exports": lambda: speed_table(rows_of("exports")),
+    "export-scores": lambda: score_table(rows_of("exports")),
     "main-job": lambda: main_job_table(rows_of("main_job")),
 }
 
