@@ -1,6 +1,8 @@
-"""`metasearch export`: write an encoder for use without metasearch, or in a quarter of its size."""
+"""`metasearch export`: write an encoder for use without metasearch, or smaller."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -8,13 +10,39 @@ from metasearch.cli import _options
 from metasearch.errors import ConfigError
 
 
-@click.command("export", short_help="Write an encoder as a stock model, or in int8.")
+@click.command("export", short_help="Write an encoder as a stock model, for ONNX, in int8, or as word vectors.")
 @click.argument("encoder")
 @click.option("--plain", is_flag=True, help="As a stock model of sentence-transformers, at full size.")
-@click.option("--int8", is_flag=True, help="In eight bits a weight: a quarter of the size; float32 again when loaded.")
-@_options.options_group(_options.trust)
+@click.option("--onnx", is_flag=True, help="As an ONNX graph, for onnxruntime and transformers.js; no torch needed.")
+@click.option(
+    "--int8", is_flag=True, help="In eight bits a weight: a quarter of the size. With --onnx it computes so, too."
+)
+@click.option("--static", is_flag=True, help="Its word vectors alone, a text being the mean of its words'.")
+@click.option(
+    "--dimensions", type=click.IntRange(min=1), metavar="N", help="Keep the first N numbers of a vector, normalised."
+)
+@click.option(
+    "--texts", type=click.Path(path_type=Path), multiple=True, metavar="PATH",
+    help="With --dimensions, keep the N directions that matter most to these texts: files or folders; repeatable.",
+)  # fmt: skip
+@click.option("--task", help="Score on the test part of a task before and after; --onnx --int8 asks for it.")
+@_options.options_group(
+    _options.fold, _options.fold_seed, _options.data, _options.include, _options.trust
+)  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder to write; new or empty.")
-def command(encoder: str, plain: bool, int8: bool, trust_remote_code: bool, output: Path | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print all figures as one JSON object on stdout.")
+def command(
+    encoder: str,
+    task: str | None,
+    trust_remote_code: bool,
+    output: Path | None,
+    as_json: bool,
+    fold: int,
+    fold_seed: int | None,
+    data: str | None,
+    include: tuple[str, ...],
+    **form: Any,
+) -> None:
     """Write ENCODER in another form.
 
     \b
@@ -22,33 +50,43 @@ def command(encoder: str, plain: bool, int8: bool, trust_remote_code: bool, outp
               compressed encoder is written at full size: its word table
               multiplied out, each layer as often as it runs. It computes the
               same and saves nothing. A stock encoder is written as it is.
-    --int8    any encoder, with each matrix as eight-bit integers and a step
-              for each row or column. Plain sentence-transformers loads it
-              after `import metasearch.encoders`, in float32; trained and
-              saved it is an ordinary encoder again.
+    --onnx    a graph from tokens to unit vectors, held against the encoder
+              before it is kept, with tokenizer, lengths and prompts. Needs
+              pip install onnx onnxscript onnxruntime.
+    --int8    alone: each matrix as eight-bit integers and a step for each row
+              or column. Plain sentence-transformers loads it after
+              `import metasearch.encoders`, in float32; trained and saved it
+              is an ordinary encoder again. With --onnx: a graph that
+              computes in eight bits, with its scores on --task.
+    --static  a table of word vectors, which plain sentence-transformers
+              loads: much faster, and it knows no order of words.
 
     \b
     Examples:
       metasearch export runs/student/model --plain -o stock
       metasearch export runs/student/model --int8 -o small
+      metasearch export mini --onnx -o graph
+      metasearch export mini --onnx --int8 --task demo -o graph8
+      metasearch export mini --static --task demo -o words
+      metasearch export e5 --plain --dimensions 128 --texts corpus/ -o short
     """
     from metasearch.compress.output import claim
+    from metasearch.export.form import Form
 
-    if plain and int8:
-        raise ConfigError("--plain and --int8 are two forms; say one of them")
-    if not (plain or int8):
-        raise ConfigError("say in which form to export: --plain or --int8")
+    asked = Form(**form)
+    asked.check(scored=task is not None)
     if output is None:
         raise ConfigError("say where to write with -o DIR")
     # Before torch is imported: a folder that is not empty is told at once.
     claim(output)
 
-    from metasearch.jobs import compose, compress
+    from metasearch.cli._progress import ProgressBar
+    from metasearch.data.benchmark import load_benchmark
+    from metasearch.jobs import compose
+    from metasearch.jobs.export import export
 
+    benchmark = load_benchmark(task, fold=fold, fold_seed=fold_seed, data=data, include=include) if task else None
     loaded = compose.load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code)
-    if int8:
-        compress.export_stored(loaded, output)
-    elif not compress.export(loaded, output):
-        click.echo(f"metasearch: '{encoder}' is a stock model already; written as it is", err=True)
-    size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
-    click.echo(f"size: {size / 1e6:.2f} MB\nmodel: {output}")
+    with ProgressBar("export") as bar:
+        done = export(loaded, asked, output, benchmark, bar)
+    click.echo(json.dumps(done.tree(), ensure_ascii=False) if as_json else done.report())

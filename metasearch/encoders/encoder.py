@@ -4,8 +4,7 @@ Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of a
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from math import ceil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -17,6 +16,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
 from metasearch.encoders.alike import normalise, pools_prompts, require_alike
+from metasearch.encoders.batches import BATCH_TOKENS, batches
 from metasearch.encoders.fingerprint import fingerprint
 from metasearch.encoders.input_module import Features as Features
 from metasearch.encoders.input_module import InputModule
@@ -30,8 +30,6 @@ from metasearch.spec.recipe import MaxLength, Role
 log = logging.getLogger(__name__)
 
 _TOKENISED_AT_ONCE = 4096
-_BATCH_TOKENS = 1024
-"""Tokens of a batch on a CPU, padding included: what passes between layers then stays in its caches."""
 
 
 class Embedder(nn.Module):
@@ -195,7 +193,7 @@ class Encoder:
         training = self.embedder.training
         self.embedder.eval()
         with torch.no_grad():
-            for start, end in self._batches(lengths[order], batch_size):
+            for start, end in batches(lengths[order], batch_size, BATCH_TOKENS if self.device.type == "cpu" else None):
                 batch = [distinct[i] for i in order[start:end]]
                 rows = self.embedder(self.features(batch, role), output).float().cpu().numpy()
                 vectors.update(zip(batch, rows, strict=True))
@@ -204,16 +202,6 @@ class Encoder:
         # A dev score may be taken in the middle of training, which goes on in its own mode.
         self.embedder.train(training)
         return np.stack([vectors[text] for text in texts])
-
-    def _batches(self, lengths: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-        """Yield where the batches of texts of descending lengths begin and end."""
-        # A batch begins at every multiple of `most`, so that to encode so many texts at a time changes no batch.
-        for start in range(0, len(lengths), most):
-            count = min(most, len(lengths) - start)
-            tokens = count * max(lengths[start], 1)
-            parts = ceil(tokens / _BATCH_TOKENS) if self.device.type == "cpu" else 1
-            size = ceil(count / parts)
-            yield from ((start + i, start + min(i + size, count)) for i in range(0, count, size))
 
     def save(self, folder: Path) -> None:
         """Write the model so that plain `SentenceTransformer(folder)` loads it and encodes as this encoder does.

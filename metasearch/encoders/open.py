@@ -83,6 +83,11 @@ def quiet() -> None:
 def _check_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise EncoderError(f"encoder '{folder}': expected a folder, this is a file")
+    if (folder / "metasearch.json").is_file():
+        raise EncoderError(
+            f"encoder '{folder}' is an export to ONNX, which `metasearch evaluate` and onnxruntime read; name the "
+            "encoder that it was made of"
+        )
     if not any(next(folder.rglob(pattern), None) for pattern in _WEIGHTS):
         inside = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
         raise EncoderError(

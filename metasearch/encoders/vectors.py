@@ -1,6 +1,6 @@
 """What gives vectors of texts: an encoder, or what an encoder gave before."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +19,33 @@ class EncodesTexts(Protocol):
 
     def encode(self, texts: Sequence[str], role: Role, /) -> NDArray[np.float32]:
         """Return the unit vectors of texts, `(len(texts), D)`, in their order."""
+
+
+class Reporting(EncodesTexts, Protocol):
+    """Gives vectors, and says how far it is.
+
+    Attributes:
+        on_progress: hears after each batch how many texts are done, and how many there are.
+    """
+
+    on_progress: Callable[[int, int], None] | None
+
+
+class Opened(Protocol):
+    """What was opened from a checkpoint.
+
+    Attributes:
+        origin: fingerprint of the checkpoint; empty where nobody took it.
+        seeded: whether its weights are drawn from a seed.
+    """
+
+    @property
+    def origin(self) -> str:
+        """See above."""
+
+    @property
+    def seeded(self) -> bool:
+        """See above."""
 
 
 class Remembered:

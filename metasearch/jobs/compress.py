@@ -1,11 +1,10 @@
-"""What `metasearch compress` and `metasearch export` do, from an encoder to a folder."""
+"""What `metasearch compress` does, from an encoder to a folder."""
 
 from pathlib import Path
 from typing import Any
 
 from transformers import AutoConfig
 
-from metasearch.compress.export import is_compressed, plain
 from metasearch.compress.merging import merge, merged
 from metasearch.compress.output import claim, whole
 from metasearch.compress.plan import Plan
@@ -18,7 +17,7 @@ from metasearch.compress.trimming import trim
 from metasearch.encoders.compressed import CompressedConfig
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
-from metasearch.encoders.int8 import StoredConfig, write_stored
+from metasearch.encoders.int8 import StoredConfig
 from metasearch.errors import ConfigError, EncoderError, first_line
 from metasearch.files import write_whole
 from metasearch.jobs.cards.made import compressed_card
@@ -108,28 +107,6 @@ def _slimmed(config: Any, plan: Plan) -> Any:
     if plan.layers is not None:
         config = thinned(config, plan.layers)
     return merged(config, plan.merge, plan.feed_forward) if plan.fits else config
-
-
-def export(encoder: Encoder, folder: Path) -> bool:
-    """Write the stock model of an encoder to a folder; returns whether it was compressed before.
-
-    Raises:
-        RunFolderError: the folder is not empty or cannot be written.
-    """
-    claim(folder)
-    write(plain(encoder), folder)
-    return is_compressed(encoder)
-
-
-def export_stored(encoder: Encoder, folder: Path) -> None:
-    """Write an encoder to a folder with its matrices in int8.
-
-    Raises:
-        RunFolderError: the folder is not empty or cannot be written.
-        EncoderError: a weight is not finite.
-    """
-    with whole(folder) as partial:
-        write_stored(encoder, partial)
 
 
 def bare_config(name: str) -> Any | None:

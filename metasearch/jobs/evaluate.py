@@ -1,13 +1,19 @@
 """`metasearch evaluate`: the scores of an encoder as it is, without a run folder."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from metasearch.data.benchmark import Benchmark
+from metasearch.encoders.encoder import Encoder
+from metasearch.errors import ConfigError
+from metasearch.export.facts import is_exported
+from metasearch.export.onnx_encoder import OnnxEncoder
 from metasearch.jobs import compose
 from metasearch.jobs.lifecycle import Row
 from metasearch.jobs.score import evaluate_aloud, origin_of
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.versions import processor, versions
+from metasearch.spec import registry
 from metasearch.spec.measure import Pool
 from metasearch.spec.run import EncoderRef, Precision
 
@@ -21,7 +27,7 @@ def evaluate_encoder(
     precision: Precision = "fp32",
 ) -> list[Row]:
     """Return the scores of an encoder, as it is, on a part of a benchmark; rows say so where it is in bfloat16."""
-    encoder = compose.load_encoder(ref, benchmark.task.max_length, identify=True)
+    encoder = _opened(ref, benchmark, precision)
     data = benchmark.part(split)
     what = f"{ref.name} on {split} of {benchmark.task.task}"
     results = evaluate_aloud(encoder, data, benchmark, pools, what, listener, precision)
@@ -31,3 +37,14 @@ def evaluate_encoder(
     if precision != "fp32":
         facts["precision"] = precision
     return [{**facts, "split": split, **row, **stamp} for row in results.rows()]
+
+
+def _opened(ref: EncoderRef, benchmark: Benchmark, precision: Precision) -> Encoder | OnnxEncoder:
+    """Return the encoder, or what runs an exported graph, with the lengths of the task."""
+    if ref.name in registry.names("encoders") or not is_exported(Path(ref.name)):
+        return compose.load_encoder(ref, benchmark.task.max_length, identify=True)
+    if ref.device not in ("auto", "cpu"):
+        raise ConfigError(f"--device {ref.device}: {ref.name} is an export to ONNX, which runs on the processor here")
+    if precision != "fp32":
+        raise ConfigError(f"--precision {precision}: {ref.name} is an export to ONNX, which has a precision of its own")
+    return OnnxEncoder(Path(ref.name), benchmark.task.max_length, ref.prompts)

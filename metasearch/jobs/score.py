@@ -12,7 +12,7 @@ from pathlib import Path
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.records import Data
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.vectors import EncodesTexts
+from metasearch.encoders.vectors import EncodesTexts, Opened, Reporting
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.retrieval import POOLS
 from metasearch.evaluation.scores import Evaluation
@@ -99,7 +99,8 @@ def add_scores(
             continue
         pools = POOLS if split == "test" else POOLS[:1]
         what = f"{label} on {split} of {task}"
-        results = evaluate_aloud(encoder, data, benchmark, pools, what, listener, vectors_of=vectors_of)
+        vectors = vectors_of(encoder) if vectors_of else None
+        results = evaluate_aloud(encoder, data, benchmark, pools, what, listener, vectors=vectors)
         if split == "test":
             # Before the rows: a row in the results says that the results by question are there.
             results.questions.save(questions, facts | {"split": split} | stamp)
@@ -111,28 +112,30 @@ def add_scores(
 
 
 def evaluate_aloud(
-    encoder: Encoder,
+    encoder: Reporting,
     data: Data,
     benchmark: Benchmark,
     pools: Sequence[Pool],
     what: str,
     listener: Listener,
     precision: Precision = "fp32",
-    vectors_of: VectorsOf | None = None,
+    vectors: EncodesTexts | None = None,
 ) -> Evaluation:
-    """Return the scores of an encoder; say what is scored, and let a listener hear of every batch of its texts."""
+    """Return the scores of an encoder; say what is scored, and let a listener hear of every batch of its texts.
+
+    Where `vectors` are given, they are the encoder's, and are taken in its place.
+    """
     log.info("scoring %s: %s", what, data.describe())
     if precision == "bf16":
         warn_if_bf16_is_slow(encoder.device)
     encoder.on_progress = lambda done, total: listener.on_encode(what, done, total)
     try:
-        vectors = vectors_of(encoder) if vectors_of else encoder
-        return evaluate(vectors, data, benchmark.measures, pools, precision)
+        return evaluate(vectors or encoder, data, benchmark.measures, pools, precision)
     finally:
         encoder.on_progress = None
 
 
-def origin_of(encoder: Encoder) -> Row:
+def origin_of(encoder: Opened) -> Row:
     """Return what a row says of the checkpoint that an encoder was opened from.
 
     `weights` is its fingerprint, and `seeded` says that they are drawn from the seed of the row.

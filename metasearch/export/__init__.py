@@ -1,0 +1,1 @@
+"""Encoders in forms that other programs run: stock models, ONNX graphs, word vectors, shorter vectors."""

@@ -1,0 +1,70 @@
+"""In which form an encoder is written, and which wishes go together."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from metasearch.errors import ConfigError
+
+_WRITES = {"onnx": "onnx", "onnxscript": "onnxscript", "onnxruntime": "onnxruntime"}
+"""Module → package that makes or checks an ONNX graph."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What `metasearch export` is asked for.
+
+    Attributes:
+        plain: a stock model of sentence-transformers.
+        onnx: an ONNX graph.
+        int8: in eight bits a weight; without `onnx` for storage alone.
+        static: the encoder's word vectors in place of the encoder.
+        dimensions: numbers of a vector to keep; None keeps all.
+        texts: text files, or folders of them, that say which directions are kept; by default the first numbers are.
+    """
+
+    plain: bool = False
+    onnx: bool = False
+    int8: bool = False
+    static: bool = False
+    dimensions: int | None = None
+    texts: tuple[Path, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        """Whether vectors are others than the encoder's before anything is written."""
+        return self.static or self.dimensions is not None
+
+    @property
+    def name(self) -> str:
+        """`plain`, `int8`, `onnx` or `onnx int8`."""
+        parts = [name for name, wanted in (("onnx", self.onnx), ("int8", self.int8)) if wanted]
+        return " ".join(parts) or "plain"
+
+    def check(self, scored: bool) -> None:
+        """Raise `ConfigError` where wishes do not go together, or packages are missing.
+
+        Args:
+            scored: whether there is a task that shows what is lost.
+        """
+        if self.plain and self.onnx:
+            raise ConfigError("--plain and --onnx are two forms; say one of them")
+        if self.plain and self.int8:
+            raise ConfigError("--plain and --int8 are two forms; say one of them")
+        if not (self.plain or self.onnx or self.int8 or self.static):
+            raise ConfigError("say in which form to export: --plain, --onnx, --int8 or --static")
+        if self.texts and self.dimensions is None:
+            raise ConfigError("--texts say which directions of vectors to keep: say with --dimensions how many, too")
+        if self.onnx and self.int8 and not scored:
+            raise ConfigError(
+                "--onnx --int8 computes in eight bits, which costs accuracy: say with --task where to measure it"
+            )
+        if self.onnx:
+            require(*_WRITES)
+
+
+def require(*modules: str) -> None:
+    """Raise `ConfigError` with the command that installs what is missing of the extra `onnx`."""
+    missing = [_WRITES[module] for module in modules if find_spec(module) is None]
+    if missing:
+        raise ConfigError(f"ONNX needs {' and '.join(missing)}: pip install {' '.join(_WRITES.values())}")

@@ -1,0 +1,58 @@
+"""Shorter vectors: of each the first numbers, or the directions that texts differ most in.
+
+The map is a linear module without bias at the end of the model, and a `Normalize` after it, so that plain
+sentence-transformers makes the short unit vectors without any option. Notation used for tensor shapes: n texts, D
+dimensions, N that are kept.
+"""
+
+import copy
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sentence_transformers.sentence_transformer.modules import Dense, Normalize
+from torch import Tensor, nn
+
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.limits import check_fewer
+from metasearch.errors import DataError
+
+
+def narrowed(encoder: Encoder, dimensions: int, vectors: NDArray[np.float32] | None = None) -> Encoder:
+    """Return an encoder of shorter vectors; the encoder itself stays as it is.
+
+    Args:
+        encoder: the encoder.
+        dimensions: N, numbers that stay.
+        vectors: unit vectors `(n, D)` of texts, whose squared lengths the directions keep most of; by default the
+            first numbers stay, as Matryoshka training expects (Kusupati et al. 2022).
+
+    Raises:
+        ConfigError: N is below 1 or not below D.
+        DataError: there are fewer texts than directions.
+    """
+    width = encoder.dimension()
+    check_fewer("dimensions", dimensions, width, f"vectors have {width} numbers")
+    weight = torch.eye(width)[:dimensions] if vectors is None else leading(vectors, dimensions)
+    # Weights are those of the encoder: only modules are added.
+    memo = {id(part): part for part in (*encoder.embedder.parameters(), *encoder.embedder.buffers())}
+    memo[id(encoder.model.tokenizer)] = encoder.model.tokenizer
+    model = copy.deepcopy(encoder.model, memo)
+    dense = Dense(width, dimensions, bias=False, activation_function=nn.Identity(), init_weight=weight)
+    for module in (dense, Normalize()):
+        model.append(module.to(encoder.device))
+    return Encoder(model, f"{encoder.name}-{dimensions}", encoder.max_length)
+
+
+def leading(vectors: NDArray[np.float32], count: int) -> Tensor:
+    """Return the first directions of vectors `(n, D)`, as orthonormal rows `(count, D)`.
+
+    They are eigenvectors of the sum of outer products: a principal component analysis without centring, as a shift
+    would change what vectors say to each other and a rotation does not. `DataError` for fewer vectors than directions.
+    """
+    if len(vectors) < count:
+        raise DataError(f"{len(vectors)} texts say nothing of {count} directions; give at least {count} texts")
+    exact = vectors.astype(np.float64)
+    # Eigenvalues come in ascending order.
+    basis = np.linalg.eigh(exact.T @ exact).eigenvectors[:, ::-1][:, :count]
+    return torch.from_numpy(np.ascontiguousarray(basis.T)).float()
