@@ -15,7 +15,7 @@ from metasearch.errors import ConfigError
 @click.option("--plain", is_flag=True, help="As a stock model of sentence-transformers, at full size.")
 @click.option("--onnx", is_flag=True, help="As an ONNX graph, for onnxruntime and transformers.js; no torch needed.")
 @click.option(
-    "--int8", is_flag=True, help="In eight bits a weight: a quarter of the size. With --onnx it computes so, too."
+    "--int8", is_flag=True, help="In eight bits a weight: a quarter of the size; with --onnx, --task shows the loss."
 )
 @click.option("--static", is_flag=True, help="Its word vectors alone, a text being the mean of its words'.")
 @click.option(
@@ -56,8 +56,8 @@ def command(
     --int8    alone: each matrix as eight-bit integers and a step for each row
               or column. Plain sentence-transformers loads it after
               `import metasearch.encoders`, in float32; trained and saved it
-              is an ordinary encoder again. With --onnx: a graph that
-              computes in eight bits, with its scores on --task.
+              is an ordinary encoder again. With --onnx: a graph with its
+              weights in eight bits, and its scores on --task.
     --static  a table of word vectors, which plain sentence-transformers
               loads: much faster, and it knows no order of words.
 

@@ -57,7 +57,7 @@ class Form:
             raise ConfigError("--texts say which directions of vectors to keep: say with --dimensions how many, too")
         if self.onnx and self.int8 and not scored:
             raise ConfigError(
-                "--onnx --int8 computes in eight bits, which costs accuracy: say with --task where to measure it"
+                "--onnx --int8 rounds weights to eight bits, which costs accuracy: say with --task where to measure it"
             )
         if self.onnx:
             require(*_WRITES)

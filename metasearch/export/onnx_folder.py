@@ -20,9 +20,9 @@ from metasearch.encoders.prompts import written_out
 from metasearch.encoders.static import STATIC
 from metasearch.export.check import difference
 from metasearch.export.facts import FILE, Facts
-from metasearch.export.graph import LARGEST, graph_of, save
+from metasearch.export.graph import graph_of, save
 from metasearch.export.onnx_encoder import OnnxEncoder
-from metasearch.export.quantise import quantise_products, quantise_tables
+from metasearch.export.quantise import quantise
 from metasearch.export.tokenizer_files import write_tokenizer
 from metasearch.runs.versions import installed, versions
 from metasearch.spec.recipe import MaxLength, Role
@@ -39,7 +39,7 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
     Args:
         encoder: the encoder.
         folder: gets the files.
-        int8: whether to compute in eight bits.
+        int8: whether to store weights in eight bits.
 
     Raises:
         EncoderError: the network cannot be written as a graph, the tokenizer not as a file, or the graph's vectors
@@ -67,7 +67,10 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
     write_facts(folder, facts)
     facts = facts.model_copy(update={"difference": difference(encoder, OnnxEncoder(folder))})
     if int8:
-        _quantise(graph, folder)
+        for path in (folder / GRAPH).parent.iterdir():
+            path.unlink()
+        quantise(graph)
+        save(graph, folder / QUANTISED)
         facts = facts.model_copy(update={"precision": "int8", "model": QUANTISED})
     write_facts(folder, facts)
     return facts
@@ -76,19 +79,6 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
 def write_facts(folder: Path, facts: Facts) -> None:
     """Write `metasearch.json`."""
     (folder / FILE).write_text(facts.text(), encoding="utf-8")
-
-
-def _quantise(graph: Any, folder: Path) -> None:
-    """Write a graph in eight bits in the place of that in float32."""
-    large = sum(len(tensor.raw_data) for tensor in graph.graph.initializer) > LARGEST
-    for path in (folder / "onnx").iterdir():
-        path.unlink()
-    quantise_tables(graph)
-    half = folder / "onnx" / "tables.onnx"
-    save(graph, half)
-    quantise_products(half, folder / QUANTISED, large)
-    for path in (folder / "onnx").glob(f"{half.name}*"):
-        path.unlink()
 
 
 def _config(encoder: Encoder, longest: int) -> dict[str, Any]:

@@ -49,9 +49,13 @@ def _write_static(encoder: Encoder, folder: Path, longest: int) -> None:
     side = (tree.get("truncation") or {}).get("direction", "Right").lower()
     made = Tokenizer.from_str(json.dumps({**tree, "post_processor": None, "truncation": None}))
     made.enable_truncation(longest, direction=side)
-    made.enable_padding(pad_id=0, pad_token=made.id_to_token(0))
+    first = made.id_to_token(0)
+    made.enable_padding(pad_id=0, pad_token=first)
     made.save(str(folder / TOKENIZER))
-    _set(folder / _CONFIG, {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": longest})
+    _set(
+        folder / _CONFIG,
+        {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": longest, "pad_token": first},
+    )
 
 
 def _set(path: Path, values: dict[str, Any]) -> None:

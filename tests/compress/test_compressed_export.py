@@ -8,13 +8,12 @@ import sys
 import numpy as np
 import pytest
 import torch
-from metasearch.export.plain import is_compressed, plain
 
 from helpers.backbones import CONFIGS, LAYERS, LENGTHS, TEXTS, make
 from metasearch.compress.student import make_student
 from metasearch.encoders.encoder import Output
 from metasearch.encoders.open import open_checkpoint
-from metasearch.export.form import Form
+from metasearch.export.plain import is_compressed, plain
 from metasearch.jobs.export import export
 
 PLANS = {"bottleneck": (5, None, None), "recurrent": (None, 3, None), "both": (4, 2, None), "truncated": (4, 3, 1)}
