@@ -33,7 +33,7 @@ def narrowed(encoder: Encoder, dimensions: int, vectors: NDArray[np.float32] | N
     """
     width = encoder.dimension()
     check_fewer("dimensions", dimensions, width, f"vectors have {width} numbers")
-    weight = torch.eye(width)[:dimensions] if vectors is None else leading(vectors, dimensions)
+    weight = torch.eye(dimensions, width) if vectors is None else leading(vectors, dimensions)
     # Weights are those of the encoder: only modules are added.
     memo = {id(part): part for part in (*encoder.embedder.parameters(), *encoder.embedder.buffers())}
     memo[id(encoder.model.tokenizer)] = encoder.model.tokenizer

@@ -13,7 +13,9 @@ from metasearch.compress.output import claim, claim_file, whole
 from metasearch.compress.student import make_student
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import ConfigError, RunFolderError
+from metasearch.export.form import Form
 from metasearch.jobs import compress
+from metasearch.jobs.export import export
 
 
 def names(folder):
@@ -117,7 +119,7 @@ def test_an_interrupted_command_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(type(encoder.model), "save_pretrained", save)
     with pytest.raises(KeyboardInterrupt):
-        compress.export(encoder, tmp_path / "stock")
+        export(encoder, Form(plain=True), tmp_path / "stock")
     result = CliRunner().invoke(main, ["compress", "tiny", "--bottleneck", "8", "-o", str(tmp_path / "student")])
     assert (result.exit_code, result.stderr) == (130, "metasearch: error: stopped; nothing was written\n")
     assert names(tmp_path) == []

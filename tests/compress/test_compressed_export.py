@@ -13,9 +13,11 @@ from helpers.backbones import CONFIGS, LAYERS, LENGTHS, TEXTS, make
 from metasearch.compress.student import make_student
 from metasearch.encoders.encoder import Output
 from metasearch.encoders.open import open_checkpoint
+from metasearch.export.form import Form
 from metasearch.export.plain import is_compressed, plain
 from metasearch.jobs.export import export
 
+PLAIN = Form(plain=True)
 PLANS = {"bottleneck": (5, None, None), "recurrent": (None, 3, None), "both": (4, 2, None), "truncated": (4, 3, 1)}
 
 
@@ -100,7 +102,7 @@ print(json.dumps([refused, without, vectors, again, model.max_seq_length, model.
 def test_plain_sentence_transformers_loads_an_export_at_once_and_a_student_after_one_import(tmp_path):
     student = make_student(make("xlm-roberta", dense=True), 4, 3)
     student.model.save_pretrained(str(tmp_path / "student"), create_model_card=False)
-    assert export(student, tmp_path / "stock")
+    export(student, PLAIN, tmp_path / "stock")
     argument = json.dumps([str(tmp_path / "student"), str(tmp_path / "stock"), TEXTS])
     command = [sys.executable, "-c", ELSEWHERE, argument]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
@@ -136,15 +138,17 @@ def test_a_stock_encoder_without_its_pooler_gets_one_in_the_export_and_stays_as_
 
 
 def test_an_export_holds_no_word_of_metasearch_and_no_weight_is_missing(tmp_path):
-    export(make_student(make("distilbert"), 4, 3), tmp_path / "stock")
+    export(make_student(make("distilbert"), 4, 3), PLAIN, tmp_path / "stock")
     assert not [path for path in tmp_path.rglob("*.json") if "metasearch" in path.read_text(encoding="utf-8")]
     config = json.loads((tmp_path / "stock" / "config.json").read_text())
     assert (config["architectures"], config["n_layers"]) == (["DistilBertModel"], LAYERS)
 
 
-def test_a_stock_encoder_is_exported_as_it_is(tmp_path):
+def test_a_stock_encoder_is_exported_as_it_is_and_a_line_says_so(tmp_path, caplog):
     encoder = make("mpnet")
     assert plain(encoder) is encoder
-    assert not export(encoder, tmp_path / "stock")
+    with caplog.at_level("INFO", logger="metasearch"):
+        export(encoder, PLAIN, tmp_path / "stock")
+    assert "'mpnet' is a stock model already; written as it is" in caplog.text
     opened = open_checkpoint(str(tmp_path / "stock"), LENGTHS)
     np.testing.assert_array_equal(opened.encode(TEXTS, "text"), encoder.encode(TEXTS, "text"))

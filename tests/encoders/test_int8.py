@@ -20,9 +20,11 @@ from metasearch.encoders.compressed import CompressedModel
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
-from metasearch.jobs import compress
+from metasearch.export.form import Form
+from metasearch.jobs.export import export
 from metasearch.spec.recipe import MaxLength
 
+STORED = Form(int8=True)
 FINITE = st.floats(-1e6, 1e6, width=32, allow_subnormal=False)
 MATRICES = arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=FINITE)
 
@@ -43,7 +45,7 @@ def student():
 def folder(student, tmp_path_factory):
     """The student in int8."""
     path = tmp_path_factory.mktemp("stored") / "student"
-    compress.export_stored(student, path)
+    export(student, STORED, path)
     return path
 
 
@@ -121,7 +123,7 @@ def test_saved_again_it_is_an_ordinary_folder_with_the_same_vectors_to_the_bit(f
 @pytest.mark.parametrize("kind", ["xlm-roberta", "distilbert", "mpnet"])
 def test_a_stock_encoder_of_any_kind_is_stored_too_modules_after_it_as_they_are(kind, tmp_path):
     encoder = make(kind, dense=True, layers=1)
-    compress.export_stored(encoder, tmp_path / "small")
+    export(encoder, STORED, tmp_path / "small")
     found = opened(tmp_path / "small")
     assert type(found.model[0].auto_model) is type(encoder.model[0].auto_model)
     assert torch.equal(found.model[2].linear.weight, encoder.model[2].linear.weight)
@@ -135,7 +137,7 @@ def test_weights_that_are_not_finite_are_refused_and_nothing_is_left(value, tmp_
     with torch.no_grad():
         encoder.model[0].auto_model.encoder.layer[0].output.dense.weight[3, 5] = value
     with pytest.raises(EncoderError, match=r"'encoder\.layer\.0\.output\.dense\.weight' is not finite"):
-        compress.export_stored(encoder, tmp_path / "small")
+        export(encoder, STORED, tmp_path / "small")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -170,7 +172,7 @@ def changed(change):
     ],
 )
 def test_a_damaged_file_is_named_with_what_is_wrong(damage, says, student, tmp_path):
-    compress.export_stored(student, tmp_path / "small")
+    export(student, STORED, tmp_path / "small")
     damage(tmp_path / "small" / "model.safetensors")
     with pytest.raises(EncoderError, match=f"{tmp_path}/small/model.safetensors: .*{says}"):
         opened(tmp_path / "small")
@@ -203,7 +205,7 @@ def test_type_and_attention_can_be_asked_for_and_nothing_that_is_not_done(folder
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        ([], "say in which form to export: --plain or --int8"),
+        ([], "say in which form to export: --plain, --onnx, --int8 or --static"),
         (["--plain", "--int8"], "--plain and --int8 are two forms; say one of them"),
     ],
 )

@@ -16,10 +16,12 @@ from metasearch.encoders.int8 import LEVELS
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.static import _Sums
 from metasearch.errors import EncoderError
+from metasearch.export.form import Form
 from metasearch.fast.encoder import Batch, FastEncoder
-from metasearch.jobs import compress
+from metasearch.jobs.export import export
 from metasearch.spec.recipe import MaxLength
 
+STORED = Form(int8=True)
 TEXTS = ["Where is the key?", "", "أين المفتاح؟", "🗝️ key", "a mat", "the old key by the door", "x"]
 
 
@@ -123,7 +125,7 @@ def test_weights_in_half_precision_are_opened_in_float32(static, tmp_path):
 
 
 def test_in_int8_plain_sentence_transformers_loads_it_to_half_a_step(static, tmp_path):
-    compress.export_stored(static, tmp_path / "small")
+    export(static, STORED, tmp_path / "small")
     table = SentenceTransformer(str(tmp_path / "small"), device="cpu")[0].embedding.weight.detach()
     expected = static.model[0].embedding.weight.detach()
     steps = expected.abs().amax(1, keepdim=True) / LEVELS

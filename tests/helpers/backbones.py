@@ -10,6 +10,7 @@ from sentence_transformers.sentence_transformer.modules import Dense, Pooling, T
 from transformers import (
     AutoModel,
     BertConfig,
+    CamembertConfig,
     DistilBertConfig,
     ElectraConfig,
     MPNetConfig,
@@ -40,6 +41,7 @@ CONFIGS = {
         vocab_size=words, dim=HIDDEN, n_layers=LAYERS, n_heads=2, hidden_dim=24, max_position_embeddings=POSITIONS
     ),
     "mpnet": lambda words: MPNetConfig(vocab_size=words, **_COMMON),
+    "camembert": lambda words: CamembertConfig(vocab_size=words, type_vocab_size=1, pad_token_id=0, **_COMMON),
     "electra": lambda words: ElectraConfig(vocab_size=words, embedding_size=HIDDEN, **_COMMON),
     "electra-narrow": lambda words: ElectraConfig(vocab_size=words, embedding_size=8, **_COMMON),
 }

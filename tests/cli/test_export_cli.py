@@ -1,0 +1,127 @@
+"""`metasearch export`: what each form writes, and the scores that show what is lost."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sentence_transformers import SentenceTransformer
+
+from helpers.backbones import TEXTS
+from helpers.onnx_extra import needs_onnx
+from metasearch.cli import main
+from metasearch.compress.static import make_static
+from metasearch.encoders.builtin import tiny
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, (result.output, result.exception)
+    assert "Traceback" not in result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    """The word vectors of `tiny`, 24 numbers of each, scored; and what the command printed."""
+    folder = tmp_path_factory.mktemp("exported") / "words"
+    flags = ["--static", "--dimensions", 24, "--task", "demo-sts"]
+    return folder, metasearch("export", "tiny", *flags, "-o", folder)
+
+
+def cells(line):
+    return [cell.strip() for cell in line.split("|")[1:-1]]
+
+
+def test_scores_before_and_after_are_printed_with_their_difference(words):
+    lines = [cells(line) for line in words[1].stdout.splitlines() if line.startswith("|")]
+    start = next(i for i, line in enumerate(lines) if line[0].startswith("spearman"))
+    found = {line[0]: line[1:] for line in lines[start + 2 : start + 5]}
+    assert list(found) == ["before", "plain", "difference"]
+    for before, after, difference in zip(*found.values(), strict=True):
+        assert abs(float(after) - float(before) - float(difference)) < 0.011
+    assert words[1].stdout.splitlines()[-1] == f"model: {words[0]}"
+
+
+def test_short_word_vectors_are_those_of_the_static_student_cut_and_normalised(words):
+    found = SentenceTransformer(str(words[0]), device="cpu").encode(TEXTS[:1])
+    whole = make_static(tiny.build()).encode(TEXTS[:1], "text")[:, :24]
+    np.testing.assert_allclose(found, whole / np.linalg.norm(whole), atol=1e-6)
+
+
+def test_a_line_says_that_no_training_prepared_vectors_to_be_cut(words):
+    assert "no training here prepares vectors to be cut to their first 24 numbers (Matryoshka)" in words[1].stderr
+
+
+def test_from_a_static_encoder_its_word_vectors_are_written_as_they_are(tmp_path):
+    encoder = make_static(tiny.build())
+    encoder.write(tmp_path / "words")
+    printed = metasearch("export", tmp_path / "words", "--static", "--json", "-o", tmp_path / "again")
+    assert "is static already; its word vectors are written as they are" in printed.stderr
+    facts = json.loads(printed.stdout)
+    assert facts["bytes"] == sum(path.stat().st_size for path in (tmp_path / "again").rglob("*") if path.is_file())
+    assert {key: facts[key] for key in ("model", "dimension", "difference", "results")} == {
+        "model": str(tmp_path / "again"), "dimension": 128, "difference": None, "results": [],
+    }  # fmt: skip
+    found = SentenceTransformer(str(tmp_path / "again"), device="cpu").encode(TEXTS)
+    np.testing.assert_array_equal(found, encoder.model.encode(TEXTS))
+
+
+def test_directions_of_texts_stay_nearer_to_the_whole_vectors_than_the_first_numbers(tmp_path):
+    (tmp_path / "texts.txt").write_text("".join(f"{'ab cd ef gh'[i % 9 :]} {i}\n" for i in range(40)), encoding="utf-8")
+    flags = ["export", "tiny", "--plain", "--dimensions", 8]
+    metasearch(*flags, "-o", tmp_path / "first")
+    said = metasearch(*flags, "--texts", tmp_path / "texts.txt", "-o", tmp_path / "chosen").stderr
+    assert "Matryoshka" not in said
+    texts = (tmp_path / "texts.txt").read_text(encoding="utf-8").splitlines()
+    whole = tiny.build().encode(texts, "text")
+    errors = {}
+    for name in ("first", "chosen"):
+        found = SentenceTransformer(str(tmp_path / name), device="cpu").encode(texts)
+        errors[name] = np.abs(found @ found.T - whole @ whole.T).mean()
+    assert errors["chosen"] < errors["first"]
+
+
+@needs_onnx
+def test_a_rounded_graph_is_not_written_without_its_scores(tmp_path):
+    said = metasearch("export", "tiny", "--onnx", "--int8", "-o", tmp_path / "graph", code=2).stderr
+    assert "costs accuracy: say with --task where to measure it" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_onnx
+@pytest.mark.slow
+def test_a_rounded_graph_has_its_scores_in_its_folder_and_evaluate_gives_the_same(tmp_path):
+    folder = tmp_path / "graph"
+    printed = metasearch("export", "tiny", "--onnx", "--int8", "--task", "demo", "-o", folder).stdout
+    facts = json.loads((folder / "metasearch.json").read_text(encoding="utf-8"))
+    means = {
+        row["learner"]: row["value"]
+        for row in facts["results"]
+        if (row["measure"], row["language"]) == ("map@20", "mean")
+    }
+    assert means["difference"] == means["onnx int8"] - means["before"]
+    table = (folder / "README.md").read_text(encoding="utf-8").split("## Scores\n\n")[1].strip()
+    assert printed.startswith(table)
+    rows = json.loads(metasearch("evaluate", "--encoder", folder, "--json").stdout)["results"]
+    again = next(row for row in rows if (row["measure"], row["language"]) == ("map@20", "mean"))
+    assert again["value"] == means["onnx int8"]
+    before = json.loads(metasearch("evaluate", "--encoder", "tiny", "--json").stdout)["results"]
+    whole = next(row for row in before if (row["measure"], row["language"]) == ("map@20", "mean"))
+    assert whole["value"] == means["before"]
+    assert again["weights"] != whole["weights"]
+
+
+@needs_onnx
+@pytest.mark.slow
+@pytest.mark.parametrize(("flags", "says"), [(["--precision", "bf16"], "a precision of its own")])
+def test_what_an_exported_graph_cannot_do_is_refused(flags, says, tmp_path):
+    metasearch("export", "tiny", "--static", "--onnx", "-o", tmp_path / "graph")
+    said = metasearch("evaluate", "--encoder", tmp_path / "graph", *flags, code=2).stderr
+    assert says in said
+    assert (
+        "is an export to ONNX"
+        in metasearch(
+            "train", "--mode", "mono-bi", "--encoder", tmp_path / "graph", "-o", tmp_path / "run", code=6
+        ).stderr
+    )
