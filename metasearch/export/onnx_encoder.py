@@ -4,7 +4,6 @@ Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions.
 """
 
 import hashlib
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -146,7 +145,7 @@ def _session(path: Path) -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     # As torch does; onnxruntime itself would take every core, whatever else runs.
-    options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or torch.get_num_threads())
+    options.intra_op_num_threads = torch.get_num_threads()
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has error types of its own
