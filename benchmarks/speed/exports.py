@@ -3,8 +3,8 @@
     python -m benchmarks.speed.exports --encoder mini --data ~/data
     python -m benchmarks.speed.exports --encoder e5 --data ~/data --rounds 5
 
-Sentences are candidates of LAReQA; the three ways to encode them take turns, and the order turns round with each round. Tokens of
-the encoder in torch are kept from the first round on, which saves it about a hundredth.
+Sentences are candidates of LAReQA; the three ways to encode them take turns, and the order turns round with each round.
+Tokens of the encoder in torch are kept from the first round on, which saves it about a hundredth.
 """
 
 import json
