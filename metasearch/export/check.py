@@ -42,7 +42,9 @@ def difference(encoder: Encoder, exported: OnnxEncoder) -> float:
     for rows in _token_rows(encoder):
         features = encoder.padded(rows)
         where = f"{len(rows)} texts of up to {max(row.shape[1] for row in rows)} tokens"
-        found[where] = _largest(_vectors(encoder, features), exported.run({k: v.numpy() for k, v in features.items()}))
+        found[where] = _largest(
+            _vectors(encoder, features), exported.run({name: column.cpu().numpy() for name, column in features.items()})
+        )
     roles: tuple[Role, ...] = get_args(Role)
     for role in roles:
         for text in TEXTS:

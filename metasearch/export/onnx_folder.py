@@ -10,6 +10,7 @@
 """
 
 import json
+import logging
 from pathlib import Path
 from typing import Any, get_args
 
@@ -26,6 +27,8 @@ from metasearch.export.quantise import quantise
 from metasearch.export.tokenizer_files import write_tokenizer
 from metasearch.runs.versions import installed, versions
 from metasearch.spec.recipe import MaxLength, Role
+
+log = logging.getLogger(__name__)
 
 GRAPH, QUANTISED = "onnx/model.onnx", "onnx/model_quantized.onnx"
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime", "tokenizers")
@@ -45,6 +48,7 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
         EncoderError: the network cannot be written as a graph, the tokenizer not as a file, or the graph's vectors
             differ from the encoder's.
     """
+    log.info("writing %s as a graph: about a quarter of a minute", encoder.name)
     graph = graph_of(encoder)
     save(graph, folder / GRAPH)
     roles: tuple[Role, ...] = get_args(Role)
@@ -65,6 +69,7 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
         versions={**versions(), **{name: installed(name) or "" for name in _PACKAGES}},
     )
     write_facts(folder, facts)
+    log.info("comparing the graph with %s", encoder.name)
     facts = facts.model_copy(update={"difference": difference(encoder, OnnxEncoder(folder))})
     if int8:
         for path in (folder / GRAPH).parent.iterdir():
