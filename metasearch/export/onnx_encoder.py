@@ -144,6 +144,8 @@ def _session(path: Path) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    # A thread that waits gives its core to others.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # As torch does; onnxruntime itself would take every core, whatever else runs.
     options.intra_op_num_threads = torch.get_num_threads()
     try:

@@ -3,7 +3,7 @@
 - A row of a table that is looked up is its integers times its step, as in `metasearch.encoders.int8`.
 - A column of weights in a matrix product is cut into blocks of 128 numbers, each with a step: `MatMulNBits` of
   onnxruntime. It rounds what it multiplies them with in such blocks, too, for each token by itself, so that a vector
-  does not depend on what else is in its batch.
+  hardly depends on what else is in its batch: in the fourth digit, as a number that is rounded the other way is.
 
 Notation used for tensor shapes: V rows, D columns of a table; K rows, N columns of weights; B blocks of a column.
 """
