@@ -27,6 +27,8 @@ from benchmarks.speed.speed_tables import (
     serving_table,
     targets_table,
 )
+from benchmarks.speed.exports import score_table, speed_table
+from benchmarks.speed.speed_tables import comparison_table, distillation_table, main_job_table, targets_table
 from benchmarks.statistics.calibration import calibration_table
 from metasearch.errors import ConfigError, nearest
 
@@ -90,6 +92,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "index-size": lambda: size_table(rows_of("index")),
     "index-time": lambda: time_table(rows_of("index")),
     "serving": lambda: serving_table(rows_of("serving")),
+    "exports": lambda: speed_table(rows_of("exports")),
+    "export-scores": lambda: score_table(rows_of("exports")),
     "main-job": lambda: main_job_table(rows_of("main_job")),
 }
 

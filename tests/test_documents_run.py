@@ -28,7 +28,7 @@ PRINTED = {
     "semantic_search(": r"0\.\d\d Der Schlüssel liegt unter der Matte\.\n0\.\d\d กุญแจอยู่ใต้พรม\n",
     "Index.open(": r"0\.\d\d de home\.txt:1 Der Schlüssel liegt unter der Matte\.\n",
     # One question by two answers, of which the first is right.
-    "onnxruntime.InferenceSession": r"\[\[0\.[5-9]\d* 0\.[0-4]\d*\]\]\n",
+    "onnxruntime.InferenceSession": r"\[\[0\.[5-9]\d* +0\.[0-4]\d*\]\]\n",
     "ms.fit(": r"map@20 \d+\.\d\d -> \d+\.\d\d\n",
     "ms.read_study(": r"maml [+-]\d+\.\d\d \[[+-]\d+\.\d\d, [+-]\d+\.\d\d\]\n",
 }

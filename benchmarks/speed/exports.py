@@ -72,14 +72,18 @@ def speed_rows(encoder: Encoder, texts: list[str], rounds: int, threads: int, fo
         yield {**facts, "torch_takes": {"wall": _spread(ratios[:, 0]), "cpu": _spread(ratios[:, 1])}}
 
 
-def score_rows(encoder: Encoder, benchmark: Benchmark, texts: Path, folder: Path) -> Iterator[Row]:
-    """Yield the mean score of an encoder as it is and in each form."""
-    forms: Mapping[str, Form] = {
+def forms_of(texts: Path) -> dict[str, Form]:
+    """Return the forms that are scored, by name; `texts` choose directions."""
+    return {
         "onnx int8": Form(onnx=True, int8=True),
         "static": Form(static=True),
         f"first {CUT} numbers": Form(plain=True, dimensions=CUT),
         f"{CUT} directions": Form(plain=True, dimensions=CUT, texts=(texts,)),
     }
+
+
+def score_rows(encoder: Encoder, benchmark: Benchmark, forms: Mapping[str, Form], folder: Path) -> Iterator[Row]:
+    """Yield the mean score of an encoder as it is and in each form."""
     monitor = str(benchmark.task.monitor)
     for name, form in forms.items():
         done = export(encoder, form, folder / benchmark.task.task / name, benchmark)
@@ -128,9 +132,12 @@ def _spread(values: Any) -> list[float]:
 @click.option(
     "--texts", type=click.Path(path_type=Path), help="That directions are chosen by; by default DATA/parallel."
 )
+@click.option(
+    "--form", "only", multiple=True, type=click.Choice(list(forms_of(Path()))), help="To score; by default all."
+)
 @click.option("--rounds", default=9, help="In which the three ways take turns.")
 @click.option("--results", type=click.Path(path_type=Path), default=RESULTS / "exports.jsonl")
-def main(name: str, data: str, texts: Path | None, rounds: int, results: Path) -> None:
+def main(name: str, data: str, texts: Path | None, only: tuple[str, ...], rounds: int, results: Path) -> None:
     """Measure the exports of an encoder."""
     encoder = load_encoder(name, device="cpu")
     benchmarks = [load_benchmark(task, **({} if task == "demo" else {"data": data})) for task in TASKS]
@@ -139,7 +146,8 @@ def main(name: str, data: str, texts: Path | None, rounds: int, results: Path) -
         for threads in (1, 2):
             sentences = sentences_of(benchmarks[0])
             append_rows(results, [stamp | row for row in speed_rows(encoder, sentences, rounds, threads, Path(place))])
-        chosen = texts or Path(data) / "parallel"
+        forms = forms_of(texts or Path(data) / "parallel")
+        chosen = {each: forms[each] for each in only or forms}
         for benchmark in benchmarks:
             for row in score_rows(encoder, benchmark, chosen, Path(place)):
                 append_rows(results, [stamp | row])
