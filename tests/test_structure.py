@@ -21,9 +21,7 @@ _FILES = {*BASE, "formats"}
 _DATA = {*_FILES, "data", "runs"}
 _MODEL = {*BASE, "data", "runs", "encoders", "episodes"}
 _TRAINING = {*_MODEL, "evaluation", "compress", "learners", "fast", "training"}
-_JOBS = {
-    *_TRAINING, "formats", "documents", "index", "search", "cache", "study", "reports", "publish", "export",
-}  # fmt: skip
+_JOBS = {*_TRAINING, "formats", "documents", "index", "search", "cache", "study", "reports", "publish", "export"}
 MAY_IMPORT = {
     "signals": set(),
     "errors": {"signals"},
@@ -43,7 +41,7 @@ MAY_IMPORT = {
     "search": {*BASE, "runs", "encoders", "documents", "index"},
     "publish": {*BASE, "runs", "study"},
     "compress": {*_DATA, "encoders"},
-    "export": {*_DATA, "encoders", "evaluation", "compress"},
+    "export": {*BASE, "data", "runs", "encoders", "evaluation", "compress"},
     "learners": {*_MODEL},
     "fast": {*_MODEL, "learners"},
     "training": {*_MODEL, "learners", "fast"},

@@ -97,12 +97,12 @@ def score_rows(encoder: Encoder, benchmark: Benchmark, forms: Mapping[str, Form]
 def speed_table(rows: list[Row]) -> str:
     """Return size, difference and speed of each form."""
     found = _latest(rows, "speed", ("encoder", "form", "threads"))
-    header = ["encoder", "form", "MB", "largest difference", "least cosine", "torch takes, 1 thread", "2 threads"]
+    header = ["encoder", "form", "MB", "largest difference", "least cosine", "torch takes, 1 thread", "2 threads, wall"]
     lines = []
     for encoder, form in dict.fromkeys((row["encoder"], row["form"]) for row in found if row["form"] != "torch"):
         own = {row["threads"]: row for row in found if (row["encoder"], row["form"]) == (encoder, form)}
-        spreads = [own[threads]["torch_takes"]["cpu"] for threads in (1, 2)]
-        shown = [f"{median:.2f} ({low:.2f} to {high:.2f})" for median, low, high in spreads]
+        spreads = [own[threads]["torch_takes"][kind] for threads, kind in ((1, "cpu"), (2, "wall")) if threads in own]
+        shown = [f"{median:.2f} ({low:.2f} to {high:.2f})" for median, low, high in spreads] + [""] * (2 - len(spreads))
         figures = [f"{own[1]['bytes'] / 1e6:.1f}", f"{own[1]['difference']:.1e}", f"{own[1]['least_cosine']:.4f}"]
         lines.append([encoder, form, *figures, *shown])
     return markdown(header, lines, left=2)

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _options
+from metasearch.cli import _complete, _options
 from metasearch.errors import ConfigError
 
 
 @click.command("export", short_help="Write an encoder as a stock model, for ONNX, in int8, or as word vectors.")
-@click.argument("encoder")
+@click.argument("encoder", shell_complete=_complete.encoders)
 @click.option("--plain", is_flag=True, help="As a stock model of sentence-transformers, at full size.")
 @click.option("--onnx", is_flag=True, help="As an ONNX graph, for onnxruntime and transformers.js; no torch needed.")
 @click.option(
@@ -25,7 +25,10 @@ from metasearch.errors import ConfigError
     "--texts", type=click.Path(path_type=Path), multiple=True, metavar="PATH",
     help="With --dimensions, keep the N directions that matter most to these texts: files or folders; repeatable.",
 )  # fmt: skip
-@click.option("--task", help="Score on the test part of a task before and after; --onnx --int8 asks for it.")
+@click.option(
+    "--task", shell_complete=_complete.declared("task"),
+    help="Score on the test part of a task before and after; --onnx --int8 asks for it.",
+)  # fmt: skip
 @_options.options_group(
     _options.fold, _options.fold_seed, _options.data, _options.include, _options.trust
 )  # fmt: skip
