@@ -19,6 +19,7 @@ from benchmarks.paper import study_tables
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.distillation_tables import stages_table
 from benchmarks.paper.small_study_tables import changes_table, of_encoder, rates_table
+from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.index_tables import recall_table, size_table, time_table
 from benchmarks.speed.speed_tables import (
     comparison_table,
@@ -27,8 +28,6 @@ from benchmarks.speed.speed_tables import (
     serving_table,
     targets_table,
 )
-from benchmarks.speed.exports import score_table, speed_table
-from benchmarks.speed.speed_tables import comparison_table, distillation_table, main_job_table, targets_table
 from benchmarks.statistics.calibration import calibration_table
 from metasearch.errors import ConfigError, nearest
 

@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 from huggingface_hub import try_to_load_from_cache
 
-from metasearch.compress.export import is_compressed
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import is_path
 from metasearch.errors import MetasearchError
+from metasearch.export.plain import is_compressed
 from metasearch.publish.about import Base, Reading, Usage
 from metasearch.publish.header import title_of
 from metasearch.publish.licence import CARD, UNKNOWN, licence_in
