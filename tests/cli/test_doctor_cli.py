@@ -17,6 +17,7 @@ from metasearch.cli import main
 from metasearch.jobs import score, train
 from metasearch.jobs.compose import load_encoder
 from metasearch.jobs.doctor import installed
+from metasearch.jobs.search import index_documents
 from metasearch.runs.listener import Listener
 from metasearch.spec.library import load_recipe
 from metasearch.spec.run import RunConfig, ScoreConfig
@@ -67,7 +68,7 @@ class Crashing(Listener):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A finished run, one that crashed with a checkpoint, a score, an encoder and a tokenizer."""
+    """A finished run, one that crashed with a checkpoint, a score, an encoder, a tokenizer and an index."""
     folder = tmp_path_factory.mktemp("doctor")
     train.begin(RUN, folder / "finished")
     slow = RUN.model_copy(update={"max_steps": 2})
@@ -77,6 +78,8 @@ def place(tmp_path_factory):
     encoder = load_encoder("tiny")
     encoder.save(folder / "encoder")
     encoder.model.tokenizer.save_pretrained(str(folder / "tokenizer"))
+    (folder / "home.de.txt").write_text("Der Schlüssel liegt unter der Matte.", encoding="utf-8")
+    index_documents([folder / "home.de.txt"], folder / "index", "tiny", device="cpu")
     return folder
 
 
@@ -168,6 +171,7 @@ def test_a_folder_of_the_cache_is_intact_or_a_problem(cache):
         ("score", "an encoder scored as it is", {"results.jsonl", "facts.json", "report.md"}),
         ("encoder", "an encoder", {"weights"}),
         ("tokenizer", "a tokenizer", {"words"}),
+        ("index", "an index", {"files"}),
     ],
 )
 def test_a_sound_folder_is_named_for_what_it_is_and_is_not_changed(place, name, title, about):
@@ -228,6 +232,7 @@ DAMAGED = [
     ("a run", spoil("log.jsonl", lambda text: "{\n" + text), "log.jsonl", 5, "log.jsonl:1: no event of a run"),
     ("encoder", spoil("model.safetensors", None), "weights", 6, "no weights"),
     ("tokenizer", spoil("tokenizer.json", "{"), "words", 5, "the tokenizer cannot be loaded"),
+    ("index", spoil("manifest.json", lambda text: text.replace("tiny", "mini")), "files", 5, "manifest.json"),
 ]
 
 

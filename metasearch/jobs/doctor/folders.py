@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from metasearch.errors import MetasearchError, RunFolderError
+from metasearch.index.index import Index
+from metasearch.index.manifest import FILE as MANIFEST
 from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.doctor.finding import Finding, Section, bad, checked, note
 from metasearch.jobs.doctor.run import going_on, model, run, stage
@@ -35,6 +37,8 @@ def sections_of(folder: Path, trust_remote_code: bool = False) -> Iterator[Secti
         if not RunFolder(folder).finished:
             found.append(note("distillation", going_on(folder.parent)))
         yield Section(f"{folder}: a stage of the distillation {folder.parent}", found)
+    elif _has(folder, (MANIFEST,)):
+        yield Section(f"{folder}: an index", [checked("files", lambda: _index(folder))])
     elif _has(folder, _ENCODER):
         yield Section(f"{folder}: an encoder", [model(folder, "weights", trust_remote_code)])
     elif _has(folder, _TOKENIZER):
@@ -112,3 +116,10 @@ def _unknown(folder: Path) -> RunFolderError:
 
 def _has(folder: Path, names: tuple[str, ...]) -> bool:
     return any((folder / name).is_file() for name in names)
+
+
+def _index(folder: Path) -> str:
+    """Return what an index has, all files compared with their hashes; an error of its own where one is damaged."""
+    index = Index.open(folder)
+    index.verify()
+    return f"{index.places:,} passages of {index.files:,} documents, all files sound; encoder '{index.kind.encoder}'"
