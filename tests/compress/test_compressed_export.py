@@ -117,6 +117,7 @@ def test_plain_sentence_transformers_loads_an_export_at_once_and_a_student_after
     np.testing.assert_allclose(again, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_an_export_has_every_weight_of_its_kind_and_a_pooler_that_is_not_used_is_of_zeros(kind, tmp_path):
     stock = plain(make_student(make(kind), 4, 3)).model[0].auto_model

@@ -246,6 +246,7 @@ def test_minilm_finds_the_paraphrase():
     assert question @ paraphrase > 0.5 > question @ other
 
 
+@pytest.mark.slow
 def test_an_unknown_hub_name_offline_says_what_was_tried(elsewhere):
     assert elsewhere["error"].startswith(
         "encoder 'nobody/no-such-model' is no built-in encoder, no folder here, and cannot be loaded from the model hub"

@@ -166,6 +166,7 @@ def test_an_exit_code_is_said_in_words():
     assert [how_ended(code) for code in (4, -9)] == ["exit code 4", "killed by SIGKILL"]
 
 
+@pytest.mark.slow
 def test_a_distillation_is_an_arm_like_any_other(tmp_path, begun):
     corpus = write_corpus(tmp_path / "corpus")
     sizes = [f"--set=ema-small:stages.align.{value}" for value in ("corpus.dev=5", "budget.batch=8")]

@@ -117,6 +117,7 @@ def test_a_later_stage_that_wants_a_corpus_which_is_not_there_ends_the_run_befor
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_that_two_encoders_take_as_many_tokens_as_each_other_is_seen_before_an_earlier_stage_trains(place, tmp_path):
     student = save_assistant(tmp_path / "student", layers=1, positions=32)
     chosen = small("embedding", options__output="tokens", monitor="accuracy")
@@ -185,6 +186,7 @@ def free(monkeypatch, count):
     monkeypatch.setattr("metasearch.files.shutil.disk_usage", lambda path: SimpleNamespace(free=count))
 
 
+@pytest.mark.slow
 def test_the_room_of_vectors_checkpoints_and_models_is_asked_for_before_the_first_stage(place, tmp_path, monkeypatch):
     given = flags(place, "--stages=1", "--set=stages.assistant.budget.eval_every=1", steps=2)
     free(monkeypatch, 10)
@@ -245,6 +247,7 @@ def test_the_corrected_command_has_the_folder_and_its_only_step_the_whole_rate(p
     assert weights(run) != (place / "assistant/model.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_when_targets_are_kept_stays_and_goes_on(place, tmp_path, monkeypatch):
     def fit(self, resume):
         raise DataError("something of the data is wrong")
@@ -275,6 +278,7 @@ def test_a_run_that_fails_after_a_stage_keeps_it(place, tmp_path, monkeypatch):
     assert [row["learner"] for row in results(tmp_path / "run")] == ["1 assistant"]
 
 
+@pytest.mark.slow
 def test_only_the_texts_of_the_steps_that_are_taken_and_of_dev_are_given_targets(place, tmp_path):
     said = distill(*flags(place, "--stages=1", steps=2), "-o", tmp_path / "run").stderr
     (line,) = [line for line in said.splitlines() if " texts for tiny; " in line]

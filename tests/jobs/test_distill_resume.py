@@ -42,6 +42,8 @@ def interrupted(args, stage, step, code=130):
         return distill(*args, code=code).stderr
 
 
+pytestmark = pytest.mark.slow  # a distillation of all stages is made, stopped and gone on with
+
 KILLED = """
 import os, signal, sys
 from metasearch.cli import _progress, main

@@ -154,6 +154,7 @@ def test_every_recipe_runs_to_its_end(place, tmp_path, recipe):
     assert weights(tmp_path / "run") != (place / "assistant/model.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("recipe", "moves"), [("ema", False), ("ema-small", True)])
 def test_the_rate_of_an_ema_teacher_fits_the_number_of_steps_where_it_is_scaled(place, tmp_path, recipe, moves):
     """With K = 2 the scaled 1 - τ is min(1, 1e-5 · 105000 / 2) = 0.525, so that the teacher follows the student."""

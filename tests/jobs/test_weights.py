@@ -44,6 +44,7 @@ def rows(folder):
     return [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.slow
 def test_the_fingerprint_of_the_weights_stands_in_the_configuration_and_in_every_row(encoder, tmp_path):
     folder = scored(encoder, tmp_path / "run")
     assert RunFolder.open(folder, ScoreConfig)[1].weights == {"encoder": fingerprint(encoder)}
@@ -56,6 +57,7 @@ def test_it_is_of_the_checkpoint_whatever_prompts_and_words_a_run_gives_it(encod
     assert compose.load_encoder(ref, identify=True).origin == fingerprint(encoder)
 
 
+@pytest.mark.slow
 def test_a_table_of_two_encoders_of_one_name_is_refused(encoder, tmp_path):
     """Fold 0 with one checkpoint, and fold 1 with another that took its place."""
     before = fingerprint(encoder)
