@@ -110,7 +110,7 @@ def test_points_of_a_small_study_are_trained_once_scored_on_dev_alone_and_listed
     assert read_rows(path) == rows
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_study_of_the_main_table_is_run_and_its_rows_are_kept_once(tmp_path, monkeypatch):
     monkeypatch.setitem(main_table.MAIN_ARMS, "demo", (("maml", "trans"),))
     path = tmp_path / "rows.jsonl"

@@ -22,14 +22,15 @@ pytestmark = pytest.mark.slow  # a process is begun for each
 # The command, with an index in memory in the place of one in a folder; each text takes so many seconds, and the first
 # is done without delay, as the server encodes one before it answers.
 SERVER = """
-import signal, sys, time, types
+import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from metasearch import signals
 signals.listen()
 from helpers import serving
+from metasearch.jobs import search
 from metasearch.jobs.compose import load_encoder
 
-def open_searcher(path, device):
+def open_searcher(path, *rest):
     found = serving.MemorySearcher(serving.demo_passages("de")[:3], load_encoder("tiny", device="cpu"))
     encode = found.encoder.encode
     def slow(texts, role):
@@ -38,9 +39,7 @@ def open_searcher(path, device):
     found.encoder.encode = slow
     return found
 
-module = types.ModuleType("metasearch.search")
-module.open_searcher = open_searcher
-sys.modules["metasearch.search"] = module
+search.open_searcher = open_searcher
 from metasearch.cli import main
 main(["serve", "index", "--port=0", "--json", *sys.argv[1:]])
 """
