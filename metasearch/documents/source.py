@@ -149,9 +149,14 @@ class _Search:
         told: dict[str, list[str]] = {}
         for source in self.found.values():
             told.setdefault(source.language, []).append(source.file)
-        shown = [f"{language} {len(of):,} ({of[0]})" for language, of in sorted(told.items()) if language]
+        shown = [f"{language} {len(of):,} ({_end(of[0])})" for language, of in sorted(told.items()) if language]
         if shown:
             log.info("languages that names tell: %s", ", ".join(shown))
+
+
+def _end(file: str) -> str:
+    """Return a file's name and that of its folder, one of which told its language."""
+    return "/".join(file.split("/")[-2:])
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:

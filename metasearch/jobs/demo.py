@@ -11,7 +11,7 @@ from metasearch.jobs.search import index_documents
 from metasearch.runs.listener import Listener
 from metasearch.spec.run import Device
 
-QUESTION = "Which ancient lighthouse was considered a wonder of the world?"
+QUESTION = "How do sailors know at night which lighthouse they are looking at?"
 
 
 def index_articles(folder: Path, encoder: Path, task: str, device: Device, listener: Listener) -> str:
