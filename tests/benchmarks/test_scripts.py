@@ -30,7 +30,7 @@ def invoke(script, *words):
     return result.output
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_smallest_throughput_has_rows_of_every_case(tmp_path):
     path = tmp_path / "rows.jsonl"
     said = invoke(throughput, "--scale", "small", "--rounds", 1, "--threads", 1, "--shape", "A1", "-o", path)

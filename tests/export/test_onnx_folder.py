@@ -92,7 +92,7 @@ def test_a_prompt_or_length_that_differs_is_noticed(folder, tmp_path):
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
-@pytest.mark.parametrize("how", ["whole", "student"])
+@pytest.mark.parametrize("how", ["whole", pytest.param("student", marks=pytest.mark.exhaustive)])
 def test_every_family_and_its_students_are_the_same_up_to_rounding(kind, how, tmp_path):
     encoder = make(kind) if how == "whole" else onnx_extra.student(kind)
     facts = write_onnx(encoder, tmp_path)
