@@ -26,6 +26,10 @@ _CLOSED = 128 + 13
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
+_NUMBER = re.compile(r"(?<!\S)\d[\d.,]*(?!\S)")
+"""A number that stands alone, and is no part of a file's name."""
+
+
 class _Failure(click.ClickException):
     """An error that ends a command: one line on stderr and an exit code."""
 
@@ -46,7 +50,8 @@ class _Echo(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record; `click.echo` finds the stderr of the moment, which a progress bar may have replaced."""
-        key = (record.name, str(record.msg) if record.levelno >= logging.WARNING else record.getMessage())
+        said = record.getMessage()
+        key = (record.name, _NUMBER.sub("N", said) if record.levelno >= logging.WARNING else said)
         if key not in self._said:
             self._said.add(key)
             click.echo(f"metasearch: {record.getMessage()}", err=True)

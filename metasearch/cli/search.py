@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metasearch.cli import _complete, _options
+from metasearch.errors import ConfigError
 
 if TYPE_CHECKING:
     from metasearch.index.hit import Hit
@@ -47,6 +48,9 @@ def command(
       metasearch search help.index "Wo ist der Schlüssel?" --language en --language fr --top 3
       metasearch search help.index --json < questions.txt
     """
+    if query is not None and not query.strip():
+        raise ConfigError("the query is blank; say what to search for")
+
     from metasearch.jobs.search import open_searcher
 
     searcher = open_searcher(index, device, encoder, trust_remote_code)

@@ -85,7 +85,7 @@ def plan(
         heard(number, len(sources))
     for what, places in found.notes.items():
         times, (_, first) = sum(count for count, _ in places), places[0]
-        log.warning("%s", f"{what}: {times:,}, in {len(places):,} documents, the first '{first}'")
+        log.warning("%s: %s, the first in '%s'", what, f"{times:,}", first)
     return found
 
 

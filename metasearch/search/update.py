@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from metasearch import signals
 from metasearch.documents.settings import Settings
 from metasearch.documents.source import sources
 from metasearch.encoders.encoder import Encoder
@@ -120,3 +121,4 @@ def _encode(
             vectors = source.encode([passage.text for passage in passages], ROLE)
         writer.add(vectors, passages, keys_of(passages))
         done += len(passages)
+        signals.keep(f"; {done:,} of {len(found.new):,} new texts are encoded and kept, and the same command goes on")

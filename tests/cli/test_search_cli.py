@@ -1,11 +1,13 @@
 """`metasearch index` and `metasearch search` as a user runs them."""
 
 import json
+import signal
 
 import pytest
 from click.testing import CliRunner
 
 from metasearch.cli import main
+from metasearch.encoders.encoder import Encoder
 
 DE = ("Der Schlüssel liegt unter der Matte.", "Die Katze schläft im Korb.")
 EN = ("The key is under the mat.", "The bus leaves at noon.")
@@ -95,6 +97,7 @@ def test_what_would_command_a_terminal_is_not_printed(docs):
         (["index", "docs", "--length=41", "-o", "faq.index"], 2, "it was made with length 40, not 41"),
         (["index", "docs/de", "-o", "faq.index"], 2, "such as 'docs/en/faq.txt'"),
         (["search", "docs", "x"], 5, "docs is no index: it has no manifest.json"),
+        (["search", "faq.index", "  "], 2, "the query is blank"),
         (["search", "nowhere", "x"], 5, "nowhere does not exist"),
         (["search", "faq.index", "x", "--language=dee"], 2, "no passage is in language 'dee'. Did you mean 'de'?"),
         (["search", "faq.index", "x", "--encoder=mini"], 6, "its vectors are of encoder 'tiny'"),
@@ -112,3 +115,26 @@ def test_an_encoder_that_is_gone_is_named_with_the_way_on(docs, index, tmp_path)
     (tmp_path / "model").rename(tmp_path / "moved")
     assert "say with --encoder where it is" in error("search", "own", "key", code=6)
     assert "docs/en/faq.txt:1" in metasearch("search", "own", "key", "--encoder=moved").stdout
+
+
+def test_everything_that_is_left_out_is_named(docs):
+    for name in ("empty.txt", "void.txt", "page1.txt", "page2.txt"):
+        (docs / name).write_text("", encoding="utf-8")
+    said = metasearch("index", "docs", "--encoder=tiny", "-o", "i").stderr
+    for name in ("empty.txt", "void.txt", "page1.txt", "page2.txt"):
+        assert f"docs/{name}: left out: the file is empty" in said
+
+
+def test_a_call_that_is_stopped_says_what_it_keeps(docs, monkeypatch):
+    encode = Encoder.encode
+
+    def stopping(self, texts, *rest, **keys):
+        if "Stop." in texts:
+            signal.raise_signal(signal.SIGINT)
+        return encode(self, texts, *rest, **keys)
+
+    (docs / "rows.en.jsonl").write_text('{"text": "One."}\n{"text": "Stop."}\n', encoding="utf-8")
+    monkeypatch.setattr(Encoder, "encode", stopping)
+    monkeypatch.setattr("metasearch.search.update._AT_ONCE", 1)
+    said = error("index", "docs", "--encoder=tiny", "-o", "i", code=130)
+    assert said == "stopped; 3 of 4 new texts are encoded and kept, and the same command goes on"
