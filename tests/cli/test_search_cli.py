@@ -1,7 +1,6 @@
 """`metasearch index` and `metasearch search` as a user runs them."""
 
 import json
-import signal
 
 import pytest
 from click.testing import CliRunner
@@ -130,7 +129,7 @@ def test_a_call_that_is_stopped_says_what_it_keeps(docs, monkeypatch):
 
     def stopping(self, texts, *rest, **keys):
         if "Stop." in texts:
-            signal.raise_signal(signal.SIGINT)
+            raise KeyboardInterrupt
         return encode(self, texts, *rest, **keys)
 
     (docs / "rows.en.jsonl").write_text('{"text": "One."}\n{"text": "Stop."}\n', encoding="utf-8")
