@@ -52,7 +52,9 @@ def index_documents(
     settings = yaml.check({**before, **(asked or {})}, IndexSettings, "settings of the index")
     name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)
     loaded = compose.load_encoder(name, device=device, prompts=settings.prompts, trust_remote_code=trust_remote_code)
-    known_as = kind.encoder if kind else _anywhere(name)
+    # The same encoder may be named from another folder now; the index keeps the name that it has.
+    same = kind is not None and kind.fingerprint == loaded.fingerprint
+    known_as = kind.encoder if kind and same else _anywhere(name)
     return update(folder, paths, loaded, settings, known_as, drop, listener)
 
 

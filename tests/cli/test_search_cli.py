@@ -1,6 +1,7 @@
 """`metasearch index` and `metasearch search` as a user runs them."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -104,6 +105,11 @@ def test_what_would_command_a_terminal_is_not_printed(docs):
 )
 def test_what_is_wrong_is_one_line_with_its_code(index, args, code, says):
     assert says in error(*args, code=code)
+
+
+def test_vectors_of_two_encoders_in_an_index_are_refused_by_both_names(docs, index):
+    said = error("index", "docs", "--encoder=mini", "-o", "faq.index", code=6)
+    assert re.search(r"its vectors are of encoder 'tiny' .* not of 'mini' \(", said)
 
 
 def test_an_encoder_that_is_gone_is_named_with_the_way_on(docs, index, tmp_path):
