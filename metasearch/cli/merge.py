@@ -65,6 +65,4 @@ def _numbers(written: str) -> list[float]:
     try:
         return [float(number) for number in written.split(",")]
     except ValueError:
-        raise ConfigError(
-            f"--shares {written}: expected numbers with commas between them, such as 0.5,0.3,0.2"
-        ) from None
+        raise ConfigError(f"--shares {written}: expected numbers such as 0.5,0.3,0.2") from None

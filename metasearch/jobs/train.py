@@ -21,6 +21,7 @@ from metasearch.jobs.merge_stage import MergeStage, said_of
 from metasearch.jobs.neutral import neutralise, say, train_map
 from metasearch.jobs.score import add_scores, origin_of
 from metasearch.jobs.task_encoder import encoder_of
+from metasearch.jobs.translated import translated
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import SILENT, Listener, Logged
 from metasearch.runs.markdown import by_language, markdown
@@ -77,6 +78,7 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     began = time.monotonic()
     shared = ("task", "mode", "encoder", "fold", "fold_seed", "seed")
     facts = {key: getattr(config, key) for key in shared} | {"recipe": recipe.recipe} | origin_of(encoder)
+    facts |= translated(files, benchmark)
     _, dev = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     parts = {"dev": dev, "test": benchmark.split.test}
     # Before training, which changes the encoder in place.
@@ -191,6 +193,7 @@ def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: O
         ["learner", f"{recipe.learner} (recipe {recipe.recipe})"],
         *([["neutralise", f"{stage.when} training, {stage.method}"]] if stage else []),
         *([["merge", said_of(recipe.merge, rows)]] if recipe.merge else []),
+        *([["translated", str(benchmark.translations)]] if benchmark.translations else []),
         ["mode", config.mode],
         ["fold, seed", f"{config.fold}{shuffled}, {config.seed}"],
         ["outer steps", f"{outcome.steps}, weights of step {outcome.best_step} kept ({ended})"],

@@ -38,7 +38,12 @@ def validate(ref: DataRef | str, **keys: Any) -> Iterator[str]:
         yield f"scores: {declared.monitor} {100 * mean:.2f} by the untrained tiny encoder"
         return
     folds = range(declared.folds.k if declared.folds.method == "kfold" else 1)
-    splits = [split(benchmark.data, declared.folds, fold) for fold in folds]
+    if benchmark.translations:  # of each fold its own
+        loaded = [load_benchmark(ref, fold=fold) for fold in folds]
+        yield f"translated: {', '.join(str(each.translations and each.translations.rows) for each in loaded)} rows"
+        splits = [each.split for each in loaded]
+    else:
+        splits = [split(benchmark.data, declared.folds, fold) for fold in folds]
     sizes = ", ".join(str(len(each.test.groups)) for each in splits)
     yield f"folds: {len(splits)}, with {sizes} articles or rows in test"
     modes = [mode for mode in library.modes() if applies(declared, mode)]

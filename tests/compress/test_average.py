@@ -11,7 +11,7 @@ from metasearch.compress.average import average, copied, put, require_same_form,
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import ConfigError, EncoderError
 
-number = st.floats(-1e30, 1e30, width=32)
+number = st.floats(-(2.0**100), 2.0**100, width=32)
 weights = st.lists(number, min_size=3, max_size=3).map(lambda values: torch.tensor(values, dtype=torch.float32))
 
 
@@ -81,7 +81,7 @@ def differing(kind):
     """Return an encoder that differs from `make("xlm-roberta")` in one thing."""
     encoder = make(kind if kind in ("roberta", "bert") else "xlm-roberta", layers=4 if kind == "layers" else 6)
     if kind == "prompts":
-        encoder.model.prompts = {"query": "query: "}
+        encoder.model.prompts = {**encoder.model.prompts, "query": "ask: "}
     if kind == "module":
         encoder.model.insert(2, Dense(16, 16))
     if kind == "pooling":

@@ -15,7 +15,7 @@ from metasearch.jobs.resume import resume_run
 from metasearch.runs.listener import Listener
 from metasearch.runs.rows import MEAN
 from metasearch.spec.library import load_recipe
-from metasearch.spec.recipe import Merge
+from metasearch.spec.recipe import Merge, Recipe
 from metasearch.spec.run import RunConfig
 from metasearch.study.read import read_study
 
@@ -23,14 +23,11 @@ SMALL = (
     *("budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"),
     "outer.lr=1e-2",
 )
-ALPHAS = (0.25, 0.5, 1.0)
 
 
 def run_of(*changes):
     recipe = load_recipe("fine-tune-tiny", [*SMALL, *changes])
-    return RunConfig(
-        task="demo-sts", mode="mono-bi", encoder="tiny", device="cpu", max_steps=2, recipe=recipe, seed=0
-    )  # fmt: skip
+    return RunConfig(task="demo-sts", mode="mono-bi", encoder="tiny", device="cpu", max_steps=2, recipe=recipe, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -109,4 +106,5 @@ def test_a_wrong_block_is_refused(written):
 
 def test_a_list_stands_for_the_block_and_an_empty_block_has_its_defaults():
     assert load_recipe("fine-tune", ["merge=[0.5]"]).merge == Merge(alphas=(0.5,))
-    assert load_recipe("fine-tune", ["merge={}"]).merge == Merge(alphas=(0.25, 0.5, 0.75, 1.0))
+    whole = load_recipe("fine-tune").model_dump() | {"merge": {}}
+    assert Recipe.model_validate(whole).merge == Merge(alphas=(0.25, 0.5, 0.75, 1.0))

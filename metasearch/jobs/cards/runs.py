@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from metasearch.data.translate.train import described
 from metasearch.encoders.encoder import Encoder
 from metasearch.files import write_whole
 from metasearch.jobs.cards.encoders import base_of, limits_of, usage_of
@@ -78,14 +79,14 @@ def _of_training(files: RunFolder, config: RunConfig, rows: Sequence[Row], encod
         data=(_source("trained and scored on", task, rows),),
         languages=languages,
         figures=figures,
-        made=_training(config, rows, label),
+        made=_training(config, rows, label, task),
         recipe=_recipe(recipe.model_dump(mode="json")),
         limits=tuple(limits),
         tags=("meta-learning",),
     )
 
 
-def _training(config: RunConfig, rows: Sequence[Row], label: str) -> dict[str, str]:
+def _training(config: RunConfig, rows: Sequence[Row], label: str, task: Task) -> dict[str, str]:
     """Return the facts of how a run was trained."""
     recipe, stage = config.recipe, config.recipe.neutralise
     step = next((row["step"] for row in rows if row["learner"] == label), None)
@@ -95,6 +96,7 @@ def _training(config: RunConfig, rows: Sequence[Row], label: str) -> dict[str, s
         "transfer mode": config.mode,
         "outer steps": "none" if step is None else f"the weights of step {step}",
         **({"at most": f"{config.max_steps} steps"} if config.max_steps else {}),
+        **({"trained on translations": described(task.translate)} if task.translate else {}),
         "fold, seed": f"{config.fold}, {config.seed}",
         **({"shuffled with": f"fold seed {config.fold_seed}"} if config.fold_seed is not None else {}),
         **({"vocabulary": f"cut to the words of {', '.join(config.trim)}"} if config.trim else {}),
