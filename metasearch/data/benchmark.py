@@ -48,6 +48,12 @@ class Benchmark:
     fold: int
     translations: Translations | None = None
 
+    @property
+    def only_translated(self) -> tuple[str, ...]:
+        """Languages that train has by translation alone: of them, no meta-valid episode can be drawn from dev."""
+        into = self.task.translate.into if self.task.translate else ()
+        return tuple(code for code in into if code not in self.split.dev.languages)
+
     def part(self, name: str) -> Data:
         """Return `train`, `dev`, `test` or `all`; `ConfigError` where all of the task is test."""
         if name in ("train", "dev") and self.task.evaluation_only:

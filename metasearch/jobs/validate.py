@@ -6,6 +6,7 @@ from typing import Any
 
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import split
+from metasearch.data.translate.train import described
 from metasearch.episodes.of_benchmark import check_sizes, samplers
 from metasearch.errors import ConfigError
 from metasearch.evaluation.evaluate import evaluate
@@ -40,7 +41,9 @@ def validate(ref: DataRef | str, **keys: Any) -> Iterator[str]:
     folds = range(declared.folds.k if declared.folds.method == "kfold" else 1)
     if benchmark.translations:  # of each fold its own
         loaded = [load_benchmark(ref, fold=fold) for fold in folds]
-        yield f"translated: {', '.join(str(each.translations and each.translations.rows) for each in loaded)} rows"
+        yield f"translated: {described(benchmark.translations.block)}, in train of each fold"
+        if benchmark.only_translated:
+            yield f"dev: no rows in {', '.join(benchmark.only_translated)}, so it is for budget.meta_valid=0"
         splits = [each.split for each in loaded]
     else:
         splits = [split(benchmark.data, declared.folds, fold) for fold in folds]
@@ -50,8 +53,9 @@ def validate(ref: DataRef | str, **keys: Any) -> Iterator[str]:
     if not modes:
         raise ConfigError(f"task '{task}' has no arrangement for any mode; see `metasearch ls modes`")
     encoder = compose.load_encoder("tiny", declared.max_length, device="cpu")
+    changes = ("budget.meta_valid=0",) if benchmark.only_translated else ()
     for mode in modes:
-        recipe = choose_recipe(mode.mode, declared.encoder, None, None, (), ref.include)
+        recipe = choose_recipe(mode.mode, declared.encoder, None, None, changes, ref.include)
         placed = replace(benchmark, mode=mode, arrangements=resolve(declared, mode, modes))
         # Folds differ by an article or row, which may be the one that is missing.
         for fold, parts in enumerate(splits):
