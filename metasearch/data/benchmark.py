@@ -37,6 +37,7 @@ class Benchmark:
         arrangements: of each phase; empty without a mode.
         data: all of the task's data, and `split` its train, dev and test part.
         translations: what was added to train; None where the task translates nothing.
+        own_train: what train is without translations; None where the task translates nothing.
     """
 
     task: Task
@@ -47,11 +48,19 @@ class Benchmark:
     measures: tuple[Measure, ...]
     fold: int
     translations: Translations | None = None
+    own_train: Data | None = None
+
+    def trained_on(self, translate: bool) -> "Benchmark":
+        """Return the benchmark with translations in train, or with the data's own rows alone in it."""
+        if translate or self.own_train is None:
+            return self
+        own = replace(self.split, train=self.own_train)
+        return replace(self, split=own, translations=None, own_train=None)
 
     @property
     def only_translated(self) -> tuple[str, ...]:
         """Languages that train has by translation alone: of them, no meta-valid episode can be drawn from dev."""
-        into = self.task.translate.into if self.task.translate else ()
+        into = self.translations.block.into if self.translations else ()
         return tuple(code for code in into if code not in self.split.dev.languages)
 
     def part(self, name: str) -> Data:
@@ -88,10 +97,11 @@ def load_benchmark(ref: DataRef | str, mode: str | None = None, **keys: Any) -> 
         )
     translator = translator_of(declared.translate, str(path), Places(folder, path.parent))
     how = provenance(declared.translate, translator, records.fingerprint)
-    parts, done = add_translations(split(records, declared.folds, ref.fold), declared, translator)
+    before = split(records, declared.folds, ref.fold)
+    parts, done = add_translations(before, declared, translator)
     log.info("translate: %s", done)
-    data = replace(scored(records, declared), translated=how)
-    return Benchmark(declared, chosen, arrangements, data, parts, measures, ref.fold, done)
+    data, own = replace(scored(records, declared), translated=how), scored(before.train, declared)
+    return Benchmark(declared, chosen, arrangements, data, parts, measures, ref.fold, done, own)
 
 
 def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:

@@ -46,7 +46,7 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
         MetasearchError: of every kind that `metasearch.errors` lists; what was written before it stays.
     """
     config = config.model_copy(update={"recipe": compose.resolved(config.recipe)})
-    benchmark = load_benchmark(DataRef.of(config), config.mode)
+    benchmark = load_benchmark(DataRef.of(config), config.mode).trained_on(config.recipe.translate)
     compose.check_fit(config.recipe, benchmark, config.precision)
     check_sizes(benchmark, config.recipe)
     encoder = encoder_of(config, benchmark)

@@ -176,6 +176,8 @@ class Recipe(Declared):
         sources: where each value comes from, by dotted key.
         neutralise: whether, when and how the language is taken out of the encoder's vectors.
         merge: whether weights between those before and after training are tried; the run has scores with and without.
+        translate: whether the translations that a task declares are trained on; else its own rows are, as though it
+            declared none.
     """
 
     recipe: str
@@ -190,6 +192,7 @@ class Recipe(Declared):
     sources: dict[str, str] = Field(default_factory=dict)
     neutralise: Neutralise | None = None
     merge: Merge | None = None
+    translate: bool = True
 
     @property
     def delivers(self) -> str:
@@ -199,6 +202,6 @@ class Recipe(Declared):
 
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return what a file holds; without a stage it is what files held before there was one."""
-        unset = (("neutralise", None), ("merge", None))
+        """Return what a file holds; what is not asked for is left out, as in files from before it could be."""
+        unset = (("neutralise", None), ("merge", None), ("translate", True))
         return {key: value for key, value in write(self).items() if (key, value) not in unset}

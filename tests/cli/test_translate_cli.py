@@ -7,8 +7,10 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from helpers.crossval import inline
 from metasearch.cli import main
 from metasearch.spec.names import shipped
+from metasearch.study.read import read_study
 
 TINY = ("--encoder", "tiny", "--device", "cpu")
 SMALL = ("episodes.k=2", "episodes.q=2", "episodes.n_neg=1", "budget.meta_train=4", "budget.meta_valid=0")
@@ -177,18 +179,22 @@ def test_own_rows_must_be_spoken_of(shop):
 
 
 @pytest.mark.slow
-def test_a_study_trains_on_the_translations_of_each_fold_and_compares_the_arms(tmp_path):
-    done = metasearch(
-        *("crossval", "--task", "demo-oracle", "--mode", "mono-mono", "--learner", "fine-tune,maml", *TINY),
-        *("--folds", "0,1", "--seeds", "0", "--max-steps", 1, "-o", tmp_path / "study"),
-    )
-    assert done.exit_code == 0, done.output
-    table = (tmp_path / "study/report.md").read_text(encoding="utf-8")
-    assert all(f"| {arm} " in table for arm in ("zero-shot", "fine-tune", "maml"))
-    cells = {fold: rows_of(tmp_path / f"study/cells/maml-mono-mono/fold-{fold}-seed-0") for fold in (0, 1)}
+def test_a_study_trains_on_the_translations_of_each_fold_and_its_arms_stand_beside_those_of_own_rows(
+    tmp_path, monkeypatch
+):
+    inline(monkeypatch)
+    asked = ("crossval", "--task", "demo-oracle", "--mode", "mono-mono", *TINY, "--folds", "0,1", "--max-steps", 1)
+    for name, learners in (("own", "fine-tune"), ("translated", "fine-tune,maml")):
+        own = ("--set", "translate=false") if name == "own" else ()
+        done = metasearch(*asked, "--learner", learners, *own, "--seeds", 1, "-o", tmp_path / name)
+        assert done.exit_code == 0, done.output
+    cells = {fold: rows_of(tmp_path / f"translated/cells/maml-mono-mono/fold-{fold}-seed-1") for fold in (0, 1)}
     ((first,), (second,)) = ({row["translated"] for row in rows if row["learner"] == "maml"} for rows in cells.values())
     assert first != second
     assert {row["data"] for row in cells[0]} == {row["data"] for row in cells[1]}
+    study = read_study([tmp_path / "own", tmp_path / "translated"])
+    labels = {"zero-shot", "maml", "fine-tune, translate=false", "fine-tune, translate=none"}
+    assert {arm.label for arm in study.arms} == labels
 
 
 @pytest.mark.slow

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 
+from helpers.documents import blocks, table
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import Split, split
 from metasearch.data.normalise import normalise
@@ -13,9 +15,10 @@ from metasearch.data.translate.apart import apart, held_out
 from metasearch.data.translate.rows import Added
 from metasearch.data.translate.train import add_translations, with_source
 from metasearch.data.translators.base import Places
+from metasearch.data.translators.ctranslate2 import CTranslate2
 from metasearch.data.translators.files import Files
 from metasearch.errors import ConfigError, DataError
-from metasearch.spec.library import Library
+from metasearch.spec.library import Library, load_recipe
 from metasearch.spec.task import Folds
 from metasearch.spec.translate import Translate
 
@@ -236,6 +239,19 @@ def test_the_oracle_takes_the_rows_of_the_same_ids_and_the_source_is_not_scored(
     assert {c.text for c in oracle.split.train.candidates if c.language == "el"} == texts
 
 
+def test_a_recipe_may_train_on_the_rows_of_the_data_alone():
+    demo, oracle = load_benchmark("demo"), load_benchmark("demo-oracle")
+    assert oracle.trained_on(True) is oracle
+    own = oracle.trained_on(False)
+    assert (own.split.train.questions, own.split.train.candidates) == (
+        demo.split.train.questions,
+        demo.split.train.candidates,
+    )
+    assert (own.translations, own.split.test, own.data) == (None, oracle.split.test, oracle.data)
+    assert load_recipe("maml", ["translate=false"]).model_dump()["translate"] is False
+    assert "translate" not in load_recipe("maml").model_dump()
+
+
 def test_what_is_translated_and_how_belongs_to_the_fingerprint_of_the_data_and_folds_share_it():
     plain = load_benchmark("demo").data
     first, second = (load_benchmark("demo-oracle", fold=fold) for fold in (0, 1))
@@ -256,3 +272,15 @@ def test_nothing_to_translate_is_an_error(translator):
     none = replace(greek, questions=greek.questions[1:], candidates=())
     with pytest.raises(DataError, match="there is nothing to translate: train has no rows in en"):
         add_translations(Split(none, parts.dev, parts.test), task_of(), translator)
+
+
+def test_the_blocks_of_the_document_are_sound():
+    declared, *others = (yaml_of(text) for text in blocks("docs/translate.md", "yaml"))
+    assert Translate.model_validate(declared["translate"]).into == ("de", "el")
+    assert others == []
+    for model, cell in table("docs/translate.md", "model"):
+        assert CTranslate2.Options.model_validate(yaml_of(cell.strip("`"))).model, model
+
+
+def yaml_of(text):
+    return yaml.safe_load(text)
