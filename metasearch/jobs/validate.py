@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from metasearch.data.benchmark import load_benchmark
-from metasearch.data.folds import split
+from metasearch.data.benchmark import Benchmark, load_benchmark
+from metasearch.data.folds import Split, split
 from metasearch.data.translate.train import described
 from metasearch.episodes.of_benchmark import check_sizes, samplers
 from metasearch.errors import ConfigError
@@ -38,15 +38,11 @@ def validate(ref: DataRef | str, **keys: Any) -> Iterator[str]:
         mean = evaluate(encoder, benchmark.data, benchmark.measures).mean(declared.monitor)
         yield f"scores: {declared.monitor} {100 * mean:.2f} by the untrained tiny encoder"
         return
-    folds = range(declared.folds.k if declared.folds.method == "kfold" else 1)
-    if benchmark.translations:  # of each fold its own
-        loaded = [load_benchmark(ref, fold=fold) for fold in folds]
+    splits = _splits(ref, benchmark)
+    if benchmark.translations:
         yield f"translated: {described(benchmark.translations.block)}, in train of each fold"
-        if benchmark.only_translated:
-            yield f"dev: no rows in {', '.join(benchmark.only_translated)}, so it is for budget.meta_valid=0"
-        splits = [each.split for each in loaded]
-    else:
-        splits = [split(benchmark.data, declared.folds, fold) for fold in folds]
+    if lacking := benchmark.only_translated:
+        yield f"dev: no rows in {', '.join(lacking)}, so it is for budget.meta_valid=0"
     sizes = ", ".join(str(len(each.test.groups)) for each in splits)
     yield f"folds: {len(splits)}, with {sizes} articles or rows in test"
     modes = [mode for mode in library.modes() if applies(declared, mode)]
@@ -68,3 +64,12 @@ def validate(ref: DataRef | str, **keys: Any) -> Iterator[str]:
         ]
         span = f"{min(losses):.3f} to {max(losses):.3f}"
         yield f"mode {mode.mode}: {len(losses)} episodes drawn and embedded, loss {span}"
+
+
+def _splits(ref: DataRef, benchmark: Benchmark) -> list[Split]:
+    """Return the parts of every fold."""
+    task = benchmark.task
+    folds = range(task.folds.k if task.folds.method == "kfold" else 1)
+    if benchmark.translations:  # those of its own train, which stand in no other fold's
+        return [load_benchmark(ref, fold=fold).split for fold in folds]
+    return [split(benchmark.data, task.folds, fold) for fold in folds]

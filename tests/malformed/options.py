@@ -30,7 +30,8 @@ SOUND = {
 MISSPELT = {
     "train": ("--learnr", "--learner"), "evaluate": ("--taks", "--task"), "crossval": ("--seed", "--seeds"),
     "distill": ("--teachers", "--teacher"), "compress": ("--recurent", "--recurrent"),
-    "neutralise": ("--langauges", "--languages"), "merge": ("--alhpa", "--alpha"), "export": ("--int4", "--int8"), "tokenizer": ("--sizes", "--size"),
+    "neutralise": ("--langauges", "--languages"), "merge": ("--alhpa", "--alpha"),
+    "export": ("--int4", "--int8"), "tokenizer": ("--sizes", "--size"),
     "augment": ("--cross-encodr", "--cross-encoder"), "compare": ("--base-line", "--baseline"),
     "report": ("--resample", "--resamples"), "show": ("--modes", "--mode"), "validate": ("--dat", "--data"),
     "resume": ("--job", "--jobs"), "replay": ("--steps", "--step"), "doctor": ("--jsn", "--json"),
@@ -38,7 +39,8 @@ MISSPELT = {
 }  # fmt: skip
 VALUED = {
     "train": "--task", "evaluate": "--task", "crossval": "--learner", "distill": "--evaluate", "compress": "--texts",
-    "neutralise": "--evaluate", "merge": "--shares", "export": "--output", "tokenizer": "--encoder", "augment": "--exclude",
+    "neutralise": "--evaluate", "merge": "--shares",
+    "export": "--output", "tokenizer": "--encoder", "augment": "--exclude",
     "compare": "--baseline", "report": "--task", "show": "--recipe", "validate": "--data", "resume": "--jobs",
     "replay": "--gradients", "demo": "--encoder", "ls": "--include",
 }  # fmt: skip
