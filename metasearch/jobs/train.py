@@ -21,7 +21,7 @@ from metasearch.jobs.merge_stage import MergeStage, said_of
 from metasearch.jobs.neutral import neutralise, say, train_map
 from metasearch.jobs.score import add_scores, origin_of
 from metasearch.jobs.task_encoder import encoder_of
-from metasearch.jobs.translated import translated
+from metasearch.jobs.translated import facts_of, translated
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import SILENT, Listener, Logged
 from metasearch.runs.markdown import by_language, markdown
@@ -107,7 +107,7 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     _score_trained(files, facts, benchmark, encoder, trained, recipe, parts, listener, merging)
     write_card(files, config, encoder)
     cost = used(time.monotonic() - began, encoder.device) | {"engine": config.engine, "steps": outcome.steps}
-    cost |= merging.facts
+    cost |= merging.facts | facts_of(benchmark)
     files.finish(report(files, config, benchmark, outcome, cost["seconds"]), cost)
 
 

@@ -1,5 +1,7 @@
 """What a run says of the translations that it trains on, and that they are the same when it goes on."""
 
+from typing import Any
+
 from metasearch.data.benchmark import Benchmark
 from metasearch.errors import DataError
 from metasearch.runs.folder import RunFolder
@@ -21,3 +23,13 @@ def translated(files: RunFolder, benchmark: Benchmark) -> Row:
             "cannot go on with others"
         )
     return {"translated": now}
+
+
+def facts_of(benchmark: Benchmark) -> dict[str, Any]:
+    """Return what `facts.json` says of translations; nothing where nothing is translated."""
+    done = benchmark.translations
+    if done is None:
+        return {}
+    asked = {"by": done.block.by, "source": done.block.source, "into": list(done.block.into)}
+    counts = {"rows": done.rows, "left_out": done.left_out, "own_left_out": done.own}
+    return {"translated": {**asked, **counts, "fingerprint": done.fingerprint}}

@@ -7,7 +7,7 @@ import torch
 from click.testing import CliRunner
 
 from metasearch.cli import main
-from metasearch.encoders.builtin import tiny
+from metasearch.encoders.builtin import mini, tiny
 from metasearch.encoders.open import open_checkpoint
 
 
@@ -52,6 +52,21 @@ def test_a_soup_of_three_and_what_went_into_it_as_json(models, tmp_path):
     told = json.loads(done.stdout)
     assert [part["share"] for part in told["parts"]] == [0.5, 0.25, 0.25]
     assert told["fingerprint"] == open_checkpoint(str(tmp_path / "m")).fingerprint
+
+
+@pytest.mark.slow
+def test_an_encoder_in_eight_bits_and_one_that_was_trained_from_it(tmp_path):
+    # What a run saves of `mini`, which comes in eight bits, is in float32.
+    trained = mini.build()
+    with torch.no_grad():
+        for weight in trained.embedder.parameters():
+            weight += 0.5
+    trained.save(tmp_path / "trained")
+    assert run("mini", tmp_path / "trained", "--alpha", 0.5, "-o", tmp_path / "made").exit_code == 0
+    before, made = mini.build().model.state_dict(), weights(tmp_path / "made")
+    for name, weight in mini.build().embedder.model.named_parameters():
+        expected = (0.5 * before[name].double() + 0.5 * (before[name] + 0.5).double()).float()
+        assert torch.equal(made[name], expected), (name, weight.shape)
 
 
 @pytest.mark.parametrize(

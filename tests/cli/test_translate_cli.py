@@ -76,6 +76,8 @@ def test_a_language_that_no_file_has_is_trained_on(shop):
     assert "| en into de by command: " in report
     (fingerprint,) = {row["translated"] for row in rows_of(folder / "run")}
     assert f"fingerprint {fingerprint}" in report
+    facts = json.loads((folder / "run/facts.json").read_text(encoding="utf-8"))["translated"]
+    assert (facts["by"], facts["into"], facts["fingerprint"]) == ("command", ["de"], fingerprint)
     assert "| trained on translations | en into de by command" in (folder / "run/model/README.md").read_text(
         encoding="utf-8"
     )
