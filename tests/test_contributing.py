@@ -119,6 +119,11 @@ def test_the_reader_reads_two_lines_of_each_language(ended):
     assert re.search(r"\| *de *\| *en *\|", output)
 
 
+def test_the_translator_gives_the_episodes_their_texts(ended):
+    shown = outcome(ended, "show demo-pseudo")
+    assert "[el] " in shown or "[ar] " in shown
+
+
 def test_the_encoder_is_another_than_without_prompts(ended):
     assert "mini-prompted" in outcome(ended, "--encoder mini-prompted")
 

@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "spec": {"signals", "errors", "files"},
     "formats": {"signals", "errors", "files"},
     "documents": set(_FILES),
-    "data": set(_FILES),
+    "data": {*_FILES, "cache"},
     "index": {"signals", "errors", "files", "documents"},
     "runs": set(BASE),
     "encoders": {*BASE, "cache"},

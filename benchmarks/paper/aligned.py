@@ -21,7 +21,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import torch
 
 import metasearch as ms
 from benchmarks.common.begun import begin
@@ -31,8 +30,7 @@ from benchmarks.mini.corpus_lines import read_lines, write_lines
 from benchmarks.mini.settings import Step
 from metasearch.compress.output import whole
 from metasearch.data.texts import texts_of
-from metasearch.jobs.compose import load_encoder
-from metasearch.jobs.compress import write
+from metasearch.jobs.merge import merge
 
 ENCODER = "e5"
 CORPORA = ("flores", "ntrex", "tico19")
@@ -80,18 +78,7 @@ def steps(
     new = ["--recipe", "align", "--teacher", neutral, "--student", neutral, "--corpus", corpus, *made]
     new += ["--seed", seed, "--device", device, "-o", run]
     yield Step(run / "report.md", lambda: metasearch("distill", *(["--resume", run] if run.exists() else new)))
-    yield Step(out / "model", lambda: between(neutral, run / "model", share, out / "model"))
-
-
-def between(before: Path, after: Path, share: float, path: Path) -> None:
-    """Write an encoder whose weights are `(1 − share)·before + share·after`."""
-    made, other = load_encoder(str(before)), load_encoder(str(after))
-    weights = other.model.state_dict()
-    with torch.no_grad():
-        for name, weight in made.model.state_dict().items():
-            if weight.is_floating_point():
-                weight.lerp_(weights[name].to(weight), share)
-    write(made, path)
+    yield Step(out / "model", lambda: merge([str(neutral), str(run / "model")], out / "model", share))
 
 
 def _lines(task: str, data: Path, path: Path) -> None:

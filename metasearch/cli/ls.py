@@ -21,8 +21,8 @@ KINDS = ("tasks", "modes", "recipes", "distillations", *registry.KINDS)
 def command(kind: str | None, include: Sequence[str]) -> None:
     """List what there is, or one KIND of it.
 
-    KIND is tasks, modes, recipes, distillations, learners, losses, metrics, readers, encoders (the built-in ones) or
-    sections (of reports).
+    KIND is tasks, modes, recipes, distillations, learners, losses, metrics, readers, translators, encoders (the
+    built-in ones) or sections (of reports).
 
     \b
     Example:

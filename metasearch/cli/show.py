@@ -72,7 +72,8 @@ def _episode(ref: "DataRef", mode: str, recipe: str | None, seed: int, index: in
     from metasearch.spec.library import choose_recipe
 
     benchmark = load_benchmark(ref, mode)
-    chosen = choose_recipe(mode, benchmark.task.encoder, None, recipe, (), ref.include)
+    changes = ("budget.meta_valid=0",) if benchmark.only_translated else ()
+    chosen = choose_recipe(mode, benchmark.task.encoder, None, recipe, changes, ref.include)
     yield f"mode {mode} on {ref.task}, fold {ref.fold}: {benchmark.data.describe()}"
     for phase, arrangements in benchmark.arrangements.items():
         yield f"  {phase}: {' | '.join(map(str, arrangements))}"

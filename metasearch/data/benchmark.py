@@ -1,12 +1,22 @@
 """A task by name with all that it resolves to: its data, a fold, the arrangements of a mode."""
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from metasearch.data.folds import Split, split
 from metasearch.data.locate import locate
 from metasearch.data.records import Data, RetrievalData, require_languages
+from metasearch.data.translate.train import (
+    Translations,
+    add_translations,
+    provenance,
+    scored,
+    translator_of,
+    with_source,
+)
+from metasearch.data.translators.base import Places
 from metasearch.errors import ConfigError
 from metasearch.spec import registry
 from metasearch.spec.arrangement import Arrangement
@@ -14,6 +24,8 @@ from metasearch.spec.library import Library
 from metasearch.spec.measure import Measure
 from metasearch.spec.run import DataRef
 from metasearch.spec.task import Mode, Phase, Task, resolve
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -24,6 +36,8 @@ class Benchmark:
         mode: the transfer mode, or None when nothing is trained.
         arrangements: of each phase; empty without a mode.
         data: all of the task's data, and `split` its train, dev and test part.
+        translations: what was added to train; None where the task translates nothing.
+        own_train: what train is without translations; None where the task translates nothing.
     """
 
     task: Task
@@ -33,6 +47,21 @@ class Benchmark:
     split: Split
     measures: tuple[Measure, ...]
     fold: int
+    translations: Translations | None = None
+    own_train: Data | None = None
+
+    def trained_on(self, translate: bool) -> "Benchmark":
+        """Return the benchmark with translations in train, or with the data's own rows alone in it."""
+        if translate or self.own_train is None:
+            return self
+        own = replace(self.split, train=self.own_train)
+        return replace(self, split=own, translations=None, own_train=None)
+
+    @property
+    def only_translated(self) -> tuple[str, ...]:
+        """Languages that train has by translation alone: of them, no meta-valid episode can be drawn from dev."""
+        into = self.translations.block.into if self.translations else ()
+        return tuple(code for code in into if code not in self.split.dev.languages)
 
     def part(self, name: str) -> Data:
         """Return `train`, `dev`, `test` or `all`; `ConfigError` where all of the task is test."""
@@ -61,21 +90,36 @@ def load_benchmark(ref: DataRef | str, mode: str | None = None, **keys: Any) -> 
     arrangements = resolve(declared, chosen, library.modes()) if chosen else {}
     path = library.path("task", ref.task)
     measures = _measures(declared, path)
-    reader = registry.load("readers", declared.reader)
-    expected = reader.files(declared)
-    if not expected and declared.kind == "translation":
-        raise ConfigError(f"{path}: reader: '{declared.reader}' reads no translations; use 'tatoeba'")
-    folder = locate(declared, path, expected, ref.data)
-    records: Data = reader.read(folder, declared)
-    if records.kind != declared.kind:
-        raise ConfigError(f"{path}: kind: '{declared.kind}', but reader '{declared.reader}' gives {records.kind} data")
+    folder, records = _read(with_source(declared), path, ref.data)
+    if declared.translate is None:
+        return Benchmark(
+            declared, chosen, arrangements, records, split(records, declared.folds, ref.fold), measures, ref.fold
+        )
+    translator = translator_of(declared.translate, str(path), Places(folder, path.parent))
+    how = provenance(declared.translate, translator, records.fingerprint)
+    before = split(records, declared.folds, ref.fold)
+    parts, done = add_translations(before, declared, translator)
+    log.info("translate: %s", done)
+    data, own = replace(scored(records, declared), translated=how), scored(before.train, declared)
+    return Benchmark(declared, chosen, arrangements, data, parts, measures, ref.fold, done, own)
+
+
+def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:
+    """Return the folder of a task's files, and what is in them."""
+    reader = registry.load("readers", task.reader)
+    expected = reader.files(task)
+    if not expected and task.kind == "translation":
+        raise ConfigError(f"{path}: reader: '{task.reader}' reads no translations; use 'tatoeba'")
+    folder = locate(task, path, expected, data)
+    records: Data = reader.read(folder, task)
+    if records.kind != task.kind:
+        raise ConfigError(f"{path}: kind: '{task.kind}', but reader '{task.reader}' gives {records.kind} data")
     # Before the split, so that fingerprints are those of the texts that are encoded.
-    if isinstance(records, RetrievalData) and declared.candidates == "sentence":
+    if isinstance(records, RetrievalData) and task.candidates == "sentence":
         records = records.sentences()
-    if not declared.partial:
-        require_languages(records, declared.languages, str(folder))
-    parts = split(records, declared.folds, ref.fold)
-    return Benchmark(declared, chosen, arrangements, records, parts, measures, ref.fold)
+    if not task.partial:
+        require_languages(records, task.languages, str(folder))
+    return folder, records
 
 
 def _measures(task: Task, path: Path) -> tuple[Measure, ...]:

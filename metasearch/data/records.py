@@ -94,11 +94,13 @@ class RetrievalData:
 
     Attributes:
         given: the split (`train`, `dev`, `test`) of each group where the data comes split; empty otherwise.
+        translated: how rows of train are translated, which belongs to the fingerprint; empty where none are.
     """
 
     questions: tuple[Question, ...]
     candidates: tuple[Candidate, ...]
     given: Mapping[str, str] = field(default_factory=dict)
+    translated: str = ""
 
     kind: ClassVar[Kind] = "retrieval"
 
@@ -143,7 +145,7 @@ class RetrievalData:
         """Hash of everything that a learner or an evaluation can see."""
         questions = ((q.id, q.language, q.text, q.group) for q in self.questions)
         candidates = ((c.id, c.language, c.text, c.group, *c.answers) for c in self.candidates)
-        return fingerprint_of(chain(questions, candidates))
+        return fingerprint_of(chain(questions, candidates), self.translated)
 
     def describe(self) -> str:
         """Return the size in words, such as `274 questions, 1284 candidates in 7 languages`."""
@@ -153,10 +155,11 @@ class RetrievalData:
 
 @dataclass(frozen=True)
 class SimilarityData:
-    """Scored pairs in a fixed order; `given` as in `RetrievalData`."""
+    """Scored pairs in a fixed order; `given` and `translated` as in `RetrievalData`."""
 
     pairs: tuple[ScoredPair, ...]
     given: Mapping[str, str] = field(default_factory=dict)
+    translated: str = ""
 
     kind: ClassVar[Kind] = "similarity"
 
@@ -183,7 +186,8 @@ class SimilarityData:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of everything that a learner or an evaluation can see."""
-        return fingerprint_of((p.pair, *p.languages, p.text1, p.text2, repr(p.score), p.group) for p in self.pairs)
+        rows = ((p.pair, *p.languages, p.text1, p.text2, repr(p.score), p.group) for p in self.pairs)
+        return fingerprint_of(rows, self.translated)
 
     def describe(self) -> str:
         """Return the size in words, such as `300 pairs in 6 language pairs`."""

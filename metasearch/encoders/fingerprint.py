@@ -28,19 +28,20 @@ def fingerprint(model: SentenceTransformer) -> str:
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     read = input_of(model)
-    digest.update(_text(read.settings))
+    digest.update(settings_text(read.settings).encode())
     for module in model:
         settings = module.get_config_dict() if hasattr(module, "get_config_dict") else {}
         if "include_prompt" in settings:
             settings["include_prompt"] = True  # an encoder has no prompts where they are not to be pooled
-        digest.update(type(module).__name__.encode() + _text(settings))
-    digest.update(_text(read.vocabulary))
-    digest.update(_text(written_out(model)))
+        digest.update((type(module).__name__ + settings_text(settings)).encode())
+    digest.update(settings_text(read.vocabulary).encode())
+    digest.update(settings_text(written_out(model)).encode())
     if model.default_prompt_name is not None:
         digest.update(model.default_prompt_name.encode())
     return digest.hexdigest()[:16]
 
 
-def _text(settings: dict[str, Any]) -> bytes:
+def settings_text(settings: dict[str, Any]) -> str:
+    """Return settings as JSON, without those that change no vector."""
     relevant = {key: value for key, value in settings.items() if key not in _IGNORED}
-    return json.dumps(relevant, sort_keys=True, default=str).encode()
+    return json.dumps(relevant, sort_keys=True, default=str)

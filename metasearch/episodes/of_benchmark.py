@@ -36,6 +36,11 @@ def check_sizes(benchmark: Benchmark, recipe: Recipe) -> None:
     The message says which settings fit the data, and about how much data fits the recipe.
     """
     valid = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)[0]
+    if recipe.budget.meta_valid and (lacking := benchmark.only_translated):
+        raise DataError(
+            f"dev is not translated, and has no rows in {', '.join(lacking)} for episodes of meta-valid: "
+            "--set budget.meta_valid=0 draws none"
+        )
     try:
         samplers(benchmark, recipe, seed=0, valid=valid)
     except DataError as error:

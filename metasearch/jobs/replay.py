@@ -130,7 +130,7 @@ def replay(
     require_trust(folder, config.trust_remote_code, trust_remote_code)
     events = {event["step"]: event for event in files.events() if "loss" in event}
     _require_reached(files, step, max(events, default=0))
-    benchmark = load_benchmark(DataRef.of(config), config.mode)
+    benchmark = load_benchmark(DataRef.of(config), config.mode).trained_on(config.recipe.translate)
     require_same_data(folder, stored.data_fingerprint, benchmark.data.fingerprint)
     encoder = encoder_of(config, benchmark)
     require_same_weights(f"{folder}: its encoder", stored.weights.get(ENCODER, encoder.origin), encoder.origin)

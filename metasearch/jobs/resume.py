@@ -106,6 +106,8 @@ def _go_on(
             rehearse(config, roles, files.path)
         return complete(files, lambda: distill.run_to_end(files, config, benchmarks, roles, listener_of), patience)
     benchmark = load_benchmark(DataRef.of(config), config.mode if isinstance(config, RunConfig) else None)
+    if isinstance(config, RunConfig):
+        benchmark = benchmark.trained_on(config.recipe.translate)
     require_same_data(files.path, began.data_fingerprint, benchmark.data.fingerprint)
     encoder = encoder_of(config, benchmark)
     hold_weights(files, began, {ENCODER: encoder.origin})

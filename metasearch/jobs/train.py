@@ -17,15 +17,17 @@ from metasearch.jobs import compose
 from metasearch.jobs.cards.runs import write_card
 from metasearch.jobs.dev_score import DevScore
 from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, resumable, stopped
+from metasearch.jobs.merge_stage import MergeStage, said_of
 from metasearch.jobs.neutral import neutralise, say, train_map
 from metasearch.jobs.score import add_scores, origin_of
 from metasearch.jobs.task_encoder import encoder_of
+from metasearch.jobs.translated import facts_of, translated
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import SILENT, Listener, Logged
 from metasearch.runs.markdown import by_language, markdown
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import versions
-from metasearch.spec.recipe import ZERO_SHOT, Recipe, with_map
+from metasearch.spec.recipe import ZERO_SHOT, Recipe, with_merge
 from metasearch.spec.run import DataRef, RunConfig
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import used
@@ -44,7 +46,7 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
         MetasearchError: of every kind that `metasearch.errors` lists; what was written before it stays.
     """
     config = config.model_copy(update={"recipe": compose.resolved(config.recipe)})
-    benchmark = load_benchmark(DataRef.of(config), config.mode)
+    benchmark = load_benchmark(DataRef.of(config), config.mode).trained_on(config.recipe.translate)
     compose.check_fit(config.recipe, benchmark, config.precision)
     check_sizes(benchmark, config.recipe)
     encoder = encoder_of(config, benchmark)
@@ -76,6 +78,7 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     began = time.monotonic()
     shared = ("task", "mode", "encoder", "fold", "fold_seed", "seed")
     facts = {key: getattr(config, key) for key in shared} | {"recipe": recipe.recipe} | origin_of(encoder)
+    facts |= translated(files, benchmark)
     _, dev = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     parts = {"dev": dev, "test": benchmark.split.test}
     # Before training, which changes the encoder in place.
@@ -83,6 +86,7 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     stage = recipe.neutralise
     with_map_before(encoder, benchmark, recipe, listener)
     dev_score = DevScore(encoder, benchmark, recipe, config.precision)
+    merging = MergeStage(encoder, recipe, dev_score)
     # Without a map zero-shot's dev score is that of step 0: the trainer need not compute it again.
     baseline = None if stage else _means(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"]
     store, logged = CheckpointStore(files.path), Logged(files, listener)
@@ -100,9 +104,10 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     # The last dev score was of these weights where they are the best; vectors in bfloat16 are for dev scores alone.
     again = outcome.best_step == outcome.steps and config.precision == "fp32"
     trained = (dev_score.vectors if again else None) or Remembered(encoder)
-    _score_trained(files, facts, benchmark, encoder, trained, recipe, parts, listener)
+    _score_trained(files, facts, benchmark, encoder, trained, recipe, parts, listener, merging)
     write_card(files, config, encoder)
     cost = used(time.monotonic() - began, encoder.device) | {"engine": config.engine, "steps": outcome.steps}
+    cost |= merging.facts | facts_of(benchmark)
     files.finish(report(files, config, benchmark, outcome, cost["seconds"]), cost)
 
 
@@ -152,15 +157,21 @@ def _score_trained(
     recipe: Recipe,
     parts: dict[str, Data],
     listener: Listener,
+    merging: MergeStage,
 ) -> None:
-    """Score the trained encoder, and once more with a map where the recipe has one after training; save it then."""
+    """Score the trained encoder, and once more after each stage that the recipe has after training; save it then."""
     # From `trained`, its vectors: with and without the map each text is encoded once.
     add_scores(files, facts, benchmark, encoder, parts, listener, lambda _: trained)
+    if recipe.merge:
+        facts = facts | {"learner": with_merge(recipe.learner), "alpha": merging.choose()}
+        trained = Remembered(encoder)
+        add_scores(files, facts, benchmark, encoder, parts, listener, lambda _: trained)
+        files.save_model(encoder)
     stage = recipe.neutralise
     if stage and stage.when == "after":
         mapped = Mapped(trained, train_map(encoder, benchmark, stage, listener, trained))
         say(mapped.neutral, benchmark, stage)
-        facts = facts | {"learner": with_map(recipe.learner)}
+        facts = facts | {"learner": recipe.delivers}
         add_scores(files, facts, benchmark, encoder, parts, listener, lambda _: mapped)
         append(encoder, mapped.neutral)
         files.save_model(encoder)
@@ -171,10 +182,9 @@ def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: O
     recipe, rows = config.recipe, files.results()
     monitor, scores = benchmark.task.monitor, _means(rows, benchmark.task.monitor)
     stage = recipe.neutralise
-    last = with_map(recipe.learner) if stage and stage.when == "after" else recipe.learner
     verdicts = []
     for split in ("dev", "test"):
-        before, after = 100 * scores[ZERO_SHOT, split], 100 * scores[last, split]
+        before, after = 100 * scores[ZERO_SHOT, split], 100 * scores[recipe.delivers, split]
         verdicts.append(f"- {split}: {monitor} {before:.2f} → {after:.2f} ({after - before:+.2f})")
     ended = {"patience": "no better dev score for the recipe's patience", "finished": "all steps done"}[outcome.reason]
     shuffled = "" if config.fold_seed is None else f" (articles or rows shuffled with seed {config.fold_seed})"
@@ -182,6 +192,8 @@ def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: O
         ["encoder", config.encoder],
         ["learner", f"{recipe.learner} (recipe {recipe.recipe})"],
         *([["neutralise", f"{stage.when} training, {stage.method}"]] if stage else []),
+        *([["merge", said_of(recipe.merge, rows)]] if recipe.merge else []),
+        *([["translated", str(benchmark.translations)]] if benchmark.translations else []),
         ["mode", config.mode],
         ["fold, seed", f"{config.fold}{shuffled}, {config.seed}"],
         ["outer steps", f"{outcome.steps}, weights of step {outcome.best_step} kept ({ended})"],

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from metasearch.data.benchmark import load_benchmark
-from metasearch.data.folds import split
+from metasearch.data.benchmark import Benchmark, load_benchmark
+from metasearch.data.folds import Split, split
+from metasearch.data.translate.train import described
 from metasearch.episodes.of_benchmark import check_sizes, samplers
 from metasearch.errors import ConfigError
 from metasearch.evaluation.evaluate import evaluate
@@ -37,16 +38,20 @@ def validate(ref: DataRef | str, **keys: Any) -> Iterator[str]:
         mean = evaluate(encoder, benchmark.data, benchmark.measures).mean(declared.monitor)
         yield f"scores: {declared.monitor} {100 * mean:.2f} by the untrained tiny encoder"
         return
-    folds = range(declared.folds.k if declared.folds.method == "kfold" else 1)
-    splits = [split(benchmark.data, declared.folds, fold) for fold in folds]
+    splits = _splits(ref, benchmark)
+    if benchmark.translations:
+        yield f"translated: {described(benchmark.translations.block)}, in train of each fold"
+    if lacking := benchmark.only_translated:
+        yield f"dev: no rows in {', '.join(lacking)}, so it is for budget.meta_valid=0"
     sizes = ", ".join(str(len(each.test.groups)) for each in splits)
     yield f"folds: {len(splits)}, with {sizes} articles or rows in test"
     modes = [mode for mode in library.modes() if applies(declared, mode)]
     if not modes:
         raise ConfigError(f"task '{task}' has no arrangement for any mode; see `metasearch ls modes`")
     encoder = compose.load_encoder("tiny", declared.max_length, device="cpu")
+    changes = ("budget.meta_valid=0",) if benchmark.only_translated else ()
     for mode in modes:
-        recipe = choose_recipe(mode.mode, declared.encoder, None, None, (), ref.include)
+        recipe = choose_recipe(mode.mode, declared.encoder, None, None, changes, ref.include)
         placed = replace(benchmark, mode=mode, arrangements=resolve(declared, mode, modes))
         # Folds differ by an article or row, which may be the one that is missing.
         for fold, parts in enumerate(splits):
@@ -59,3 +64,12 @@ def validate(ref: DataRef | str, **keys: Any) -> Iterator[str]:
         ]
         span = f"{min(losses):.3f} to {max(losses):.3f}"
         yield f"mode {mode.mode}: {len(losses)} episodes drawn and embedded, loss {span}"
+
+
+def _splits(ref: DataRef, benchmark: Benchmark) -> list[Split]:
+    """Return the parts of every fold."""
+    task = benchmark.task
+    folds = range(task.folds.k if task.folds.method == "kfold" else 1)
+    if benchmark.translations:  # those of its own train, which stand in no other fold's
+        return [load_benchmark(ref, fold=fold).split for fold in folds]
+    return [split(benchmark.data, task.folds, fold) for fold in folds]

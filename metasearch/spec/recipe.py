@@ -3,25 +3,21 @@
 from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from metasearch.errors import nearest
-from metasearch.spec.arrangement import language_of
-
-Count = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
-Length = Annotated[int, Field(ge=3)]  # a word between two special tokens
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, lt=1)]
+from metasearch.spec.declared import Contradiction as Contradiction
+from metasearch.spec.declared import Count as Count
+from metasearch.spec.declared import Declared as Declared
+from metasearch.spec.declared import Length as Length
+from metasearch.spec.declared import NonNegative as NonNegative
+from metasearch.spec.declared import Positive as Positive
+from metasearch.spec.declared import Rate as Rate
+from metasearch.spec.declared import Share as Share
+from metasearch.spec.run_stages import Merge as Merge
+from metasearch.spec.run_stages import Neutralise as Neutralise
+from metasearch.spec.run_stages import NeutralMethod as NeutralMethod
+from metasearch.spec.run_stages import NeutralSettings as NeutralSettings
 
 Role = Literal["question", "candidate", "text"]
 """What a text is to the encoder; it decides how long the text may be and which prompt stands before it."""
@@ -34,6 +30,8 @@ ZERO_SHOT = "zero-shot"
 """Stands for the learner of an encoder that is scored as it is."""
 NEUTRAL = "neutral"
 """Stands for the learner of an untrained encoder without the language in its vectors."""
+MERGED = "merge"
+"""Follows the name of a learner where its weights were merged with those before training."""
 
 
 def with_map(learner: str) -> str:
@@ -41,18 +39,9 @@ def with_map(learner: str) -> str:
     return f"{learner}+{NEUTRAL}"
 
 
-class Contradiction(ValueError):
-    """A value that does not go with another one; `at` is where it stands below the value that is checked."""
-
-    def __init__(self, message: str, *at: str | int) -> None:
-        super().__init__(message)
-        self.at = at
-
-
-class Declared(BaseModel):
-    """Base of everything that is declared: unknown keys are refused, values are frozen."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+def with_merge(learner: str) -> str:
+    """Return what a learner is called in results where its weights were merged with those before training."""
+    return f"{learner}+{MERGED}"
 
 
 class MaxLength(Declared):
@@ -178,48 +167,6 @@ class Budget(Pace):
     dev_holdout: Share = 0.0
 
 
-NeutralMethod = Literal["means", "centre", "lir"]
-"""How the language in vectors is estimated; `metasearch.encoders.neutral` has the formulas."""
-
-
-class NeutralSettings(Declared):
-    """How the map that takes the language out of vectors is estimated.
-
-    Attributes:
-        method: `means`, `centre` or `lir`.
-        rank: directions to take out; None takes as many as the method's paper or formula has.
-        texts: of each language, at most.
-        languages: that are in the estimate; empty takes all that there are texts of.
-    """
-
-    method: NeutralMethod = "means"
-    rank: Positive | None = None
-    texts: Positive = 600
-    languages: tuple[Annotated[str, AfterValidator(language_of)], ...] = ()
-
-
-class Neutralise(NeutralSettings):
-    """A stage of a run that takes the language out of the encoder's vectors; alone, `when` may stand for all of it.
-
-    Attributes:
-        when: `before` training, which then goes through the map and trains it along, or `after` it: then the map is
-            fitted anew for each dev score, and the run has scores with and without it.
-    """
-
-    when: Literal["before", "after"]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short(cls, value: Any) -> Any:
-        return {"when": value} if isinstance(value, str) else value
-
-    @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return what differs from the defaults, so that a label of an arm names that alone."""
-        defaults = {name: field.default for name, field in type(self).model_fields.items() if name != "when"}
-        return {name: value for name, value in write(self).items() if defaults.get(name, ...) != getattr(self, name)}
-
-
 class Recipe(Declared):
     """A learner and its hyper-parameters.
 
@@ -228,6 +175,9 @@ class Recipe(Declared):
         options: the learner's own hyper-parameters; the learner knows their names and types.
         sources: where each value comes from, by dotted key.
         neutralise: whether, when and how the language is taken out of the encoder's vectors.
+        merge: whether weights between those before and after training are tried; the run has scores with and without.
+        translate: whether the translations that a task declares are trained on; else its own rows are, as though it
+            declared none.
     """
 
     recipe: str
@@ -238,11 +188,20 @@ class Recipe(Declared):
     outer: Outer
     budget: Budget = Budget()
     dropout: bool = False
-    options: dict[str, Any] = {}
-    sources: dict[str, str] = {}
+    options: dict[str, Any] = Field(default_factory=dict)
+    sources: dict[str, str] = Field(default_factory=dict)
     neutralise: Neutralise | None = None
+    merge: Merge | None = None
+    translate: bool = True
+
+    @property
+    def delivers(self) -> str:
+        """What the run's encoder is called in its results: the learner, and the stages after training."""
+        name = with_merge(self.learner) if self.merge else self.learner
+        return with_map(name) if self.neutralise and self.neutralise.when == "after" else name
 
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return what a file holds; without the stage it is what files held before there was one."""
-        return {key: value for key, value in write(self).items() if (key, value) != ("neutralise", None)}
+        """Return what a file holds; what is not asked for is left out, as in files from before it could be."""
+        unset = (("neutralise", None), ("merge", None), ("translate", True))
+        return {key: value for key, value in write(self).items() if (key, value) not in unset}

@@ -1,11 +1,11 @@
-"""Plug-ins by name: learners, losses, metrics, readers, built-in encoders and sections of reports.
+"""Plug-ins by name: learners, losses, metrics, readers, translators, built-in encoders and sections of reports.
 
 A plug-in is a module that defines the object of its kind, such as `LEARNER`. It is a file in the folder of the kind,
 whose name with dashes is the plug-in's name, or a module that an installed package offers under the kind's entry point,
 such as `metasearch.learners`. Listing reads file names and package metadata, and imports nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -39,6 +39,7 @@ KINDS = {
     "losses": Kind("learners/losses", "LOSS = ", ("LOSS",)),
     "metrics": Kind("evaluation/metrics", "METRIC = ", ("METRIC", "METRIC.kind", "METRIC.function", "METRIC.cutoff")),
     "readers": Kind("data/readers", "def read(", ("files", "read")),
+    "translators": Kind("data/translators", "TRANSLATOR = ", ("TRANSLATOR", "TRANSLATOR.Options", "TRANSLATOR.kept")),
     "encoders": Kind("encoders/builtin", "def build(", ("build",)),
     "sections": Kind("reports/sections", "def section(", ("ORDER", "section")),
 }
@@ -74,9 +75,9 @@ def load(kind: str, name: str) -> ModuleType:
     return module
 
 
-def require(kind: str, name: str) -> None:
-    """Raise `ConfigError` naming the nearest plug-in unless there is one of that name."""
-    require_known(_singular(kind), name, names(kind))
+def require(kind: str, name: str, also: Iterable[str] = ()) -> None:
+    """Raise `ConfigError` naming the nearest plug-in unless there is one of that name; `also` are known beside them."""
+    require_known(_singular(kind), name, [*names(kind), *also])
 
 
 def summary(kind: str, name: str) -> str:

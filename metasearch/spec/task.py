@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from metasearch.errors import ConfigError
 from metasearch.spec.arrangement import Arrangement, Pattern
 from metasearch.spec.recipe import Contradiction, Declared, MaxLength
+from metasearch.spec.translate import ORACLE, Translate
 
 Kind = Literal["retrieval", "similarity", "translation"]
 Phase = Literal["meta-train", "meta-valid"]
@@ -54,6 +55,7 @@ class Task(Declared):
         groups: of a translation task: name → languages over which a mean is reported.
         candidates: of a retrieval task: whether the encoder sees a sentence followed by its paragraph, or alone.
         measures: measures that are reported; `monitor` is the one that early stopping watches.
+        translate: rows of train that are translated, and into which languages; None trains on the data as it is.
         arrangements: the language arrangements that realise each pattern of a transfer mode; none where all is test.
     """
 
@@ -73,6 +75,7 @@ class Task(Declared):
     folds: Folds = Folds()
     measures: Annotated[list[str], Field(min_length=1)]
     monitor: str
+    translate: Translate | None = None
     arrangements: dict[str, Annotated[list[Arrangement], Field(min_length=1)]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -82,6 +85,7 @@ class Task(Declared):
         if len(set(self.languages)) < len(self.languages):
             raise Contradiction("a language stands twice", "languages")
         self._check_kind()
+        self._check_translate()
         patterns: set[Pattern] = set()
         for written, arrangements in self.arrangements.items():
             try:
@@ -95,7 +99,7 @@ class Task(Declared):
                 at = ("arrangements", written, i)
                 if arrangement.pattern != pattern:
                     raise Contradiction(f"'{arrangement}' is {arrangement.pattern}, listed under '{pattern}'", *at)
-                unknown = sorted(arrangement.languages - set(self.languages))
+                unknown = sorted(arrangement.languages - self.trained_languages)
                 if unknown:
                     raise Contradiction(f"'{arrangement}' uses {', '.join(unknown)}, not a language of the task", *at)
         return self
@@ -119,6 +123,23 @@ class Task(Declared):
                 raise Contradiction(f"{', '.join(unknown)} is not a language of the task", "groups", name)
             if len(set(codes)) < len(codes):
                 raise Contradiction("a language stands twice", "groups", name)
+
+    def _check_translate(self) -> None:
+        if self.translate is None:
+            return
+        if self.evaluation_only:
+            raise Contradiction("with folds: {method: none} all is test and nothing is trained on", "translate")
+        foreign = [code for code in self.translate.into if code not in self.languages]
+        if self.translate.by == ORACLE and foreign:
+            raise Contradiction(
+                f"{', '.join(foreign)} is not a language of the task, whose rows an oracle takes", "translate", "into"
+            )
+
+    @property
+    def trained_languages(self) -> frozenset[str]:
+        """Languages that train may have rows in: those of the task, and those of its translations."""
+        block = self.translate
+        return frozenset(self.languages) | (frozenset({block.source, *block.into}) if block else frozenset())
 
     @property
     def evaluation_only(self) -> bool:

@@ -70,9 +70,9 @@ def test_wortsman_et_al_2022_equation_1_weights_are_on_the_line_between_two_enco
     with torch.no_grad():
         for weight in second.embedder.parameters():
             weight += 1
-    for name, encoder in (("first", first), ("second", second)):
+    for name, encoder in (("neutral", first), ("run/model", second)):
         write(encoder, tmp_path / name)
-    aligned.between(tmp_path / "first", tmp_path / "second", 0.25, tmp_path / "made")
-    made = load_encoder(str(tmp_path / "made"))
+    steps(tmp_path, tmp_path)["model"].run()  # its share is 0.25
+    made = load_encoder(str(tmp_path / "model"))
     for before, now in zip(first.embedder.parameters(), made.embedder.parameters(), strict=True):
         torch.testing.assert_close(now, before + 0.25)

@@ -31,12 +31,12 @@ def offered(line, kind="plain"):
 )
 def test_tasks_are_offered(before):
     assert offered(f"{before} ") == Library().names("task")
-    assert offered(f"{before} lareqa-s") == ["lareqa-sentences"]
+    assert offered(f"{before} lareqa-s") == ["lareqa-sentences", "lareqa-sentences-oracle"]
 
 
 def test_a_users_own_tasks_are_offered_too(tmp_path):
     (tmp_path / "shop.yaml").write_text("task: shop\n", encoding="utf-8")
-    assert offered(f"train --include {tmp_path} --task s") == ["shop", "sts17", "stsb", "stsb-mt"]
+    assert offered(f"train --include {tmp_path} --task s") == ["shop", "sts17", "stsb", "stsb-mt", "stsb-mt-translated"]
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,7 @@ def test_a_users_own_tasks_are_offered_too(tmp_path):
         ("crossval --learner zero-shot,maml:tr", ["zero-shot,maml:trans"]),
         ("crossval --learner ze", ["zero-shot"]),
         ("neutralise mini --method ", list(get_args(NeutralMethod))),
+        ("merge min", ["mini", "minilm"]),
         ("tra", ["train"]),
         ("train --task demo --precision ", ["fp32", "bf16"]),
     ],
@@ -62,7 +63,7 @@ def test_names_are_offered(line, expected):
 
 
 def test_a_command_that_does_not_exist_is_no_error_while_a_word_is_completed():
-    assert offered("nosuch --task m") == []
+    assert offered("nosuch --task x") == []
 
 
 @pytest.fixture
@@ -159,14 +160,14 @@ def test_bash_completes_with_the_lines_of_the_guide(program):
     script = (
         f'eval "$({VARIABLE}=bash_source metasearch)"\n'
         "complete -p metasearch\n"
-        "COMP_WORDS=(metasearch train --task lareqa-); COMP_CWORD=3; _metasearch_completion metasearch\n"
+        "COMP_WORDS=(metasearch train --task lareqa-o); COMP_CWORD=3; _metasearch_completion metasearch\n"
         'echo "${COMPREPLY[@]}"\n'
         "COMP_WORDS=(metasearch resume runs/); COMP_CWORD=2; _metasearch_completion metasearch\n"
         'echo "${COMPREPLY[@]}"\n'
     )
     completed, task, folder = run("bash", script)
     assert "-F _metasearch_completion metasearch" in completed
-    assert (task, folder) == ("lareqa-sentences", "runs/shop")
+    assert (task, folder) == ("lareqa-oracle", "runs/shop")
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
@@ -180,8 +181,8 @@ def test_zsh_reads_the_lines_of_the_guide(program):
 @pytest.mark.slow
 def test_zsh_and_fish_get_names_by_their_protocols(program):
     for shell, words, place, expected in (
-        ("zsh", "metasearch train --task lareqa-", "3", ["plain", "lareqa-sentences", "_"]),
-        ("fish", "metasearch train --task lareqa-", "lareqa-", ["plain,lareqa-sentences"]),
+        ("zsh", "metasearch train --task lareqa-o", "3", ["plain", "lareqa-oracle", "_"]),
+        ("fish", "metasearch train --task lareqa-o", "lareqa-o", ["plain,lareqa-oracle"]),
     ):
         asked = {**os.environ, VARIABLE: f"{shell}_complete", "COMP_WORDS": words, "COMP_CWORD": place}
         ran = subprocess.run([program], capture_output=True, text=True, check=True, env=asked)

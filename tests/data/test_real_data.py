@@ -130,3 +130,29 @@ def test_stsb_multi_mt_has_5749_1500_and_1379_rows_in_every_language_pair(real_d
     for part, rows in zip(parts(found), expected, strict=True):
         counted = {pair: sum(one.pair == pair for one in part.pairs) for pair in found.task.pairs}
         assert counted == dict.fromkeys(found.task.pairs, rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fold", range(5))
+def test_translations_of_lareqa_are_none_of_dev_and_test(real_data, fold):
+    """The authors' T-Train had all 1190 questions in train, whatever the fold."""
+    train, dev, test = parts(load_benchmark("lareqa-sentences-oracle", fold=fold, data=str(real_data)))
+    held = {question.id for part in (dev, test) for question in part.questions}
+    asked = {code: {q.id for q in found} for code, found in train.questions_by_language.items()}
+    assert asked["ar"] == asked["el"] == asked["hi"] == asked["de"]
+    assert len(asked["de"]) == LAREQA[fold][1][0] == 1190 - len(held)
+    assert not asked["de"] & held
+
+
+@pytest.mark.slow
+def test_english_pairs_of_train_that_stand_in_dev_or_test_are_not_translated(real_data):
+    benchmark = load_benchmark("stsb-mt-translated", data=str(real_data))
+    english = [pair for pair in benchmark.split.train.pairs if pair.pair == "en-en"]
+    german = [pair for pair in benchmark.split.train.pairs if pair.pair == "de-de"]
+    own = load_benchmark("stsb-mt", data=str(real_data)).split.train
+    assert len(english) == 5749
+    # 24 English pairs stand in dev or test, and translations of some others do.
+    assert len(german) <= 5749 - 24
+    assert benchmark.translations.rows + benchmark.translations.left_out == 5 * 5749
+    texts = {(pair.group, pair.texts) for pair in own.pairs if pair.pair == "de-de"}
+    assert {(pair.group, pair.texts) for pair in german} <= texts

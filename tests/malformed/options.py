@@ -12,6 +12,7 @@ SOUND = {
     "distill": "distill --recipe align --teacher tiny --student tiny --corpus TMP -o TMP/out",
     "compress": "compress tiny --recurrent 1 -o TMP/out",
     "neutralise": "neutralise tiny --task demo -o TMP/out",
+    "merge": "merge tiny tiny -o TMP/out",
     "export": "export tiny -o TMP/out",
     "tokenizer": "tokenizer TMP --size 400 -o TMP/out",
     "augment": "augment TMP/en.csv --encoder tiny --cross-encoder TMP/cross -o TMP/out",
@@ -29,7 +30,8 @@ SOUND = {
 MISSPELT = {
     "train": ("--learnr", "--learner"), "evaluate": ("--taks", "--task"), "crossval": ("--seed", "--seeds"),
     "distill": ("--teachers", "--teacher"), "compress": ("--recurent", "--recurrent"),
-    "neutralise": ("--langauges", "--languages"), "export": ("--int4", "--int8"), "tokenizer": ("--sizes", "--size"),
+    "neutralise": ("--langauges", "--languages"), "merge": ("--alhpa", "--alpha"),
+    "export": ("--int4", "--int8"), "tokenizer": ("--sizes", "--size"),
     "augment": ("--cross-encodr", "--cross-encoder"), "compare": ("--base-line", "--baseline"),
     "report": ("--resample", "--resamples"), "show": ("--modes", "--mode"), "validate": ("--dat", "--data"),
     "resume": ("--job", "--jobs"), "replay": ("--steps", "--step"), "doctor": ("--jsn", "--json"),
@@ -37,7 +39,8 @@ MISSPELT = {
 }  # fmt: skip
 VALUED = {
     "train": "--task", "evaluate": "--task", "crossval": "--learner", "distill": "--evaluate", "compress": "--texts",
-    "neutralise": "--evaluate", "export": "--output", "tokenizer": "--encoder", "augment": "--exclude",
+    "neutralise": "--evaluate", "merge": "--shares",
+    "export": "--output", "tokenizer": "--encoder", "augment": "--exclude",
     "compare": "--baseline", "report": "--task", "show": "--recipe", "validate": "--data", "resume": "--jobs",
     "replay": "--gradients", "demo": "--encoder", "ls": "--include",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The card of a model that was made without a run: compressed, or with the language taken out of its vectors."""
+"""The card of a model that was made without a run: compressed, merged, or without the language in its vectors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -51,6 +51,37 @@ def compressed_card(student: Encoder, base: str, plan: Plan, before: Sizes, afte
             made=made,
             limits=tuple(limits),
             tags=("compression",),
+        )
+    )
+
+
+def merged_card(encoder: Encoder, parts: Sequence[tuple[str, float, str]]) -> str:
+    """Return the card of what `metasearch merge` made.
+
+    Args:
+        encoder: what was made.
+        parts: name, share and fingerprint of each encoder whose weights are in the mean.
+    """
+    bases, usage = tuple(base_of("merged", name, origin) for name, _, origin in parts), usage_of(encoder)
+    said = [base.title or base.name.strip("`") for base in bases]
+    shares = [f"{share:g} of {name} ({origin})" for (_, share, origin), name in zip(parts, said, strict=True)]
+    return render(
+        About(
+            title=f"Between {' and '.join(said)}",
+            summary="A sentence encoder whose weights are the weighted mean of those of others, made by metasearch of "
+            f"{', '.join(base.name for base in bases)}.",
+            usage=usage,
+            bases=bases,
+            made={
+                "command": "`metasearch merge`",
+                "weights": " + ".join(shares),
+                "versions": ", ".join(f"{name} {value}" for name, value in versions().items()),
+            },
+            limits=(
+                "It was neither trained nor scored after its weights were put together.",
+                *limits_of(usage, bases, ()),
+            ),
+            tags=("merge",),
         )
     )
 

@@ -5,9 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from metasearch.data.translate.train import described
 from metasearch.encoders.encoder import Encoder
 from metasearch.files import write_whole
 from metasearch.jobs.cards.encoders import base_of, limits_of, usage_of
+from metasearch.jobs.merge_stage import said_of
 from metasearch.publish.about import About, Figures, Interval, Source
 from metasearch.publish.card import render
 from metasearch.publish.figures import tasks
@@ -19,7 +21,7 @@ from metasearch.runs.rows import Row
 from metasearch.spec import yaml
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.library import Library
-from metasearch.spec.recipe import ZERO_SHOT, with_map
+from metasearch.spec.recipe import ZERO_SHOT
 from metasearch.spec.run import RunConfig
 from metasearch.spec.task import Task
 
@@ -52,8 +54,7 @@ def card_of(files: RunFolder, config: RunConfig | DistillConfig, encoder: Encode
 
 
 def _of_training(files: RunFolder, config: RunConfig, rows: Sequence[Row], encoder: Encoder) -> About:
-    recipe, stage = config.recipe, config.recipe.neutralise
-    label = with_map(recipe.learner) if stage and stage.when == "after" else recipe.learner
+    recipe, label = config.recipe, config.recipe.delivers
     weights = next((str(row["weights"]) for row in rows if "weights" in row), "")
     bases = (base_of("base", config.encoder, weights),)
     task = Library(config.include).task(config.task)
@@ -78,14 +79,14 @@ def _of_training(files: RunFolder, config: RunConfig, rows: Sequence[Row], encod
         data=(_source("trained and scored on", task, rows),),
         languages=languages,
         figures=figures,
-        made=_training(config, rows, label),
+        made=_training(config, rows, label, task),
         recipe=_recipe(recipe.model_dump(mode="json")),
         limits=tuple(limits),
         tags=("meta-learning",),
     )
 
 
-def _training(config: RunConfig, rows: Sequence[Row], label: str) -> dict[str, str]:
+def _training(config: RunConfig, rows: Sequence[Row], label: str, task: Task) -> dict[str, str]:
     """Return the facts of how a run was trained."""
     recipe, stage = config.recipe, config.recipe.neutralise
     step = next((row["step"] for row in rows if row["learner"] == label), None)
@@ -95,9 +96,11 @@ def _training(config: RunConfig, rows: Sequence[Row], label: str) -> dict[str, s
         "transfer mode": config.mode,
         "outer steps": "none" if step is None else f"the weights of step {step}",
         **({"at most": f"{config.max_steps} steps"} if config.max_steps else {}),
+        **({"trained on translations": described(task.translate)} if task.translate and recipe.translate else {}),
         "fold, seed": f"{config.fold}, {config.seed}",
         **({"shuffled with": f"fold seed {config.fold_seed}"} if config.fold_seed is not None else {}),
         **({"vocabulary": f"cut to the words of {', '.join(config.trim)}"} if config.trim else {}),
+        **({"merged with the weights before training": said_of(recipe.merge, rows)} if recipe.merge else {}),
         **({"language taken out": f"{stage.when} training, by {stage.method}"} if stage else {}),
         "precision, gradients": f"{config.precision}, {config.engine}",
         "versions": _versions(rows),

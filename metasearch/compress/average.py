@@ -1,0 +1,136 @@
+"""Encoders between others: weights that are weighted means of those of encoders of the same form.
+
+Between an encoder before and after training lie some that have what it learned and not yet forgotten what it knew
+(Wortsman et al. 2022, "Robust fine-tuning of zero-shot models", equation 1); the mean of several that were trained from
+the same start is a *soup* (Wortsman et al. 2022, "Model soups", arXiv 2203.05482, section 2).
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from math import fsum
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.fingerprint import settings_text
+from metasearch.encoders.inputs import input_of
+from metasearch.encoders.prompts import written_out
+from metasearch.errors import ConfigError, EncoderError
+
+State = Mapping[str, Tensor]
+"""Name → tensor, as of `state_dict`."""
+_SUM = 1e-9
+"""How far from 1 the sum of shares may be, which are written in decimals."""
+
+
+def average(states: Iterable[tuple[float, State]]) -> dict[str, Tensor]:
+    """Return Σ share · weight of each tensor, summed in float64 in the order given and then rounded to its own type.
+
+    A share of 0 adds nothing and a share of 1 changes no bit. What is no floating-point number is that of the first.
+
+    Args:
+        states: shares, which sum to 1, each with its weights; they are asked for one after the other.
+    """
+    first: State | None = None
+    total: dict[str, Tensor] = {}
+    for share, state in states:
+        first = state if first is None else first
+        for name, weight in state.items():
+            if weight.is_floating_point() and share:
+                term = weight.detach().double() * share
+                total[name] = total[name] + term if name in total else term
+    return {name: total[name].to(weight.dtype) if name in total else weight for name, weight in (first or {}).items()}
+
+
+def put(encoder: Encoder, state: State) -> None:
+    """Give an encoder other weights, in place."""
+    with torch.no_grad():
+        for name, weight in encoder.model.state_dict().items():
+            weight.copy_(state[name])
+
+
+def copied(encoder: Encoder) -> dict[str, Tensor]:
+    """Return the weights of an encoder as they are now, on the CPU; what trains it changes them in place."""
+    return {name: weight.detach().cpu().clone() for name, weight in encoder.model.state_dict().items()}
+
+
+def shares_of(count: int, alpha: float | None, shares: Sequence[float] | None) -> tuple[float, ...]:
+    """Return the share of each of `count` encoders: `1 − α` and `α` of two, those that are given, or all the same.
+
+    Raises:
+        ConfigError: there are fewer than two encoders, α is given for others than two, or the shares are not as many,
+            negative, or do not sum to 1.
+    """
+    if count < 2:
+        raise ConfigError("name two encoders or more; there is nothing to merge one with")
+    if alpha is not None and shares is not None:
+        raise ConfigError("--alpha and --shares say the same in two ways; use one of them")
+    if alpha is not None:
+        if count != 2:
+            raise ConfigError(f"--alpha lies between two encoders; for {count} use --shares {_even(count)}")
+        return 1 - alpha, alpha
+    if shares is None:
+        return (1 / count,) * count
+    if len(shares) != count:
+        raise ConfigError(f"--shares: expected {count} numbers, one for each encoder; got {len(shares)}")
+    # Written so that NaN is refused, too.
+    if not all(share >= 0 for share in shares) or not abs(fsum(shares) - 1) <= _SUM:
+        said = " + ".join(f"{share:g}" for share in shares)
+        raise ConfigError(f"--shares: expected numbers from 0 on that sum to 1; {said} = {fsum(shares):g}")
+    return tuple(shares)
+
+
+def _even(count: int) -> str:
+    return ",".join([f"{1 / count:.2g}"] * (count - 1) + ["..."])
+
+
+def require_same_form(one: Encoder, other: Encoder) -> None:
+    """Raise `EncoderError` that names the first thing in which two encoders differ beside their weights.
+
+    Compared are modules, architecture, names and shapes of weights, tokenizer and prompts; lengths may differ.
+    """
+    for (what, own), (_, its) in zip_longest(_form(one.model), _form(other.model), fillvalue=("", None)):
+        if own != its:
+            raise EncoderError(f"{one.name} and {other.name} cannot be merged: {_difference(what, own, its)}")
+
+
+def _form(model: SentenceTransformer) -> Iterator[tuple[str, Any]]:
+    """Yield all that must be the same, each with what it is called; what tells most of a difference first."""
+    read = input_of(model)
+    yield "modules", [type(module).__name__ for module in model]
+    yield "architecture", {"kind": read.kind, **json.loads(settings_text(read.settings))}
+    for place, module in enumerate(model):
+        settings = module.get_config_dict() if hasattr(module, "get_config_dict") else {}
+        yield f"module {place} ({type(module).__name__})", json.loads(settings_text(settings))
+    state = model.state_dict()
+    yield "weights", {name: f"{list(weight.shape)} {weight.dtype}" for name, weight in state.items()}
+    yield "tokenizer", json.loads(settings_text(read.vocabulary))
+    yield "prompts", {**written_out(model), "default": model.default_prompt_name}
+    whole = {name: weight.tolist() for name, weight in state.items() if not weight.is_floating_point()}
+    yield "buffers", whole
+
+
+def _difference(what: str, own: Any, its: Any) -> str:
+    """Return the first place at which two values of the same kind differ, `architecture: layers: 6 and 12`."""
+    if isinstance(own, dict) and isinstance(its, dict):
+        different = [key for key in {**own, **its} if own.get(key, _NONE) != its.get(key, _NONE)]
+        # A value that both have says more than a key that one of them lacks.
+        key = next((key for key in different if key in own and key in its), different[0])
+        return _difference(f"{what}: {key}", own.get(key, _NONE), its.get(key, _NONE))
+    if isinstance(own, list) and isinstance(its, list):
+        pairs = enumerate(zip_longest(own, its, fillvalue=_NONE))
+        place, (left, right) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
+        return _difference(f"{what}[{place}]", left, right)
+    return f"{what}: {_shown(own)} and {_shown(its)}"
+
+
+_NONE = "nothing"
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"{text[:60]}..." if len(text) > 60 else text

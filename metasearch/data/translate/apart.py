@@ -1,0 +1,106 @@
+"""Holds rows that are added to train against dev and test: none of what is scored may be trained on.
+
+The authors of the MAML-Align paper trained on translations of all questions of XQuAD, those of the test folds among
+them; the folds that a row is in are known here, so that cannot happen unseen.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from metasearch.data.normalise import normalise
+from metasearch.data.records import Candidate, Data, Question, RetrievalData, SimilarityData
+from metasearch.data.translate.rows import Added, Row
+from metasearch.errors import DataError
+
+Key = tuple[str, ...]
+"""What two rows have in common that are the same but for how their texts are written."""
+
+
+class Held(NamedTuple):
+    """What stands in dev and test.
+
+    Attributes:
+        ids: id of a question → the part it is in.
+        groups: article or row → the part it is in.
+        texts: key of a row → the part it is in, and what it is called.
+    """
+
+    ids: Mapping[str, str]
+    groups: Mapping[str, str]
+    texts: Mapping[Key, str]
+
+
+def held_out(parts: Mapping[str, Data]) -> Held:
+    """Return what stands in parts by their names, `dev` and `test`."""
+    ids: dict[str, str] = {}
+    groups: dict[str, str] = {}
+    texts: dict[Key, str] = {}
+    for name, data in parts.items():
+        groups.update(dict.fromkeys(data.groups, name))
+        if isinstance(data, RetrievalData):
+            ids.update({question.id: name for question in data.questions})
+        texts.update({_key(row): f"{called(row)} of {name}" for row in rows_of(data)})
+    return Held(ids, groups, texts)
+
+
+def rows_of(data: Data) -> Iterator[Row]:
+    """Yield the rows of data."""
+    if isinstance(data, RetrievalData):
+        yield from data.questions
+        yield from data.candidates
+    elif isinstance(data, SimilarityData):
+        yield from data.pairs
+
+
+def apart(rows: Iterable[Added], held: Held, drop: bool) -> tuple[list[Added], int]:
+    """Return the rows that may be added to train, and how many are left out because their text is held out.
+
+    Args:
+        rows: to be added.
+        held: what stands in dev and test.
+        drop: whether a row whose text, or whose source's text, stands there is left out; else it is an error.
+
+    Raises:
+        DataError: a row has an id or an article of dev or test, whatever `drop` says, or such a text; it is named.
+    """
+    kept: list[Added] = []
+    left = 0
+    for added in rows:
+        for each in (added.row, added.origin):
+            if each.group in held.groups:
+                raise _leak(each, f"its article or row '{each.group}' stands in {held.groups[each.group]}")
+            if isinstance(each, Question) and each.id in held.ids:
+                raise _leak(each, f"its id stands in {held.ids[each.id]}")
+            for answered in each.answers if isinstance(each, Candidate) else ():
+                if answered in held.ids:
+                    raise _leak(each, f"it answers '{answered}', which stands in {held.ids[answered]}")
+        where = held.texts.get(_key(added.origin)) or held.texts.get(_key(added.row))
+        if where is None:
+            kept.append(added)
+        elif drop:
+            left += 1
+        else:
+            same = "its source has" if held.texts.get(_key(added.origin)) else "its translation has"
+            raise _leak(added.row, f"{same} the text of {where}; overlap: drop leaves such rows out")
+    return kept, left
+
+
+def called(row: Row) -> str:
+    """Return what a row is called in a message."""
+    if isinstance(row, Question):
+        return f"question '{row.id}' in {row.language}, '{row.text[:60]}',"
+    if isinstance(row, Candidate):
+        return f"candidate '{row.id}' in {row.language}, '{(row.shown or row.text)[:60]}',"
+    return f"pair '{row.group}' in {row.pair}, '{row.text1[:40]}' and '{row.text2[:40]}',"
+
+
+def _leak(row: Row, why: str) -> DataError:
+    return DataError(f"translate: {called(row)} cannot be added to train: {why}")
+
+
+def _key(row: Row) -> Key:
+    if isinstance(row, Question | Candidate):
+        return type(row).__name__, row.language, normalise(row.text)
+    # The order of the two says nothing.
+    sides = zip(row.languages, map(normalise, row.texts), strict=True)
+    return tuple(part for side in sorted(sides) for part in side)

@@ -1,0 +1,161 @@
+"""Adds the translations that a task declares to the train part of one fold."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from metasearch.data.fingerprint import fingerprint_of
+from metasearch.data.folds import Split
+from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
+from metasearch.data.translate import rows
+from metasearch.data.translate.apart import apart, held_out
+from metasearch.data.translate.kept import translations
+from metasearch.data.translators.base import Places, Translator
+from metasearch.errors import ConfigError, DataError
+from metasearch.spec import registry, yaml
+from metasearch.spec.task import Task
+from metasearch.spec.translate import ORACLE, Translate
+
+log = logging.getLogger(__name__)
+Trained = RetrievalData | SimilarityData
+
+
+@dataclass(frozen=True)
+class Translations:
+    """What was added to a train part.
+
+    Attributes:
+        block: as it was declared.
+        rows: how many rows were added.
+        left_out: rows that were not, because their text stands in dev or test.
+        own: rows of train in these languages that were left out.
+        fingerprint: of the rows that were added.
+    """
+
+    block: Translate
+    rows: int
+    left_out: int
+    own: int
+    fingerprint: str
+
+    def __str__(self) -> str:
+        named = f"{described(self.block)}: {self.rows} rows, fingerprint {self.fingerprint}"
+        held = f"; {self.left_out} left out, as they stand in dev or test" if self.left_out else ""
+        return f"{named}{held}" + (f"; {self.own} rows of the data's own left out" if self.own else "")
+
+
+def described(block: Translate) -> str:
+    """Return who translates what."""
+    how = "oracle (the data's own rows)" if block.by == ORACLE else block.by
+    return f"{block.source} into {', '.join(block.into)} by {how}"
+
+
+def translator_of(block: Translate, where: str, places: Places) -> Translator | None:
+    """Return the translator of a block, None for an oracle.
+
+    Raises:
+        ConfigError: there is none of that name, or an option is wrong.
+    """
+    if block.by == ORACLE:
+        return None
+    registry.require("translators", block.by, also=(ORACLE,))
+    kind = registry.load("translators", block.by).TRANSLATOR
+    made: Translator = kind(yaml.check(block.options, kind.Options, f"{where}: translate: options"), places)
+    return made
+
+
+def provenance(block: Translate, translator: Translator | None, source_rows: str) -> str:
+    """Return what the train parts of all folds depend on beside the data: the block, the translator, the source."""
+    used = [translator.fingerprint(block.source, target) for target in block.into] if translator else []
+    return fingerprint_of([[block.model_dump_json(), source_rows, *used]])
+
+
+def add_translations(parts: Split, task: Task, translator: Translator | None) -> tuple[Split, Translations]:
+    """Return the parts with the translations of train's rows in train, dev and test without the source's rows.
+
+    Args:
+        parts: of one fold, with the rows of the source language in all of them.
+        task: with a block `translate`.
+        translator: of the block; None for an oracle.
+
+    Raises:
+        ConfigError: the block does not say what becomes of rows that train has in the languages already.
+        DataError: a row that is to be added stands in dev or test, there is nothing to translate, or the translator
+            fails.
+    """
+    block = task.translate
+    assert block is not None
+    assert isinstance(parts.train, Trained)
+    train = parts.train
+    own = len(_all(train)) - len(_all(rows.without(train, block.into)))
+    if own and block.own is None and translator is not None:
+        raise ConfigError(
+            f"task '{task.task}': translate: train has {own} rows in {', '.join(block.into)} of its own; say own: drop"
+            " to train on translations in their place, or own: keep to translate what has none"
+        )
+    found = _rows(train, block, translator)
+    if not found:
+        what = "all have rows of their own" if block.own == "keep" else f"train has no rows in {block.source}"
+        raise DataError(f"task '{task.task}': translate: there is nothing to translate: {what}")
+    held = held_out({"dev": parts.dev, "test": parts.test})
+    added, left = apart(found, held, block.overlap == "drop")
+    keeps = train if block.own == "keep" else rows.without(train, block.into)
+    taken = len(found) if translator is None else 0  # an oracle's rows are train's own
+    gone = 0 if block.own == "keep" else own - taken
+    fingerprint = fingerprint_of(_texts(each.row) for each in added)
+    done = Translations(block, len(added), left, gone, fingerprint)
+    dev, test = (scored(part, task) for part in (parts.dev, parts.test))
+    return Split(_with(keeps, [each.row for each in added]), dev, test), done
+
+
+def with_source(task: Task) -> Task:
+    """Return a task that has the rows of the language that is translated from, too, to be read."""
+    block = task.translate
+    if block is None:
+        return task
+    pair = f"{block.source}-{block.source}"
+    languages = [*task.languages, *([block.source] if block.source not in task.languages else [])]
+    pairs = (*task.pairs, pair) if task.kind == "similarity" and pair not in task.pairs else task.pairs
+    return task.model_copy(update={"languages": languages, "pairs": pairs})
+
+
+def scored(data: Data, task: Task) -> Trained:
+    """Return data without the rows that were read to be translated alone."""
+    assert task.translate is not None
+    assert isinstance(data, Trained)
+    if isinstance(data, SimilarityData):
+        known = {frozenset(name.split("-")) for name in task.pairs}
+        return replace(data, pairs=tuple(pair for pair in data.pairs if frozenset(pair.languages) in known))
+    return data if task.translate.source in task.languages else rows.without(data, [task.translate.source])
+
+
+def _rows(train: Trained, block: Translate, translator: Translator | None) -> list[rows.Added]:
+    retrieval, source, into = isinstance(train, RetrievalData), block.source, block.into
+    if translator is None:
+        make = rows.oracle_retrieval if retrieval else rows.oracle_similarity
+        return list(make(train, source, into))  # type: ignore[arg-type]  # each takes its own kind
+
+    def translate(texts: Sequence[str], language: str) -> dict[str, str]:
+        return translations(translator, texts, source, language)
+
+    made = rows.retrieval_rows if retrieval else rows.similarity_rows
+    return list(made(train, source, into, block.own == "keep", translate))  # type: ignore[arg-type]
+
+
+def _all(data: Trained) -> Sequence[rows.Row]:
+    return data.pairs if isinstance(data, SimilarityData) else (*data.questions, *data.candidates)
+
+
+def _with(data: Trained, added: Iterable[rows.Row]) -> Trained:
+    new = list(added)
+    if isinstance(data, SimilarityData):
+        return replace(data, pairs=(*data.pairs, *(row for row in new if isinstance(row, ScoredPair))))
+    questions = (*data.questions, *(row for row in new if isinstance(row, Question)))
+    candidates = (*data.candidates, *(row for row in new if isinstance(row, Candidate)))
+    return replace(data, questions=questions, candidates=candidates)
+
+
+def _texts(row: rows.Row) -> list[str]:
+    if isinstance(row, ScoredPair):
+        return [row.pair, row.text1, row.text2, row.group]
+    return [row.id, row.language, row.text, row.group]

@@ -1,0 +1,55 @@
+"""What a translator is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from metasearch.spec.declared import Declared
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where paths in the options of a translator begin.
+
+    Attributes:
+        data: folder of the task's data files; that of files with translations, too.
+        declared: folder of the task's own file; that of programs and models.
+    """
+
+    data: Path
+    declared: Path
+
+
+class Translator(Protocol):
+    """Translates texts, made of its options (of the class `Options`) and of places: `TRANSLATOR(options, places)`.
+
+    Attributes:
+        Options: options that a task's block `translate` may have for it.
+        kept: whether its translations are kept in the user's cache; not where it reads them itself.
+    """
+
+    Options: ClassVar[type[Declared]]
+    kept: ClassVar[bool]
+
+    def __init__(self, options: Any, places: Places) -> None: ...
+
+    def fingerprint(self, source: str, target: str) -> str:
+        """Return what changes with everything that translations between two languages depend on, as far as it is known.
+
+        Raises:
+            DataError: a file that they depend on is missing.
+        """
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str]:
+        """Return the translation of each text, in their order.
+
+        Args:
+            texts: distinct ones, in language `source`.
+            source: code of the language, as the task has it.
+            target: code of the language to translate into, likewise.
+
+        Raises:
+            DataError: it fails, or has no translation of a text.
+            ConfigError: it does not know a language, or what it needs is not installed.
+        """

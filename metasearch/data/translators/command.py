@@ -1,0 +1,119 @@
+"""Translations by a program of the user's: texts go in as lines of JSON, translations come out as lines of JSON."""
+
+import json
+import logging
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from metasearch.data.fingerprint import fingerprint_of
+from metasearch.data.translators.base import Places
+from metasearch.errors import DataError
+from metasearch.files import digest
+from metasearch.formats import strict_json
+from metasearch.spec.declared import Declared, Rate
+
+log = logging.getLogger(__name__)
+
+
+class Command:
+    """Runs a program, without a shell, in the folder of the task's file.
+
+    Of each text it reads a line `{"text": "...", "source": "en", "target": "de"}` from its standard input, and writes
+    a line `{"text": "..."}` with the translation to its standard output, in the same order; what it writes to its
+    standard error is shown where it fails.
+    """
+
+    class Options(Declared):
+        """Which program.
+
+        Attributes:
+            command: the program and its arguments.
+            timeout: seconds that it may take for a call, which has at most 1000 texts.
+            version: a word of the user's that changes with what the program does; it belongs to the fingerprint, as
+                do the arguments, and the content of those that are files.
+        """
+
+        command: Annotated[tuple[str, ...], Field(min_length=1)]
+        timeout: Rate = 3600.0
+        version: str = ""
+
+    kept: ClassVar[bool] = True
+
+    def __init__(self, options: Options, places: Places) -> None:
+        self._options, self._folder = options, places.declared
+        self._said = shlex.join(options.command)
+
+    def fingerprint(self, source: str, target: str) -> str:
+        """Return a hash of the command, of the files among its arguments, and of the version."""
+        # Not of the program itself, which may be an interpreter that is another file on each machine.
+        files = [self._folder / word for word in self._options.command[1:]]
+        found = [digest(file) if file.is_file() else "" for file in files]
+        return fingerprint_of([["command", *self._options.command], found, [self._options.version]])
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+        """Return what the program writes; `DataError` where it fails, is too slow, or writes anything else."""
+        lines = [json.dumps({"text": text, "source": source, "target": target}, ensure_ascii=False) for text in texts]
+        log.info("translate: runs %s for %d texts from %s into %s", self._said, len(texts), source, target)
+        written = self._run("".join(f"{line}\n" for line in lines)).removesuffix("\n")
+        found = written.split("\n") if written else []
+        if len(found) != len(texts):
+            raise self._error(f"expected {len(texts)} lines, one of each text, got {len(found)}")
+        return [self._text(line, number) for number, line in enumerate(found, 1)]
+
+    def _run(self, sent: str) -> str:
+        try:
+            program = subprocess.Popen(
+                self._options.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=self._folder,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise self._error(f"cannot be run: {error.strerror or error}") from None
+        try:
+            output, errors = program.communicate(sent.encode(), timeout=self._options.timeout)
+        except subprocess.TimeoutExpired:
+            raise self._error(f"took more than {self._options.timeout:g} s; a longer time is options.timeout") from None
+        finally:
+            _end(program)
+        if program.returncode:
+            last = errors.decode(errors="replace").strip().rpartition("\n")[2]
+            raise self._error(f"ended with code {program.returncode}{f': {last[:200]}' if last else ''}")
+        try:
+            return output.decode()
+        except UnicodeDecodeError as error:
+            raise self._error(f"wrote what is not UTF-8: byte {error.object[error.start]:#04x}") from None
+
+    def _text(self, line: str, number: int) -> str:
+        try:
+            value = strict_json.parse(line)
+        except (ValueError, RecursionError):
+            raise self._error(f"line {number} is not JSON: {line[:80]}") from None
+        if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+            raise self._error(f'line {number}: expected {{"text": "..."}}, got {line[:80]}')
+        text: str = value["text"]
+        return text
+
+    def _error(self, what: str) -> DataError:
+        return DataError(f"translate: {self._said}: {what}")
+
+
+def _end(program: "subprocess.Popen[bytes]") -> None:
+    """End a program that is still at work, and what it began, which may hold its output open."""
+    if program.poll() is not None:
+        return
+    with suppress(ProcessLookupError):
+        os.killpg(program.pid, signal.SIGKILL)
+    program.communicate()
+
+
+TRANSLATOR = Command

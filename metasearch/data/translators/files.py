@@ -1,0 +1,119 @@
+"""Translations from files: row-aligned files, one a language, or one file a pair of languages with two columns."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import field_validator
+
+from metasearch.data.fingerprint import fingerprint_of
+from metasearch.data.translators.base import Places
+from metasearch.errors import DataError
+from metasearch.files import digest
+from metasearch.formats.blank import blank
+from metasearch.formats.text_files import csv_rows, suffix_of, tsv_rows
+from metasearch.spec.declared import Declared
+
+log = logging.getLogger(__name__)
+
+_ROWS = {".csv": csv_rows, ".tsv": tsv_rows}
+
+
+class Files:
+    """Looks texts up in files that somebody translated before.
+
+    `{language}` in the path makes it files that are aligned by rows: each cell of row i of the one language is the
+    translation of the cell in the same place of the other. `{source}` and `{target}` make it a file with a text and
+    its translation in the first two columns of each row. Texts are compared without white space at their ends.
+    """
+
+    class Options(Declared):
+        """Path of the files, from the folder of the data on, in CSV or TSV; either may be packed as `.gz`."""
+
+        path: str = "{source}-{target}.tsv"
+
+        @field_validator("path")
+        @classmethod
+        def _names_languages(cls, path: str) -> str:
+            if not ("{language}" in path or ("{source}" in path and "{target}" in path)):
+                raise ValueError("expected {language}, or {source} and {target}, in the path")
+            if suffix_of(Path(path)) not in _ROWS:
+                raise ValueError("expected a path that ends in .csv, .csv.gz, .tsv or .tsv.gz")
+            return path
+
+    kept: ClassVar[bool] = False
+
+    def __init__(self, options: Options, places: Places) -> None:
+        self._path, self._folder = options.path, places.data
+        self._tables: dict[tuple[str, str], dict[str, str]] = {}
+
+    def fingerprint(self, source: str, target: str) -> str:
+        """Return a hash of the files' content."""
+        try:
+            return fingerprint_of([["files", *map(digest, self._files(source, target))]])
+        except OSError as error:
+            raise DataError(f"{error.filename}: the translations cannot be read: {error.strerror}") from None
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+        """Return the translations; `DataError` where a file is missing or damaged, or has not all of them."""
+        if (source, target) not in self._tables:
+            self._tables[source, target] = self._read(source, target)
+        table = self._tables[source, target]
+        if missing := [text for text in texts if text.strip() not in table]:
+            names = " and ".join(str(path) for path in self._files(source, target))
+            raise DataError(
+                f"{names}: no translation from {source} into {target} of {len(missing)} of {len(texts)} texts, the "
+                f"first '{missing[0][:80]}'"
+            )
+        return [table[text.strip()] for text in texts]
+
+    def _files(self, source: str, target: str) -> list[Path]:
+        named = self._path.replace("{source}", source).replace("{target}", target)
+        return [self._folder / name for name in dict.fromkeys(named.replace("{language}", c) for c in (source, target))]
+
+    def _read(self, source: str, target: str) -> dict[str, str]:
+        files = self._files(source, target)
+        cells = _aligned(*files) if len(files) == 2 else _columns(files[0])
+        table: dict[str, str] = {}
+        several = 0
+        for text, translation in cells:
+            several += table.setdefault(text, translation) != translation
+        if several:
+            log.warning("%s: %d texts have several translations; the first of each is taken", files[-1], several)
+        return table
+
+
+def _rows(path: Path) -> list[tuple[int, list[str]]]:
+    rows = [(line, row) for line, row in _ROWS[suffix_of(path)](path) if row]
+    if not rows:
+        raise DataError(f"{path}: the file is empty")
+    return rows
+
+
+def _columns(path: Path) -> Iterator[tuple[str, str]]:
+    for line, row in _rows(path):
+        if len(row) < 2:
+            raise DataError(f"{path}:{line}: expected a text and its translation, got one column")
+        for cell in row[:2]:
+            if held := blank(cell):
+                raise DataError(f"{path}:{line}: expected a text and its translation, got {held}")
+        yield row[0].strip(), row[1].strip()
+
+
+def _aligned(source: Path, target: Path) -> Iterator[tuple[str, str]]:
+    own, its = _rows(source), _rows(target)
+    if len(own) != len(its):
+        raise DataError(f"{source} and {target}: expected as many rows in both; there are {len(own)} and {len(its)}")
+    for (line, row), (other, translated) in zip(own, its, strict=True):
+        if len(row) != len(translated):
+            raise DataError(
+                f"{target}:{other}: expected {len(row)} columns, as in {source}:{line}; got {len(translated)}"
+            )
+        for text, translation in zip(row, translated, strict=True):
+            if bool(held := blank(translation)) and not blank(text):
+                raise DataError(f"{target}:{other}: expected the translation of '{text[:80]}', got {held}")
+            yield text.strip(), translation.strip()
+
+
+TRANSLATOR = Files

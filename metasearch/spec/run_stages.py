@@ -1,0 +1,65 @@
+"""Stages of a run beside training: the language is taken out of vectors, and weights are merged with those before."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from metasearch.spec.arrangement import language_of
+from metasearch.spec.declared import Declared, Positive
+
+NeutralMethod = Literal["means", "centre", "lir"]
+"""How the language in vectors is estimated; `metasearch.encoders.neutral` has the formulas."""
+
+
+class NeutralSettings(Declared):
+    """How the map that takes the language out of vectors is estimated.
+
+    Attributes:
+        method: `means`, `centre` or `lir`.
+        rank: directions to take out; None takes as many as the method's paper or formula has.
+        texts: of each language, at most.
+        languages: that are in the estimate; empty takes all that there are texts of.
+    """
+
+    method: NeutralMethod = "means"
+    rank: Positive | None = None
+    texts: Positive = 600
+    languages: tuple[Annotated[str, AfterValidator(language_of)], ...] = ()
+
+
+class Neutralise(NeutralSettings):
+    """A stage of a run that takes the language out of the encoder's vectors; alone, `when` may stand for all of it.
+
+    Attributes:
+        when: `before` training, which then goes through the map and trains it along, or `after` it: then the map is
+            fitted anew for each dev score, and the run has scores with and without it.
+    """
+
+    when: Literal["before", "after"]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short(cls, value: Any) -> Any:
+        return {"when": value} if isinstance(value, str) else value
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return what differs from the defaults, so that a label of an arm names that alone."""
+        defaults = {name: field.default for name, field in type(self).model_fields.items() if name != "when"}
+        return {name: value for name, value in write(self).items() if defaults.get(name, ...) != getattr(self, name)}
+
+
+class Merge(Declared):
+    """A stage of a run after training: of the weights between before and after, the best on dev are kept.
+
+    Attributes:
+        alphas: how far from the weights before training to those after it; each is scored on dev. A list alone may
+            stand for all of it.
+    """
+
+    alphas: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1)] = (0.25, 0.5, 0.75, 1.0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short(cls, value: Any) -> Any:
+        return {"alphas": value} if isinstance(value, list | tuple) else value

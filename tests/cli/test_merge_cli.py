@@ -1,0 +1,88 @@
+"""`metasearch merge` as a user runs it."""
+
+import json
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from metasearch.cli import main
+from metasearch.encoders.builtin import mini, tiny
+from metasearch.encoders.open import open_checkpoint
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["merge", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Three encoders that differ in their weights."""
+    folder = tmp_path_factory.mktemp("models")
+    for seed in range(3):
+        tiny.build(seed=seed).write(folder / f"{seed}")
+    return folder
+
+
+def weights(path):
+    return open_checkpoint(str(path)).model.state_dict()
+
+
+def test_half_way_between_two_encoders(models, tmp_path):
+    done = run(models / "0", models / "1", "--alpha", 0.25, "-o", tmp_path / "made")
+    assert done.exit_code == 0, done.output
+    first, second, made = weights(models / "0"), weights(models / "1"), weights(tmp_path / "made")
+    for name, weight in made.items():
+        expected = ((1 - 0.25) * first[name].double() + 0.25 * second[name].double()).float()
+        assert torch.equal(weight, expected if weight.is_floating_point() else first[name]), name
+    assert f"| {models / '1'} |  0.25 |" in done.output
+    card = (tmp_path / "made/README.md").read_text(encoding="utf-8")
+    assert "0.75 of a local checkpoint" in card
+    assert str(models) not in card
+
+
+@pytest.mark.parametrize(("alpha", "same"), [(0, "0"), (1, "1")])
+def test_the_ends_are_the_encoders_themselves(models, tmp_path, alpha, same):
+    assert run(models / "0", models / "1", "--alpha", alpha, "-o", tmp_path / "made").exit_code == 0
+    assert open_checkpoint(str(tmp_path / "made")).fingerprint == open_checkpoint(str(models / same)).fingerprint
+
+
+def test_a_soup_of_three_and_what_went_into_it_as_json(models, tmp_path):
+    done = run(*(models / f"{seed}" for seed in range(3)), "--shares", "0.5,0.25,0.25", "-o", tmp_path / "m", "--json")
+    told = json.loads(done.stdout)
+    assert [part["share"] for part in told["parts"]] == [0.5, 0.25, 0.25]
+    assert told["fingerprint"] == open_checkpoint(str(tmp_path / "m")).fingerprint
+
+
+@pytest.mark.slow
+def test_an_encoder_in_eight_bits_and_one_that_was_trained_from_it(tmp_path):
+    # What a run saves of `mini`, which comes in eight bits, is in float32.
+    trained = mini.build()
+    with torch.no_grad():
+        for weight in trained.embedder.parameters():
+            weight += 0.5
+    trained.save(tmp_path / "trained")
+    assert run("mini", tmp_path / "trained", "--alpha", 0.5, "-o", tmp_path / "made").exit_code == 0
+    before, made = mini.build().model.state_dict(), weights(tmp_path / "made")
+    for name, weight in mini.build().embedder.model.named_parameters():
+        expected = (0.5 * before[name].double() + 0.5 * (before[name] + 0.5).double()).float()
+        assert torch.equal(made[name], expected), (name, weight.shape)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["0", "1"], 2, "-o DIR"),
+        (["0", "1", "--alpha", "1.5", "-o", "made"], 2, "1.5 is not in the range"),
+        (["0", "1", "--shares", "a,b", "-o", "made"], 2, "--shares a,b: expected numbers such as 0.5,0.3,0.2"),
+        (["0", "-o", "made"], 2, "name two encoders or more"),
+        (["0", "minii", "-o", "made"], 6, "Did you mean 'mini'"),
+        (["0", "mini", "-o", "made"], 6, "0 and mini cannot be merged: "),
+        (["0", "1", "-o", "0"], 5, "exists already"),
+    ],
+)
+def test_what_cannot_be_merged_is_refused_and_nothing_is_written(models, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(models)
+    done = run(*arguments)
+    assert (done.exit_code, message in done.output) == (code, True), done.output
+    assert not (models / "made").exists()

@@ -1,0 +1,115 @@
+"""Weighted means of weights: the formula to the last bit, the ends, and encoders of different form."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sentence_transformers.sentence_transformer.modules import Dense
+
+from helpers.backbones import make
+from metasearch.compress.average import average, copied, put, require_same_form, shares_of
+from metasearch.encoders.builtin import tiny
+from metasearch.errors import ConfigError, EncoderError
+
+number = st.floats(-(2.0**100), 2.0**100, width=32)
+weights = st.lists(number, min_size=3, max_size=3).map(lambda values: torch.tensor(values, dtype=torch.float32))
+
+
+def bits(tensor):
+    return tensor.view(torch.int32).tolist()
+
+
+@settings(max_examples=100, deadline=None)
+@given(weights, weights, st.floats(0.001, 0.999))
+def test_two_give_one_less_alpha_times_the_first_and_alpha_times_the_second_rounded_once(first, second, alpha):
+    merged = average([(1 - alpha, {"w": first}), (alpha, {"w": second})])["w"]
+    by_hand = [(1 - alpha) * a + alpha * b for a, b in zip(first.tolist(), second.tolist(), strict=True)]
+    # Python's numbers are float64, and the tensor rounds each to float32 as it is made.
+    assert bits(merged) == bits(torch.tensor(by_hand, dtype=torch.float32))
+
+
+@settings(max_examples=50, deadline=None)
+@given(weights, weights)
+def test_alpha_0_gives_the_first_and_alpha_1_the_second_bit_for_bit(first, second):
+    first[0] = -0.0  # of which 1·(−0) + 0·x has another sign
+    assert bits(average([(1.0, {"w": first}), (0.0, {"w": second})])["w"]) == bits(first)
+    assert bits(average([(0.0, {"w": second}), (1.0, {"w": first})])["w"]) == bits(first)
+
+
+def test_what_is_no_floating_point_number_is_that_of_the_first():
+    ids = torch.arange(3)
+    merged = average([(0.5, {"ids": ids, "w": torch.zeros(1)}), (0.5, {"ids": ids, "w": torch.ones(1)})])
+    assert torch.equal(merged["ids"], ids)
+    assert merged["w"].tolist() == [0.5]
+
+
+def test_an_encoder_with_its_own_weights_again_has_its_own_vectors():
+    encoder = make("xlm-roberta")
+    before = encoder.encode(["Where is the key?"], "question")
+    kept = copied(encoder)
+    put(encoder, {name: weight + 1 if weight.is_floating_point() else weight for name, weight in kept.items()})
+    assert (encoder.encode(["Where is the key?"], "question") != before).any()
+    put(encoder, kept)
+    assert (encoder.encode(["Where is the key?"], "question") == before).all()
+
+
+def test_shares_are_those_of_alpha_those_given_or_all_the_same():
+    assert shares_of(2, 0.25, None) == (0.75, 0.25)
+    assert shares_of(3, None, [0.5, 0.25, 0.25]) == (0.5, 0.25, 0.25)
+    assert shares_of(4, None, None) == (0.25,) * 4
+
+
+@pytest.mark.parametrize(
+    ("count", "alpha", "shares", "message"),
+    [
+        (1, None, None, "name two encoders or more"),
+        (3, 0.5, None, "--alpha lies between two encoders; for 3 use --shares 0.33,0.33,..."),
+        (2, 0.5, [0.5, 0.5], "--alpha and --shares say the same in two ways"),
+        (3, None, [0.5, 0.5], "expected 3 numbers, one for each encoder; got 2"),
+        (2, None, [0.5, 0.4], "0.5 + 0.4 = 0.9"),
+        (2, None, [1.5, -0.5], "expected numbers from 0 on"),
+        (2, None, [float("nan"), 0.5], "nan + 0.5 = nan"),
+    ],
+)
+def test_shares_that_fit_no_encoders_are_refused(count, alpha, shares, message):
+    with pytest.raises(ConfigError) as caught:
+        shares_of(count, alpha, shares)
+    assert message in str(caught.value)
+
+
+def differing(kind):
+    """Return an encoder that differs from `make("xlm-roberta")` in one thing."""
+    encoder = make(kind if kind in ("roberta", "bert") else "xlm-roberta", layers=4 if kind == "layers" else 6)
+    if kind == "prompts":
+        encoder.model.prompts = {**encoder.model.prompts, "query": "ask: "}
+    if kind == "module":
+        encoder.model.insert(2, Dense(16, 16))
+    if kind == "pooling":
+        encoder.model[1].pooling_mode = "cls"
+    if kind == "tokenizer":
+        encoder.model.tokenizer.add_tokens(["metasearch"])
+    return encoder
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("roberta", "architecture: "),
+        ("bert", "architecture: "),
+        ("layers", "architecture: num_hidden_layers: 6 and 4"),
+        ("module", "modules[2]: Normalize and Dense"),
+        ("pooling", "module 1 (Pooling): "),
+        ("prompts", "prompts: query: "),
+        ("tokenizer", "tokenizer: added_tokens"),
+    ],
+)
+def test_the_first_difference_of_two_encoders_is_named(kind, message):
+    one, other = make("xlm-roberta"), differing(kind)
+    with pytest.raises(EncoderError, match="cannot be merged") as caught:
+        require_same_form(one, other)
+    assert message in str(caught.value)
+
+
+def test_encoders_that_differ_in_weights_alone_are_of_one_form():
+    require_same_form(make("xlm-roberta", seed=0), make("xlm-roberta", seed=1))
+    require_same_form(tiny.build(seed=0), tiny.build(seed=1))

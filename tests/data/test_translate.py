@@ -1,0 +1,286 @@
+"""Translations in train: which rows are added, that none is of dev or test, and what is said where one is."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import yaml
+
+from helpers.documents import blocks, table
+from metasearch.data.benchmark import load_benchmark
+from metasearch.data.folds import Split, split
+from metasearch.data.normalise import normalise
+from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
+from metasearch.data.translate.apart import apart, held_out
+from metasearch.data.translate.rows import Added
+from metasearch.data.translate.train import add_translations, with_source
+from metasearch.data.translators.base import Places
+from metasearch.data.translators.ctranslate2 import CTranslate2
+from metasearch.data.translators.files import Files
+from metasearch.errors import ConfigError, DataError
+from metasearch.spec.library import Library, load_recipe
+from metasearch.spec.task import Folds
+from metasearch.spec.translate import Translate
+
+LANGUAGES = ("de", "el")
+POOL = [f"{word} {i}" for word in ("where", "when", "who") for i in range(20)]
+
+
+def written(text, language):
+    return f"{language}: {text}"
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory):
+    """Files with a translation of every text that data is made of, those of dev and test among them."""
+    folder = tmp_path_factory.mktemp("translations")
+    for language in LANGUAGES:
+        texts = [text for plain in POOL for text in (plain, f'"{plain}"', f"“{plain}”")]
+        lines = "".join(f"{text}\t{written(text, language)}\n" for text in texts)
+        (folder / f"en-{language}.tsv").write_text(lines, encoding="utf-8")
+    return Files(Files.Options(), Places(folder, folder))
+
+
+def task_of(kind="retrieval", **block):
+    """Return a task in English and Greek that trains on translations."""
+    task = Library().task("demo" if kind == "retrieval" else "demo-sts")
+    block = Translate(**{"source": "en", "into": LANGUAGES, "own": "drop", **block})
+    return task.model_copy(update={"languages": ["en", "el"], "pairs": ("en-en", "en-el"), "translate": block})
+
+
+def retrieval(rng, articles):
+    """Make a corpus in English and Greek in which texts may stand in several articles, written differently."""
+    questions, candidates = [], []
+    for i in range(articles):
+        for j in range(2):
+            asked, answer = (str(rng.choice(['"{}"', "“{}”", "{}"])).format(rng.choice(POOL)) for _ in range(2))
+            questions += [
+                Question(f"q{i}.{j}", "en", asked, f"a{i}"),
+                Question(f"q{i}.{j}", "el", f"ε {i} {j}", f"a{i}"),
+            ]
+            candidates += [
+                Candidate(f"en_{i}_{j}", "en", answer, f"a{i}", (f"q{i}.{j}",), answer),
+                Candidate(f"el_{i}_{j}", "el", f"α {i} {j}", f"a{i}", (f"q{i}.{j}",)),
+            ]
+    return RetrievalData(tuple(questions), tuple(candidates))
+
+
+def similarity(rng, rows):
+    """Make pairs in English, and of English and Greek, in which the texts of a row may stand in another row."""
+    pairs = []
+    for i in range(rows):
+        first, second = (str(rng.choice(POOL[:6])) for _ in range(2))
+        pairs.append(ScoredPair("en-en", ("en", "en"), first, second, 0.5, f"r{i}"))
+        pairs.append(ScoredPair("en-el", ("en", "el"), first, f"ε {i}", 0.5, f"r{i}"))
+    return SimilarityData(tuple(pairs))
+
+
+def rows(data):
+    return [*data.questions, *data.candidates] if isinstance(data, RetrievalData) else list(data.pairs)
+
+
+def keys(row):
+    """Return what a row says, whatever its ids, its order and its quotation marks."""
+    if isinstance(row, ScoredPair):
+        return frozenset(zip(row.languages, map(normalise, row.texts), strict=True))
+    return type(row), row.language, normalise(row.text)
+
+
+@pytest.mark.parametrize("make", [retrieval, similarity])
+def test_in_200_random_splits_no_row_of_dev_or_test_is_in_train(make, translator):
+    task = task_of(make.__name__, overlap="drop")
+    left_out = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        data = make(rng, int(rng.integers(5, 30)))
+        k = int(rng.integers(3, 6))
+        parts = split(data, Folds(k=k, shuffle=True, seed=seed), int(rng.integers(k)))
+        with_translations, done = add_translations(parts, task, translator)
+        held = [*rows(parts.dev), *rows(parts.test)]
+        added = [row for row in rows(with_translations.train) if "de" in getattr(row, "languages", [row_language(row)])]
+        assert {row.group for row in added} <= set(parts.train.groups) - {row.group for row in held}
+        assert not {row.id for row in added if isinstance(row, Question)} & {getattr(row, "id", None) for row in held}
+        # The source of each row, found again by its id or row.
+        sources = {(type(row), getattr(row, "id", row.group)): row for row in rows(parts.train) if english(row)}
+        of = [sources[type(row), getattr(row, "id", row.group).split(">")[0]] for row in added]
+        assert not {keys(row) for row in (*added, *of)} & {keys(row) for row in held}
+        expected = [row for row in sources.values() if keys(row) not in {keys(other) for other in held}]
+        assert {id(row) for row in of} == {id(row) for row in expected}
+        assert (with_translations.dev, with_translations.test) == (parts.dev, parts.test)
+        left_out += done.left_out
+    assert left_out > 0  # so that what was looked for was there
+
+
+def row_language(row):
+    return getattr(row, "language", None)
+
+
+def english(row):
+    return row.languages == ("en", "en") if isinstance(row, ScoredPair) else row.language == "en"
+
+
+def corpus(*texts):
+    """Make three articles, each with a question in English and its answer, and one question in Greek."""
+    names = ("train", "dev", "test")
+    questions = [Question(f"q-{name}", "en", text, name) for name, text in zip(names, texts, strict=True)]
+    answers = [Candidate(f"c-{name}", "en", POOL[10 + i], name, (f"q-{name}",)) for i, name in enumerate(names)]
+    greek = Question("q-train", "el", "ε", "train")
+    return RetrievalData((*questions, greek), tuple(answers), dict(zip(names, names, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (
+            (f'"{POOL[0]}"', POOL[1], f"“{POOL[0]}”"),
+            "its source has the text of question 'q-test' in en, '“where 0”', of test",
+        ),
+        ((POOL[0], POOL[0], POOL[1]), "its source has the text of question 'q-dev' in en, 'where 0', of dev"),
+    ],
+)
+def test_a_planted_text_of_dev_or_test_is_refused_and_named(texts, message, translator):
+    parts = split(corpus(*texts), Folds(method="given"), 0)
+    with pytest.raises(DataError) as caught:
+        add_translations(parts, task_of(), translator)
+    assert str(caught.value) == (
+        f"translate: question 'q-train' in de, '{written(texts[0], 'de')}', cannot be added to train: {message}; "
+        "overlap: drop leaves such rows out"
+    )
+    _, done = add_translations(parts, task_of(overlap="drop"), translator)
+    # The question in two languages; its answer is added in both.
+    assert (done.left_out, done.rows) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"id": "q-test"}, "question 'q-test' in de, 'wo', cannot be added to train: its id stands in test"),
+        ({"group": "dev"}, "its article or row 'dev' stands in dev"),
+        ({"language": "en", "text": POOL[2]}, "its translation has the text of question 'q-test' in en, 'where 2',"),
+    ],
+)
+def test_a_planted_row_of_dev_or_test_is_refused_by_id_article_and_text(change, message):
+    data = corpus(*POOL[:3])
+    parts = split(data, Folds(method="given"), 0)
+    held = held_out({"dev": parts.dev, "test": parts.test})
+    row = replace(data.questions[0], language="de", text="wo")
+    assert apart([Added(row, data.questions[0])], held, drop=False) == ([Added(row, data.questions[0])], 0)
+    with pytest.raises(DataError) as caught:
+        apart([Added(replace(row, **change), data.questions[0])], held, drop=False)
+    assert message in str(caught.value)
+
+
+def test_an_id_or_article_of_test_is_an_error_whatever_becomes_of_texts():
+    data = corpus(*POOL[:3])
+    parts = split(data, Folds(method="given"), 0)
+    held = held_out({"dev": parts.dev, "test": parts.test})
+    answer = replace(data.candidates[2], group="train", language="de", text="unter der Matte")
+    with pytest.raises(DataError, match="it answers 'q-test', which stands in test"):
+        apart([Added(answer, data.candidates[0])], held, drop=True)
+
+
+def test_rows_keep_id_article_and_answers_and_only_answers_are_translated(translator):
+    data = corpus(*POOL[:3])
+    other = Candidate("c-other", "en", POOL[20], "train")
+    parts = split(replace(data, candidates=(*data.candidates, other)), Folds(method="given"), 0)
+    train = add_translations(parts, task_of(), translator)[0].train
+    assert [(q.id, q.language, q.text, q.group) for q in train.questions] == [
+        ("q-train", "en", "where 0", "train"),  # that in Greek is left out, as its translation takes its place
+        ("q-train", "de", "de: where 0", "train"),
+        ("q-train", "el", "el: where 0", "train"),
+    ]
+    assert [(c.id, c.text, c.answers) for c in train.candidates if c.language == "de"] == [
+        ("c-train>de", "de: where 10", ("q-train",))
+    ]
+
+
+def test_with_own_rows_kept_only_what_has_none_is_translated(translator):
+    parts = split(corpus(*POOL[:3]), Folds(method="given"), 0)
+    train = add_translations(parts, task_of(own="keep"), translator)[0].train
+    assert [q.text for q in train.questions if q.language == "el"] == ["ε"]
+    # Its answer has no row in Greek.
+    assert [c.text for c in train.candidates if c.language == "el"] == ["el: where 10"]
+
+
+def test_rows_in_a_language_that_is_translated_into_must_be_spoken_of(translator):
+    parts = split(corpus(*POOL[:3]), Folds(method="given"), 0)
+    with pytest.raises(ConfigError, match=r"train has 1 rows in de, el of its own; say own: drop .* or own: keep"):
+        add_translations(parts, task_of(own=None), translator)
+
+
+def test_a_sentence_before_its_paragraph_is_translated_apart_from_it(translator):
+    data = corpus(*POOL[:3])
+    both = replace(data.candidates[0], text=f"{POOL[10]} {POOL[11]}", shown=POOL[10])
+    parts = split(replace(data, candidates=(both, *data.candidates[1:])), Folds(method="given"), 0)
+    found = [c for c in add_translations(parts, task_of(), translator)[0].train.candidates if c.language == "de"]
+    assert [(c.text, c.shown) for c in found] == [("de: where 10 de: where 11", "de: where 10")]
+
+
+def test_pairs_within_the_source_become_pairs_of_all_languages(translator):
+    rng = np.random.default_rng(0)
+    parts = split(similarity(rng, 9), Folds(k=3), 0)
+    train = add_translations(parts, task_of("similarity", overlap="drop"), translator)[0].train
+    # The Greek rows of the data's own are left out.
+    assert {pair.pair for pair in train.pairs} == {"en-en", "en-de", "en-el", "de-de", "de-el", "el-el"}
+    (crossed,) = [pair for pair in train.pairs if pair.group == train.pairs[0].group and pair.pair == "de-el"]
+    assert crossed.texts == (written(train.pairs[0].text1, "de"), written(train.pairs[0].text2, "el"))
+
+
+def test_the_oracle_takes_the_rows_of_the_same_ids_and_the_source_is_not_scored():
+    demo, oracle = load_benchmark("demo"), load_benchmark("demo-oracle")
+    assert oracle.split.test == demo.split.test
+    assert oracle.split.dev == demo.split.dev
+    own = {(q.id, q.language): q for q in demo.split.train.questions}
+    asked = {q.id for q in oracle.split.train.questions if q.language == "en"}
+    for question in oracle.split.train.questions:
+        assert question.language == "en" or own[question.id, question.language] == question
+        assert question.id in asked
+    texts = {c.text for c in demo.split.train.candidates if c.answers and c.language == "el"}
+    assert {c.text for c in oracle.split.train.candidates if c.language == "el"} == texts
+
+
+def test_a_recipe_may_train_on_the_rows_of_the_data_alone():
+    demo, oracle = load_benchmark("demo"), load_benchmark("demo-oracle")
+    assert oracle.trained_on(True) is oracle
+    own = oracle.trained_on(False)
+    assert (own.split.train.questions, own.split.train.candidates) == (
+        demo.split.train.questions,
+        demo.split.train.candidates,
+    )
+    assert (own.translations, own.split.test, own.data) == (None, oracle.split.test, oracle.data)
+    assert load_recipe("maml", ["translate=false"]).model_dump()["translate"] is False
+    assert "translate" not in load_recipe("maml").model_dump()
+
+
+def test_what_is_translated_and_how_belongs_to_the_fingerprint_of_the_data_and_folds_share_it():
+    plain = load_benchmark("demo").data
+    first, second = (load_benchmark("demo-oracle", fold=fold) for fold in (0, 1))
+    assert first.data.fingerprint == second.data.fingerprint != plain.fingerprint
+    assert (first.data.questions, first.data.candidates) == (plain.questions, plain.candidates)
+    assert first.translations.fingerprint != second.translations.fingerprint
+
+
+def test_a_source_that_is_no_language_of_the_task_is_read_beside_them():
+    task = Library().task("demo-oracle")
+    assert with_source(task).languages == [*task.languages, "en"]
+    assert with_source(Library().task("demo")) == Library().task("demo")
+
+
+def test_nothing_to_translate_is_an_error(translator):
+    parts = split(corpus(*POOL[:3]), Folds(method="given"), 0)
+    greek = parts.train.sentences()
+    none = replace(greek, questions=greek.questions[1:], candidates=())
+    with pytest.raises(DataError, match="there is nothing to translate: train has no rows in en"):
+        add_translations(Split(none, parts.dev, parts.test), task_of(), translator)
+
+
+def test_the_blocks_of_the_document_are_sound():
+    declared, *others = (yaml_of(text) for text in blocks("docs/translate.md", "yaml"))
+    assert Translate.model_validate(declared["translate"]).into == ("de", "el")
+    assert others == []
+    for model, cell in table("docs/translate.md", "model"):
+        assert CTranslate2.Options.model_validate(yaml_of(cell.strip("`"))).model, model
+
+
+def yaml_of(text):
+    return yaml.safe_load(text)

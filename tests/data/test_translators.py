@@ -1,0 +1,202 @@
+"""Translators: files, and a program; what they give, what is kept of it, and how they fail."""
+
+import shutil
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from metasearch.cache import kept
+from metasearch.data.translate.kept import AT_ONCE, translations
+from metasearch.data.translators.base import Places
+from metasearch.data.translators.command import Command
+from metasearch.data.translators.files import Files
+from metasearch.errors import DataError
+
+UPPER = """\
+import json, sys
+print("reads", file=sys.stderr)
+open("calls.txt", "a").write("x")
+for line in sys.stdin:
+    row = json.loads(line)
+    print(json.dumps({"text": row["target"] + " " + row["text"].upper()}, ensure_ascii=False))
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """An empty folder, and a cache of its own."""
+    monkeypatch.setenv("METASEARCH_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "task").mkdir()
+    return tmp_path / "task"
+
+
+def files_in(place, path="{source}-{target}.tsv", **contents):
+    for name, content in contents.items():
+        (place / name.replace("__", ".").replace("_", "-")).write_text(content, encoding="utf-8")
+    return Files(Files.Options(path=path), Places(place, place))
+
+
+def program(place, source=UPPER, **options):
+    (place / "translate.py").write_text(source, encoding="utf-8")
+    return Command(Command.Options(command=(sys.executable, "translate.py"), **options), Places(place, place))
+
+
+def calls(place):
+    path = place / "calls.txt"
+    return len(path.read_text()) if path.exists() else 0
+
+
+def test_a_file_of_two_columns_and_files_aligned_by_rows(place):
+    columns = files_in(place, en_de__tsv="a key\tein Schlüssel\nbread\tBrot\n")
+    assert columns.translate(["bread", " a key "], "en", "de") == ["Brot", "ein Schlüssel"]
+    aligned = files_in(
+        place, "sts-{language}.csv", sts_en__csv='"a, key",bread,2.5\n', sts_de__csv='ein Schlüssel,"Brot ""1""",2.5\n'
+    )
+    assert aligned.translate(["a, key", "bread"], "en", "de") == ["ein Schlüssel", 'Brot "1"']
+
+
+cells = st.text(st.characters(codec="utf-8", exclude_characters="\t\r\n\x00"), min_size=1).filter(str.strip)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(cells, cells), min_size=1, unique_by=lambda row: row[0].strip()))
+def test_any_text_is_found_again_in_a_tsv_file(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("files")
+    # What shows nothing, such as a lone joiner, is refused, and has a test of its own.
+    shown = [row for row in rows if all(any(c.isalnum() for c in cell) for cell in row)]
+    (folder / "en-de.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in [("x0", "y0"), *shown]), encoding="utf-8")
+    found = Files(Files.Options(), Places(folder, folder)).translate([a for a, _ in shown], "en", "de")
+    first = dict([("x0", "y0"), *reversed([(a.strip(), b.strip()) for a, b in shown])])
+    assert found == [first[a.strip()] if a.strip() != "x0" else "y0" for a, _ in shown]
+
+
+COLUMNS = "{source}-{target}.tsv"
+
+
+@pytest.mark.parametrize(
+    ("path", "contents", "message"),
+    [
+        (
+            "{source}-{target}.tsv",
+            {"en_de__tsv": "a\tb\n"},
+            "en-de.tsv: no translation from en into de of 1 of 1 texts",
+        ),
+        (
+            "{source}-{target}.tsv",
+            {"en_de__tsv": "a key\n"},
+            "en-de.tsv:1: expected a text and its translation, got one",
+        ),
+        (
+            "{source}-{target}.tsv",
+            {"en_de__tsv": "a key\t \n"},
+            "en-de.tsv:1: expected a text and its translation, got ",
+        ),
+        (COLUMNS, {"en_de__tsv": "\n"}, "en-de.tsv: the file is empty"),
+        (COLUMNS, {}, "en-de.tsv: cannot be read"),
+        ("{language}.csv", {"en__csv": "a key\nb\n", "de__csv": "x\n"}, "as many rows in both; there are 2 and 1"),
+        ("{language}.csv", {"en__csv": "a key,1\n", "de__csv": "x\n"}, "de.csv:1: expected 2 columns"),
+        (
+            "{language}.csv",
+            {"en__csv": "a key,1\n", "de__csv": " ,1\n"},
+            "de.csv:1: expected the translation of 'a",
+        ),
+    ],
+)
+def test_files_that_do_not_have_a_translation(place, path, contents, message):
+    with pytest.raises(DataError) as caught:
+        files_in(place, path, **contents).translate(["a key"], "en", "de")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["x.tsv", "{source}.tsv", "{language}.txt", "{source}-{target}"])
+def test_a_path_that_names_no_languages_or_no_table_is_refused(path):
+    with pytest.raises(ValidationError, match="expected"):
+        Files.Options(path=path)
+
+
+def test_of_several_translations_the_first_is_taken_and_it_is_said(place, caplog):
+    made = files_in(place, en_de__tsv="key\tSchlüssel\nkey\tTaste\n")
+    assert made.translate(["key"], "en", "de") == ["Schlüssel"]
+    assert "1 texts have several translations; the first of each is taken" in caplog.text
+
+
+def test_the_fingerprint_of_files_is_that_of_their_content(place):
+    before = files_in(place, en_de__tsv="key\tSchlüssel\n").fingerprint("en", "de")
+    assert files_in(place, en_de__tsv="key\tSchlüssel\n").fingerprint("en", "de") == before
+    assert files_in(place, en_de__tsv="key\tTaste\n").fingerprint("en", "de") != before
+
+
+def test_a_program_translates_once_and_the_cache_gives_the_same_when_it_is_deleted(place, tmp_path):
+    made = program(place)
+    first = translations(made, ["a", "b", "a"], "en", "de")
+    assert first == {"a": "de A", "b": "de B"}
+    assert translations(program(place), ["b", "a"], "en", "de") == {"b": "de B", "a": "de A"}
+    assert calls(place) == 1
+    # Only what is new is asked for; another language has texts of its own.
+    assert translations(made, ["a", "c"], "en", "de") == {"a": "de A", "c": "de C"}
+    assert translations(made, ["a"], "en", "el") == {"a": "el A"}
+    assert calls(place) == 3
+    shutil.rmtree(tmp_path / "cache")
+    assert translations(made, ["a", "b"], "en", "de") == first
+    assert calls(place) == 4
+
+
+def test_many_texts_are_sent_in_parts_each_of_which_is_kept(place):
+    texts = [f"text {i}" for i in range(AT_ONCE + 1)]
+    assert translations(program(place), texts, "en", "de") == {text: f"de {text.upper()}" for text in texts}
+    assert (calls(place), len(kept())) == (2, 2)
+
+
+def test_another_program_has_translations_of_its_own(place):
+    translations(program(place), ["a"], "en", "de")
+    assert translations(program(place, UPPER.replace("upper", "title")), ["ab"], "en", "de") == {"ab": "de Ab"}
+    one, other = (program(place, version=word).fingerprint("en", "de") for word in ("1", "2"))
+    assert one != other
+
+
+def test_a_damaged_folder_of_the_cache_is_made_again(place):
+    translations(program(place), ["a"], "en", "de")
+    (folder,) = kept()
+    (folder / "translations.jsonl").write_text('{"text": "a", "translation": "z"}\n', encoding="utf-8")
+    assert translations(program(place), ["a"], "en", "de") == {"a": "de A"}
+    assert calls(place) == 2
+
+
+ECHO = "import sys; lines = sys.stdin.readlines(); "
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (ECHO + "print('bad luck', file=sys.stderr); sys.exit(3)", "ended with code 3: bad luck"),
+        (ECHO + 'print(\'{"text": "x"}\')', "expected 2 lines, one of each text, got 1"),
+        (ECHO, "expected 2 lines, one of each text, got 0"),
+        (ECHO + "print('x\\ny')", "line 1 is not JSON: x"),
+        (ECHO + 'print(\'{"text": "x"}\\n{"text": 1}\')', 'line 2: expected {"text": "..."}, got {"text": 1}'),
+        (ECHO + 'print(\'{"text": "x"}\\n[]\')', 'line 2: expected {"text": "..."}, got []'),
+        (ECHO + "sys.stdout.buffer.write(b'\\xff\\n')", "wrote what is not UTF-8: byte 0xff"),
+        (ECHO + 'print(\'{"text": "x"}\\n{"text": " "}\')', "'b' from en into de: expected a translation, got "),
+    ],
+)
+def test_a_program_that_fails_is_named_and_nothing_is_kept(place, source, message):
+    with pytest.raises(DataError) as caught:
+        translations(program(place, source), ["a", "b"], "en", "de")
+    assert message in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+    assert kept() == []
+
+
+def test_a_program_that_is_not_there(place):
+    made = Command(Command.Options(command=("no-such-program",)), Places(place, place))
+    with pytest.raises(DataError, match="no-such-program: cannot be run: No such file or directory"):
+        made.translate(["a"], "en", "de")
+
+
+def test_a_program_that_takes_too_long_is_ended_with_what_it_began(place):
+    # The child of the child holds the output open.
+    source = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"
+    with pytest.raises(DataError, match=r"took more than 0.5 s; a longer time is options\.timeout"):
+        program(place, source, timeout=0.5).translate(["a"], "en", "de")
