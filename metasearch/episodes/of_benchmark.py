@@ -1,15 +1,18 @@
 """The episodes of a benchmark: which sampler draws for which phase."""
 
 import math
+from collections.abc import Sequence
 
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
 from metasearch.data.records import Data, RetrievalData, SimilarityData
 from metasearch.episodes.episode import Embed
+from metasearch.episodes.mining import NearestCandidates
 from metasearch.episodes.pairs import PairSampler
 from metasearch.episodes.sampler import EpisodeSampler
 from metasearch.episodes.triplets import TripletSampler
 from metasearch.errors import ConfigError, DataError
+from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Recipe
 from metasearch.spec.task import PHASES, Phase
 
@@ -19,14 +22,14 @@ def samplers(
 ) -> dict[Phase, EpisodeSampler]:
     """Return the episode sampler of each phase: meta-train draws from train, meta-valid from dev or its part `valid`.
 
-    Similar queries and graded negatives need vectors of the current encoder, `embed`. `DataError` where the data is too
+    Similar queries, graded and mined negatives need vectors of the current encoder, `embed`. `DataError` where the data is too
     small for the recipe.
     """
     parts = {"meta-train": benchmark.split.train, "meta-valid": valid or benchmark.split.dev}
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
     # A phase without episodes draws nothing: its part of the data may be as small as it likes.
     used, arrangements = [phase for phase in PHASES if counts[phase]], benchmark.arrangements
-    sets = {phase: _sets(parts[phase], recipe, embed) for phase in used}
+    sets = {phase: _sets(parts[phase], recipe, embed, arrangements[phase]) for phase in used}
     return {phase: EpisodeSampler(sets[phase], arrangements[phase], recipe.episodes, phase, seed) for phase in used}
 
 
@@ -72,9 +75,15 @@ def _what_fits(benchmark: Benchmark, recipe: Recipe, valid: Data) -> str:
     return f"{options} fits, and so do about {enough} articles or rows; there are {have}"
 
 
-def _sets(data: Data, recipe: Recipe, embed: Embed | None) -> TripletSampler | PairSampler:
+def _sets(
+    data: Data, recipe: Recipe, embed: Embed | None, arrangements: Sequence[Arrangement]
+) -> TripletSampler | PairSampler:
     if isinstance(data, RetrievalData):
-        return TripletSampler(data, recipe.episodes, recipe.loss, embed)
+        nearest = None
+        if embed and recipe.episodes.negatives == "mined":
+            languages = frozenset[str]().union(*(arrangement.languages for arrangement in arrangements))
+            nearest = NearestCandidates(data, languages, embed)
+        return TripletSampler(data, recipe.episodes, recipe.loss, embed, nearest)
     if isinstance(data, SimilarityData):
         return PairSampler(data, recipe.episodes)
     raise ConfigError("no episodes can be drawn of translations: they are for evaluation only")

@@ -1,5 +1,6 @@
 """Draws sets of triplets for retrieval tasks (MAML-Align paper, section 4.2 and appendix C)."""
 
+import logging
 from collections.abc import Sequence
 from functools import cached_property
 from typing import cast
@@ -9,10 +10,13 @@ from numpy.typing import NDArray
 
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.episodes.episode import Embed, LabelledSet, Triplet
+from metasearch.episodes.mining import NearestCandidates
 from metasearch.episodes.negatives import choose, distances
 from metasearch.errors import ConfigError, DataError
 from metasearch.spec.arrangement import Variant
 from metasearch.spec.recipe import Episodes, Loss
+
+log = logging.getLogger(__name__)
 
 
 class TripletSampler:
@@ -22,7 +26,7 @@ class TripletSampler:
     in every candidate language, and each of these pairs with `n_neg` negatives. Triplets are ordered so that a cut
     at `count` keeps questions and languages balanced. A negative is the answer to another question, in a language
     drawn evenly from the candidate languages, and never answers the question itself, nor has the text of an answer
-    that does. The negatives of a question have different texts.
+    that does. The negatives of a question have different texts. Those that are `mined` may be any candidates.
 
     Args:
         data: data of the split to draw from.
@@ -30,13 +34,22 @@ class TripletSampler:
         loss: settings of the loss, whose margin separates the classes of negatives.
         embed: vectors on the current encoder; drawing needs it unless queries and negatives are both `random`. With
             `similar` queries all questions are embedded here, once: similarity stays that of the starting encoder.
+        nearest: gives `mined` negatives.
     """
 
-    def __init__(self, data: RetrievalData, settings: Episodes, loss: Loss, embed: Embed | None = None) -> None:
+    def __init__(
+        self,
+        data: RetrievalData,
+        settings: Episodes,
+        loss: Loss,
+        embed: Embed | None = None,
+        nearest: NearestCandidates | None = None,
+    ) -> None:
         self.data = data
         self.settings = settings
         self.margin = loss.margin
         self.embed = embed
+        self.nearest = nearest
         self._askable_of: dict[Variant, tuple[Question, ...]] = {}
         self._vectors: dict[str, NDArray[np.float32]] = {}
         if settings.queries == "similar" and embed is not None:
@@ -66,7 +79,7 @@ class TripletSampler:
     def draw(self, variant: Variant, count: int, rng: np.random.Generator, like: LabelledSet | None) -> LabelledSet:
         """Draw a set of `count` triplets; `like` is the support set that a `similar` query set resembles."""
         if self.embed is None and (self.settings.queries, self.settings.negatives) != ("random", "random"):
-            raise ConfigError("similar queries and graded negatives can be drawn with an encoder only")
+            raise ConfigError("similar queries and graded or mined negatives can be drawn with an encoder only")
         number = self._questions_for(variant, count)
         askable = self._askable(variant)
         if like is not None and self.settings.queries == "similar":
@@ -113,6 +126,8 @@ class TripletSampler:
     ) -> list[Candidate]:
         if self.settings.negatives == "random" or self.embed is None:
             return self._random_negatives(question, variant, self.settings.n_neg, rng)
+        if self.nearest is not None:
+            return self._mined_negatives(self.nearest, question, positive, variant, rng)
         size = max(self.settings.negative_pool, self.settings.n_neg)
         pool = self._random_negatives(question, variant, size, rng)
         anchor = self.embed([question.text], "question")[0]
@@ -120,6 +135,26 @@ class TripletSampler:
         away = distances(anchor, vectors)
         chosen = choose(self.settings.negatives, float(away[0]), away[1:], self.margin, self.settings.n_neg, rng)
         return [pool[i] for i in chosen]
+
+    def _mined_negatives(
+        self,
+        nearest: NearestCandidates,
+        question: Question,
+        positive: Candidate,
+        variant: Variant,
+        rng: np.random.Generator,
+    ) -> list[Candidate]:
+        """Draw negatives from the nearest ones that are far enough, and random ones for the rest where they are few."""
+        own, count = self._own(question, variant), self.settings.n_neg
+        near = nearest.near(question, positive, own, variant.candidates, self.settings.relative_margin)
+        pool = near[: max(self.settings.negative_pool, count)]
+        mined = [pool[i] for i in rng.permutation(len(pool))[:count]]
+        if len(mined) < count:
+            log.warning("%d of %d mined negatives are far enough; random ones are taken for the rest", len(mined), count)
+            texts = {each.text for each in mined}
+            others = self._random_negatives(question, variant, count + len(mined), rng)
+            mined += [each for each in others if each.text not in texts][: count - len(mined)]
+        return mined
 
     def _random_negatives(
         self, question: Question, variant: Variant, count: int, rng: np.random.Generator

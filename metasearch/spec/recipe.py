@@ -61,8 +61,10 @@ class Episodes(Declared):
         n_neg: negatives for each anchor and positive, flattened to triplets of one negative each.
         queries: `random`, or `similar` to the support's questions by the starting encoder.
         similar_top: how many nearest questions a `similar` query is drawn from.
-        negatives: class of the negatives by their distance to the anchor on the current encoder.
-        negative_pool: how many random negatives are looked at to find one of that class.
+        negatives: class of the negatives by their distance to the anchor on the current encoder; or `mined`, from the
+            nearest of all candidates on the starting encoder (`metasearch.episodes.mining`).
+        negative_pool: how many random negatives are looked at to find one of that class; how many nearest ones count.
+        relative_margin: share of the answer's cosine by which a `mined` negative is less like the question.
     """
 
     k: Positive = 8
@@ -70,8 +72,9 @@ class Episodes(Declared):
     n_neg: Positive = 3
     queries: Literal["random", "similar"] = "random"
     similar_top: Positive = 5
-    negatives: Literal["random", "easy", "semi-hard", "hard"] = "random"
+    negatives: Literal["random", "easy", "semi-hard", "hard", "mined"] = "random"
     negative_pool: Positive = 64
+    relative_margin: NonNegative = 0.05
 
 
 class Loss(BaseModel):
