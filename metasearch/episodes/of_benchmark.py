@@ -22,8 +22,8 @@ def samplers(
 ) -> dict[Phase, EpisodeSampler]:
     """Return the episode sampler of each phase: meta-train draws from train, meta-valid from dev or its part `valid`.
 
-    Similar queries, graded and mined negatives need vectors of the current encoder, `embed`. `DataError` where the data is too
-    small for the recipe.
+    Similar queries, graded and mined negatives need vectors of the current encoder, `embed`. `DataError` where the data
+    is too small for the recipe.
     """
     parts = {"meta-train": benchmark.split.train, "meta-valid": valid or benchmark.split.dev}
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}

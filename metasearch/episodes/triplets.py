@@ -150,7 +150,7 @@ class TripletSampler:
         pool = near[: max(self.settings.negative_pool, count)]
         mined = [pool[i] for i in rng.permutation(len(pool))[:count]]
         if len(mined) < count:
-            log.warning("%d of %d mined negatives are far enough; random ones are taken for the rest", len(mined), count)
+            log.warning("only %d of %d mined negatives are far enough; the rest are random", len(mined), count)
             texts = {each.text for each in mined}
             others = self._random_negatives(question, variant, count + len(mined), rng)
             mined += [each for each in others if each.text not in texts][: count - len(mined)]

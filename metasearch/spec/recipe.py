@@ -76,6 +76,12 @@ class Episodes(Declared):
     negative_pool: Positive = 64
     relative_margin: NonNegative = 0.05
 
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return what a file holds; the margin of mined negatives, which came later, where they are mined."""
+        mined = self.negatives == "mined"
+        return {key: value for key, value in write(self).items() if mined or key != "relative_margin"}
+
 
 class Loss(BaseModel):
     """The loss of a set of examples: a name, and options whose names and types that loss knows.

@@ -106,7 +106,7 @@ def test_where_too_few_are_far_enough_random_ones_are_taken_and_said(caplog, mon
     drawn = TripletSampler(plain, how, Loss(), embed.encode, nearest).draw(
         variant("de_de"), 6, np.random.default_rng(0), None
     )
-    assert "1 of 2 mined negatives are far enough; random ones are taken for the rest" in caplog.text
+    assert "only 1 of 2 mined negatives are far enough; the rest are random" in caplog.text
     of_each = {}
     for triplet in drawn.examples:
         of_each.setdefault(triplet.question.id, []).append(triplet.negative.text)
