@@ -41,12 +41,14 @@ def test_half_way_between_two_encoders(models, tmp_path):
     assert str(models) not in card
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "same"), [(0, "0"), (1, "1")])
 def test_the_ends_are_the_encoders_themselves(models, tmp_path, alpha, same):
     assert run(models / "0", models / "1", "--alpha", alpha, "-o", tmp_path / "made").exit_code == 0
     assert open_checkpoint(str(tmp_path / "made")).fingerprint == open_checkpoint(str(models / same)).fingerprint
 
 
+@pytest.mark.slow
 def test_a_soup_of_three_and_what_went_into_it_as_json(models, tmp_path):
     done = run(*(models / f"{seed}" for seed in range(3)), "--shares", "0.5,0.25,0.25", "-o", tmp_path / "m", "--json")
     told = json.loads(done.stdout)

@@ -103,6 +103,7 @@ def test_files_and_a_program_that_say_the_same_give_the_same_rows(shop):
     assert {row["data"] for row in one} != {row["data"] for row in other}
 
 
+@pytest.mark.slow
 def test_the_cache_deleted_gives_the_same_bits(shop):
     folder = shop(BY_PROGRAM)
     for name in ("first", "second"):
@@ -158,6 +159,7 @@ def test_a_block_that_cannot_be_used_is_refused(shop, block, code, message):
     assert (done.exit_code, message in done.output) == (code, True), done.output
 
 
+@pytest.mark.slow
 def test_with_meta_valid_episodes_dev_must_have_the_language(shop):
     folder = shop(BY_PROGRAM)
     with_valid = (*TRAIN, "--task", "shop", "--include", folder / "tasks", "-o", folder / "run")

@@ -49,12 +49,14 @@ def means(folder):
     }
 
 
+@pytest.mark.slow
 def test_one_run_has_scores_with_and_without_the_stage(runs):
     plain, merged = means(runs / "plain"), means(runs / "merged")
     assert {learner for learner, _ in merged} == {"zero-shot", "fine-tune", "fine-tune+merge"}
     assert merged["fine-tune", "test"] == plain["fine-tune", "test"]
 
 
+@pytest.mark.slow
 def test_the_alpha_with_the_best_dev_score_is_kept_and_the_model_has_its_weights(runs):
     told = json.loads((runs / "merged/facts.json").read_text(encoding="utf-8"))["merge"]
     assert set(told["dev"]) == {"0.25", "0.5", "1"}
@@ -70,6 +72,7 @@ def test_the_alpha_with_the_best_dev_score_is_kept_and_the_model_has_its_weights
     assert all(torch.equal(weight, expected[name]) for name, weight in model.items())
 
 
+@pytest.mark.slow
 def test_report_card_and_study_say_it(runs):
     alpha = json.loads((runs / "merged/facts.json").read_text(encoding="utf-8"))["merge"]["alpha"]
     said = f"alpha {alpha:g}, the best on dev of 0.25, 0.5, 1"

@@ -157,5 +157,6 @@ def _with(data: Trained, added: Iterable[rows.Row]) -> Trained:
 
 def _texts(row: rows.Row) -> list[str]:
     if isinstance(row, ScoredPair):
-        return [row.pair, row.text1, row.text2, row.group]
-    return [row.id, row.language, row.text, row.group]
+        return [row.pair, row.text1, row.text2, repr(row.score), row.group]
+    answers = row.answers if isinstance(row, Candidate) else ()
+    return [row.id, row.language, row.text, row.group, *answers]
