@@ -69,21 +69,21 @@ def require_memory(trainer: Trainer) -> Trainer:
     episodes = phase.episodes.batch(position, trainer.schedule.batch)
     learner.train(trainer.dropout)
     given = learner, gradients, episodes, trainer.settings, trainer.precision == "bf16"
-    found, how, device = step_memory(*given), "", learner.encoder.device
-    if gradients.checkpointing == "auto" and not found.fits:
-        gradients.checkpointing, plain = "on", found
+    kept = found = step_memory(*given)
+    automatic = gradients.checkpointing == "auto" and not kept.fits
+    if automatic:
+        gradients.checkpointing = "on"
         found = step_memory(*given)
-        how = f"; otherwise it would be {shown(plain.needed)}"
     learner.train(False)
-    if how and not found.fits:
+    takes = f"an outer step takes about {found} on {learner.encoder.device}"
+    if automatic and not found.fits:
         raise OutOfMemory(
-            f"an outer step takes about {found} on {device}, also where layers are computed again on the way back. "
-            "Less is needed with a smaller budget.meta_batch, budget.batch, episodes.k, episodes.q or n_neg, a shorter "
-            "max_length, --trim or --precision bf16; --checkpointing on tries it all the same"
+            f"{takes}, with layers that are computed again on the way back. Less is needed with a smaller "
+            "budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, a shorter max_length, --trim or "
+            "--precision bf16; --checkpointing on tries it all the same"
         )
-    if gradients.checkpointing == "on":
-        how = f"; layers are computed again on the way back{how}"
-    log.info("memory: an outer step takes about %s on %s%s", found, device, how)
+    again = "; layers are computed again on the way back" if gradients.checkpointing == "on" else ""
+    log.info("memory: %s%s%s", takes, again, f"; otherwise it would be {shown(kept.needed)}" if automatic else "")
     return trainer
 
 
