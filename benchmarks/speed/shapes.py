@@ -5,6 +5,7 @@
 - `B`: all-MiniLM-L6-v2. It has few pieces for Greek or Hindi, so that nearly all candidates reach the limit.
 - `B-de`: the same on German alone, which it cuts into pieces almost as well as English.
 - `XLMR`: the layers of XLM-R base, random weights; 278 million parameters.
+- `mini`: the built-in encoder.
 """
 
 import json
@@ -92,6 +93,7 @@ SCALES = {
             "B": Shape("minilm", second_order_steps=2),
             "B-de": Shape("minilm", "de", second_order_steps=2),
             "XLMR": Shape(Random(250_002, 64_000, 768, 12, 12), alone=True),
+            "mini": Shape("mini", alone=True),
         },
         batch=4,
         second_order_batch=2,
@@ -103,6 +105,7 @@ SCALES = {
             "B": Shape("tiny"),
             "B-de": Shape("tiny", "de"),
             "XLMR": Shape(Random(3000, 1200, 24, 2, 2), alone=True),
+            "mini": Shape("mini", alone=True),
         },
         batch=2,
         second_order_batch=1,
