@@ -111,10 +111,11 @@ class Runner:
     def step(self) -> Seconds:
         """Take the next step."""
         gc.collect()
-        began = clock()
+        device = self.encoder.device
+        began = clock(device)
         self.loop.step(self.number)
         self.number += 1
-        return clock() - began
+        return clock(device) - began
 
 
 class Apart:
