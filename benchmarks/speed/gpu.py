@@ -20,6 +20,7 @@ from typing import Any
 import click
 import torch
 from sentence_transformers.sentence_transformer.losses import TripletLoss
+from sentence_transformers.util import batch_to_device
 
 from benchmarks.common.clock import Seconds
 from benchmarks.common.command import Command
@@ -59,7 +60,7 @@ class TripletTrainer:
         triplets = [t for episode in self.batches[number] for examples in episode.sets for t in examples.examples]
         columns = zip(*((t.question.text, t.positive.text, t.negative.text) for t in triplets), strict=True)
         features = [self.encoder.model.preprocess(list(column)) for column in columns]
-        moved = [{key: value.to(self.encoder.device) for key, value in each.items()} for each in features]
+        moved = [batch_to_device(each, self.encoder.device) for each in features]
         torch.autograd.backward(self.loss(moved, torch.empty(0)))
         torch.nn.utils.clip_grad_norm_(self.parameters.values(), self.clip or float("inf"))
         self.optimizer.step()

@@ -73,9 +73,10 @@ class Activations:
                 vectors = embedder(features, self._output)
             if not self.second_order:
                 return vectors
-            # But for the table, whose gradient has the size of the table here.
+            # But for the table, whose gradient has the size of the table here, unless there is nothing else.
             words = getattr(self._encoder.input.words, "weight", None)
-            weights = [w for w in embedder.parameters() if w.requires_grad and w is not words]
+            trained = [weight for weight in embedder.parameters() if weight.requires_grad]
+            weights = [weight for weight in trained if weight is not words] or trained
             return torch.autograd.grad(vectors.square().sum(), weights, create_graph=True, allow_unused=True)
 
         features = self._encoder.features(texts, role)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from metasearch.episodes.episode import Episode
 from metasearch.errors import OutOfMemory
 from metasearch.fast import FastGradients
+from metasearch.fast.gradients import FORMS
 from metasearch.fast.memory import capacity
 from metasearch.learners.base import Learner
 from metasearch.learners.gradients import ReferenceGradients
@@ -100,7 +101,8 @@ def step_memory(
         bf16: whether forward passes run in bfloat16.
     """
     encoder, groups = learner.encoder, groups_of(learner, episodes)
-    fast = gradients.encoder if isinstance(gradients, FastGradients) else None
+    # A learner without a fast form takes the reference's way in any case.
+    fast = gradients.encoder if isinstance(gradients, FastGradients) and type(learner) in FORMS else None
     size = sum(parameter.nbytes for _, parameter in learner.named_parameters())
     moved = size
     if fast and fast.plan.table is not None:

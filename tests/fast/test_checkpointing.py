@@ -71,6 +71,7 @@ def test_the_steps_of_second_order_that_are_computed_again_have_theirs_too(runs)
     assert runs
 
 
+@pytest.mark.slow
 def test_a_static_encoder_has_no_layers_and_the_same_gradient(runs):
     learner, episodes = OVERLAPPING.learn(encoder_of("static"), inner_steps=2), OVERLAPPING.episodes()
     plain = outer(learner, episodes, FastGradients(learner.encoder))
@@ -79,6 +80,7 @@ def test_a_static_encoder_has_no_layers_and_the_same_gradient(runs):
     assert not runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [STEPPING[0], PLAIN[2]], ids=str)
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_dropout_draws_the_same_numbers(case, family, runs):
@@ -98,6 +100,7 @@ def test_dropout_draws_the_same_numbers(case, family, runs):
     assert runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [STEPPING[0], PLAIN[2]], ids=str)
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_in_bf16_the_bits_are_those_of_bf16(case, family, runs):

@@ -115,7 +115,7 @@ def kept_at_once(learner, episodes, gradients):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("family", ["bert", "mpnet"])
+@pytest.mark.parametrize("family", ["bert", pytest.param("mpnet", marks=pytest.mark.slow)])
 def test_activations_are_about_those_that_are_kept(case, options, family):
     """Less by what the loss keeps of so small an encoder, more by support sets, which the reference is done with."""
     learner, episodes = case.learn(encoder_of(family, layers=2), **options), case.episodes()
@@ -123,6 +123,21 @@ def test_activations_are_about_those_that_are_kept(case, options, family):
         found = step_memory(learner, engine, episodes, OUTER)
         kept = kept_at_once(learner, episodes, engine)
         assert 0.6 < found.parts["activations"] / kept < 2.5
+
+
+@pytest.mark.parametrize("first_order", [True, False])
+def test_word_vectors_keep_something_too(first_order):
+    assert parts_of(Case("maml"), "static", inner_steps=1, first_order=first_order)["activations"] > 0
+
+
+def test_a_learner_without_a_fast_form_is_counted_as_the_reference_takes_it():
+    class Another(type(Case("maml").learn(encoder_of("bert")))):
+        pass
+
+    learner, episodes = Case("maml").learn(encoder_of("bert", layers=2), inner_steps=1), Case("maml").episodes()
+    plain = step_memory(learner, ReferenceGradients("off"), episodes, OUTER)
+    learner.__class__ = Another
+    assert step_memory(learner, FastGradients(learner.encoder), episodes, OUTER).parts == plain.parts
 
 
 @pytest.mark.parametrize(("learner", "steps"), [("maml", 1), ("maml", 3)])
@@ -138,6 +153,7 @@ def test_graphs_of_second_order_grow_with_the_steps_and_steps_computed_again_kee
     assert again["gradients"] == graph["gradients"] + steps * moved
 
 
+@pytest.mark.slow
 def test_checkpointing_keeps_less_and_the_more_layers_the_less():
     def share(layers):
         learner = Case("fine-tune").learn(encoder_of("bert", layers=layers))
@@ -148,6 +164,7 @@ def test_checkpointing_keeps_less_and_the_more_layers_the_less():
     assert share(4) < share(2) < 1
 
 
+@pytest.mark.slow
 def test_measuring_leaves_weights_modes_gradients_and_random_numbers_as_they_are():
     learner = STEPPING[0].learn(encoder_of("bert", layers=2), inner_steps=1, first_order=False)
     before, state = weights(learner), torch.get_rng_state()
@@ -169,6 +186,7 @@ def of_four_layers():
     return compose.make_learner(recipe, make("bert", layers=4)), benchmark, recipe
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 def test_a_training_says_it_once_and_keeps_layers_where_they_fit(caplog, there, engine):
     caplog.set_level(logging.INFO)
@@ -180,6 +198,7 @@ def test_a_training_says_it_once_and_keeps_layers_where_they_fit(caplog, there, 
     assert "again" not in line
 
 
+@pytest.mark.slow
 def test_where_they_do_not_fit_layers_are_computed_again_to_the_same_bits(caplog, there):
     learner, benchmark, recipe = of_four_layers()
     there(LARGE)
@@ -206,6 +225,7 @@ def test_what_does_not_fit_in_that_way_either_is_an_error_with_the_figures_befor
     assert same(weights(learner), before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choice", ["on", "off"])
 def test_who_chooses_is_told_and_not_stopped(caplog, there, choice):
     caplog.set_level(logging.INFO)
