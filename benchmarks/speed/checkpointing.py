@@ -3,8 +3,9 @@
     python -m benchmarks.speed.checkpointing --data ~/data
 
 First-order MAML, one episode, one inner step. The ways take turns, each in a process of its own, one at a time: a first
-step, whose memory is measured, and a second one, which is timed. Memory is the peak above weights and data until the
-optimiser begins, and beside it what a training would have said before (`metasearch.training.memory`). Figures are
+step, a second one, which is timed, and a third one, whose tensors are counted. Memory is the peak until the optimiser
+begins: of tensors beside the weights, as an allocator without loss would need it; beside it what a training would have
+said before (`metasearch.training.memory`); and of the process in the first step, above weights and data. Figures are
 medians of the rounds, ratios those of ratios within a round. `gradient_error` is to the first way, 0 for the same bits.
 
 `--scale small` runs in seconds, on the embedded task; its figures mean nothing.
@@ -47,7 +48,7 @@ def main(data: str | None, shapes: Sequence[str], k: int, scale: str, rounds: in
         with tempfile.TemporaryDirectory() as folder:
             encoder = encoder_of(scale, shape, Path(folder) / "encoder", data)
             assignments = (f"episodes.k={k}", *SIZES)
-            setting = Setting.of(scale, shape, encoder, "maml", rounds, data=data, batch=1, assignments=assignments)
+            setting = Setting.of(scale, shape, encoder, "maml", 2, data=data, batch=1, assignments=assignments)
             rows = measured(setting, rounds, threads, SCALES[scale].apart, Path(folder))
         rows = [{**row, "scale": scale, "k": k, **provenance()} for row in rows]
         append_rows(output, rows)
@@ -64,6 +65,7 @@ def measured(setting: Setting, rounds: int, threads: int, apart: bool, folder: P
             with running(Job(way, setting, threads), apart) as ready:
                 memory[way].append(ready.first(folder / f"{way}.pt"))
                 seconds[way].append(ready.step())
+                memory[way][-1]["tensors"] = ready.tensors()
     errors = {way: _error(folder, way) for way in WAYS}
     return [
         {
@@ -71,7 +73,7 @@ def measured(setting: Setting, rounds: int, threads: int, apart: bool, folder: P
             "way": way,
             **{
                 f"{name}_mib": round(median(peak[found] for peak in memory[way]), 1)
-                for name, found in (("memory", "gradient"), ("predicted", "predicted"))
+                for name, found in (("tensors", "tensors"), ("predicted", "predicted"), ("process", "gradient"))
             },
             "seconds": round(median(wall for wall, _ in seconds[way]), 3),
             **{

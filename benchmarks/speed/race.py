@@ -19,7 +19,7 @@ from torch import Tensor
 
 from benchmarks.common.clock import Seconds, clock
 from benchmarks.speed.loops import Loop, Ours, Peer, as_the_authors
-from benchmarks.speed.memory import MIB, peak, reset_peak
+from benchmarks.speed.memory import MIB, LiveTensors, peak, reset_peak
 from benchmarks.speed.shapes import Setting, texts_of
 from metasearch.training import machine
 
@@ -69,6 +69,9 @@ class Running(Protocol):
     def step(self) -> Seconds:
         """Take the step of the next meta-batch; return how long it took."""
 
+    def tensors(self) -> float:
+        """Take the next step; see `Runner.tensors`."""
+
 
 class Runner:
     """A way that has been set up in this process; texts are tokenised."""
@@ -117,6 +120,20 @@ class Runner:
         self.number += 1
         return clock(device) - began
 
+    def tensors(self) -> float:
+        """Take the next step; return the peak of the tensors that it makes until the optimiser begins, in MiB.
+
+        Of tensors that this thread makes: with one thread, of all.
+        """
+        gc.collect()
+        self.loop.optimizer.zero_grad(set_to_none=True)
+        peaks: list[int] = []
+        with LiveTensors(self.encoder.embedder.parameters()) as live:
+            hook = self.loop.optimizer.register_step_pre_hook(lambda *_: peaks.append(live.peak))
+            self.step()
+        hook.remove()
+        return peaks[0] / MIB
+
 
 class Apart:
     """A way that has been set up in a fresh process."""
@@ -134,6 +151,11 @@ class Apart:
         """As `Runner.step`."""
         seconds: Seconds = self._pool.submit(_call, "step").result()
         return seconds
+
+    def tensors(self) -> float:
+        """As `Runner.tensors`."""
+        size: float = self._pool.submit(_call, "tensors").result()
+        return size
 
     def close(self) -> None:
         """End the process."""
@@ -237,6 +259,8 @@ _here: list[Runner] = []
 def _begin(job: Job) -> None:
     if job.raised:
         machine.keep_memory()
+    if "checkpointing" in job.way:
+        machine.return_memory()
     _here.append(Runner(job))
 
 

@@ -77,11 +77,11 @@ def checkpointing_table(rows: Sequence[Row]) -> str:
     for row in latest:
         kept = next(one for one in latest if (one["shape"], one["way"]) == (row["shape"], "fast"))
         again, bf16 = "checkpointing" in row["way"], row["way"].startswith("bf16")
-        sizes = [f"{row['memory_mib']:.0f}", f"{row['predicted_mib']:.0f}"]
-        ratios = [f"{row['memory_mib'] / kept['memory_mib']:.2f}", f"{row['times']:.2f}", f"{row['cpu']:.2f}"]
+        sizes = [f"{row[f'{name}_mib']:.0f}" for name in ("tensors", "predicted", "process")]
+        ratios = [f"{row['tensors_mib'] / kept['tensors_mib']:.2f}", f"{row['times']:.2f}", f"{row['cpu']:.2f}"]
         ways = ["computed again" if again else "kept", "bf16" if bf16 else "fp32"]
         lines.append([row["shape"], *ways, *sizes, *ratios])
-    heads = ["measured MiB", "predicted MiB", "memory", "time", "processor time"]
+    heads = ["tensors, MiB", "predicted, MiB", "process, MiB", "tensors", "time", "processor time"]
     return markdown(["encoder", "layers are", "precision", *heads], lines, left=3)
 
 

@@ -14,6 +14,7 @@ from metasearch.learners.gradients import ReferenceGradients
 from metasearch.learners.texts import TextLearner
 from metasearch.spec.recipe import Outer
 from metasearch.training.activations import Activations, groups_of, words_of
+from metasearch.training.machine import return_memory
 from metasearch.training.room import MOMENTS
 from metasearch.training.trainer import Trainer
 
@@ -83,7 +84,10 @@ def require_memory(trainer: Trainer) -> Trainer:
             "budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, a shorter max_length, --trim or "
             "--precision bf16; --checkpointing on tries it all the same"
         )
-    again = "; layers are computed again on the way back" if gradients.checkpointing == "on" else ""
+    again = ""
+    if gradients.checkpointing == "on":
+        again = "; layers are computed again on the way back"
+        return_memory()
     log.info("memory: %s%s%s", takes, again, f"; otherwise it would be {shown(kept.needed)}" if automatic else "")
     return trainer
 
