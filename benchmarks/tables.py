@@ -22,6 +22,7 @@ from benchmarks.paper.small_study_tables import changes_table, of_encoder, rates
 from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.index_tables import recall_table, size_table, time_table
 from benchmarks.speed.speed_tables import (
+    checkpointing_table,
     comparison_table,
     distillation_table,
     main_job_table,
@@ -86,6 +87,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "distillation-stages": lambda: stages_table(rows_of("distillation")),
     "speed-targets": lambda: targets_table(rows_of("throughput")),
     "speed-peers": lambda: comparison_table(rows_of("throughput")),
+    "checkpointing": lambda: checkpointing_table(rows_of("checkpointing")),
     "distillation-speed": lambda: distillation_table(rows_of("distillation_throughput")),
     "index-recall": lambda: recall_table(rows_of("index_recall")),
     "index-size": lambda: size_table(rows_of("index")),

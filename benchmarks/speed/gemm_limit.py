@@ -1,11 +1,11 @@
 """What a step has to compute, and how fast this machine multiplies matrices of that shape."""
 
 import statistics
-import time
 from collections.abc import Iterator, Sequence
 
 import torch
 
+from benchmarks.common.clock import clock
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.spec.recipe import Recipe
@@ -47,8 +47,10 @@ def lengths_of(encoder: Encoder, examples: LabelledSet) -> list[int]:
     return [int(length) for length in lengths]
 
 
-def rate(encoder: Encoder, tokens: int, threads: int, repeats: int) -> float:
-    """Return the float32 operations per second of the linears' products, forward and backward, for so many tokens.
+def rate(
+    encoder: Encoder, tokens: int, threads: int, repeats: int, device: str = "cpu", dtype: torch.dtype = torch.float32
+) -> float:
+    """Return the operations per second of the linears' products, forward and backward, for so many tokens.
 
     Products are `(N, K) (K, M)` for the output, `(N, M) (M, K)` for the gradient of the input and `(M, N) (N, K)` for
     that of the weight, with (K, M) of the four H×H linears of attention and of H×I and I×H; each counts with its
@@ -61,22 +63,23 @@ def rate(encoder: Encoder, tokens: int, threads: int, repeats: int) -> float:
     try:
         seconds = operations = 0.0
         for given, made, count in ((width, width, 4), (width, inner, 1), (inner, width, 1)):
-            seconds += count * _seconds(tokens, given, made, repeats)
+            seconds += count * _seconds(tokens, given, made, repeats, torch.device(device), dtype)
             operations += count * FORWARD_AND_BACKWARD * 2 * tokens * given * made
     finally:
         torch.set_num_threads(before)
     return operations / seconds
 
 
-def _seconds(tokens: int, given: int, made: int, repeats: int) -> float:
+def _seconds(tokens: int, given: int, made: int, repeats: int, device: torch.device, dtype: torch.dtype) -> float:
     """Return the median time of the three products of a linear."""
-    x, weight, gradient = torch.randn(tokens, given), torch.randn(made, given), torch.randn(tokens, made)
+    sizes = (tokens, given), (made, given), (tokens, made)
+    x, weight, gradient = (torch.randn(size, device=device, dtype=dtype) for size in sizes)
     taken = []
     for _ in range(repeats + 1):
-        began = time.perf_counter()
+        began = clock(device)
         _, _, _ = x @ weight.T, gradient @ weight, gradient.T @ x
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken[1:])
+        taken.append((clock(device) - began)[0])
+    return float(statistics.median(taken[1:]))
 
 
 def _passes(recipe: Recipe, batch: Sequence[Episode]) -> Iterator[tuple[LabelledSet, int]]:

@@ -8,13 +8,15 @@ import gc
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import metasearch.learners.inner_loop  # noqa: F401  # learn2learn can be imported after it
+
+# isort: split
 import numpy as np
 import torch
 from learn2learn.algorithms.maml import MAML
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-import metasearch.learners.inner_loop  # noqa: F401  # learn2learn can be imported after it
 from benchmarks.speed.outer_step import OuterStep
 from benchmarks.speed.shapes import Setting
 from metasearch.encoders.encoder import Encoder, Features
@@ -24,6 +26,7 @@ from metasearch.jobs.compose import make_gradients, make_learner
 from metasearch.learners.losses.base import Embedded, losses_of
 from metasearch.learners.sets import Prepared
 from metasearch.spec.recipe import Role
+from metasearch.training.memory import step_memory
 
 Towers = tuple[Features, Features, Features]
 """Questions, positives and negatives of a set, each padded to the limit of its role."""
@@ -48,19 +51,26 @@ class Ours:
         encoder: what is trained.
         batches: all meta-batches.
         engine: `fast`, `reference`, or `recompute`, the fast one with inner steps computed again on the way back, or
-            `plain`, the reference on three towers that are padded to the limits, each text as often as it occurs.
+            `checkpointing`, the fast one with layers computed again, or `plain`, the reference on three towers that are
+            padded to the limits, each text as often as it occurs.
+        bf16: whether forward passes run in bfloat16.
     """
 
-    def __init__(self, setting: Setting, encoder: Encoder, batches: Sequence[list[Episode]], engine: str) -> None:
+    def __init__(
+        self, setting: Setting, encoder: Encoder, batches: Sequence[list[Episode]], engine: str, bf16: bool = False
+    ) -> None:
         learner = make_learner(setting.recipe, encoder)
         gradients = make_gradients(encoder, "fast" if engine == "fast" else "reference")
         if engine == "recompute":
             gradients = FastGradients(encoder, second_order="recompute")
+        if engine == "checkpointing":
+            gradients = FastGradients(encoder, checkpointing="on")
         if engine == "plain":
             sets = {id(s): s for batch in batches for episode in batch for s in episode.sets}
             prepared = {key: in_three_towers(encoder, examples) for key, examples in sets.items()}
             learner.prepare = lambda examples: prepared[id(examples)]  # type: ignore[method-assign]
         learner.begin(len(batches))
+        self._given, self._bf16 = (learner, gradients, batches[0], setting.recipe.outer), bf16
         self._outer_step = OuterStep(learner, gradients, setting.recipe.outer, setting.recipe.dropout)
         self._batches = batches
         self.optimizer = self._outer_step.optimizer
@@ -68,7 +78,13 @@ class Ours:
 
     def step(self, number: int) -> None:
         """Take the step of a meta-batch."""
-        self._outer_step(self._batches[number])
+        with torch.autocast(self._given[0].encoder.device.type, torch.bfloat16, enabled=self._bf16):
+            self._outer_step(self._batches[number])
+
+    def predicted(self) -> int:
+        """Return the bytes of the first step without weights and optimiser, as a training says them."""
+        parts = step_memory(*self._given, self._bf16).parts
+        return parts["gradients"] + parts["activations"]
 
 
 class Peer:

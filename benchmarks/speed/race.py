@@ -19,7 +19,7 @@ from torch import Tensor
 
 from benchmarks.common.clock import Seconds, clock
 from benchmarks.speed.loops import Loop, Ours, Peer, as_the_authors
-from benchmarks.speed.memory import MIB, peak, reset_peak
+from benchmarks.speed.memory import MIB, LiveTensors, peak, reset_peak
 from benchmarks.speed.shapes import Setting, texts_of
 from metasearch.training import machine
 
@@ -28,12 +28,16 @@ RAISED = "+malloc"
 WAYS: dict[str, Callable[..., Loop]] = {
     "fast": partial(Ours, engine="fast"),
     "recompute": partial(Ours, engine="recompute"),
+    "checkpointing": partial(Ours, engine="checkpointing"),
+    "bf16": partial(Ours, engine="fast", bf16=True),
+    "bf16 checkpointing": partial(Ours, engine="checkpointing", bf16=True),
     "reference": partial(Ours, engine="reference"),
     "plain": partial(Ours, engine="plain"),
     "learn2learn": Peer,
     "authors": partial(Peer, watch=as_the_authors),
 }
-"""`fast` runs with raised thresholds, as `metasearch train` does; others where their name ends in `+malloc`."""
+OURS = ("fast", "recompute", "checkpointing", "bf16", "bf16 checkpointing")
+"""They run with raised thresholds, as `metasearch train` does; others where their name ends in `+malloc`."""
 TOLERANCE = 1e-4
 """The largest relative difference of two float32 gradients (L2, over all parameters) that counts as rounding."""
 
@@ -53,7 +57,7 @@ class Job:
     @property
     def raised(self) -> bool:
         """Whether the process holds on to memory as our training does."""
-        return self.way.endswith(RAISED) or self.way in ("fast", "recompute")
+        return self.way.endswith(RAISED) or self.way in OURS
 
 
 class Running(Protocol):
@@ -64,6 +68,9 @@ class Running(Protocol):
 
     def step(self) -> Seconds:
         """Take the step of the next meta-batch; return how long it took."""
+
+    def tensors(self) -> float:
+        """Take the next step; see `Runner.tensors`."""
 
 
 class Runner:
@@ -84,9 +91,10 @@ class Runner:
 
         Returns:
             The peak of memory above that of weights and data, in MiB: `gradient` until the optimiser begins, `step`
-            with it.
+            with it; and `predicted` of the first where the loop is ours.
         """
         self.encoder.encode(["warm"], "question")
+        predicted = {"predicted": self.loop.predicted() / MIB} if isinstance(self.loop, Ours) else {}
         gc.collect()
         start = reset_peak()
         peaks: dict[str, float] = {}
@@ -101,15 +109,30 @@ class Runner:
         hook = self.loop.optimizer.register_step_pre_hook(before_the_optimiser)
         self.step()
         hook.remove()
-        return peaks | {"step": (peak() - start) / MIB}
+        return predicted | peaks | {"step": (peak() - start) / MIB}
 
     def step(self) -> Seconds:
         """Take the next step."""
         gc.collect()
-        began = clock()
+        device = self.encoder.device
+        began = clock(device)
         self.loop.step(self.number)
         self.number += 1
-        return clock() - began
+        return clock(device) - began
+
+    def tensors(self) -> float:
+        """Take the next step; return the peak of the tensors that it makes until the optimiser begins, in MiB.
+
+        Of tensors that this thread makes: with one thread, of all.
+        """
+        gc.collect()
+        self.loop.optimizer.zero_grad(set_to_none=True)
+        peaks: list[int] = []
+        with LiveTensors(self.encoder.embedder.parameters()) as live:
+            hook = self.loop.optimizer.register_step_pre_hook(lambda *_: peaks.append(live.peak))
+            self.step()
+        hook.remove()
+        return peaks[0] / MIB
 
 
 class Apart:
@@ -128,6 +151,11 @@ class Apart:
         """As `Runner.step`."""
         seconds: Seconds = self._pool.submit(_call, "step").result()
         return seconds
+
+    def tensors(self) -> float:
+        """As `Runner.tensors`."""
+        size: float = self._pool.submit(_call, "tensors").result()
+        return size
 
     def close(self) -> None:
         """End the process."""
@@ -166,16 +194,16 @@ def race(
     """
     outcome = Race(seconds={way: [] for way in jobs})
     with ExitStack() as stack:
-        running = {}
+        ready = {}
         for way, job in jobs.items():
-            running[way] = stack.enter_context(_running(job, apart))
-            outcome.memory[way] = running[way].first(folder / f"{way}.pt")
+            ready[way] = stack.enter_context(running(job, apart))
+            outcome.memory[way] = ready[way].first(folder / f"{way}.pt")
         ours, *others = jobs
         for way in others:
             outcome.errors[way] = _compared(folder, ours, way)
         for number in range(rounds):
-            for way in sorted(running, key=list(jobs).index, reverse=number % 2 == 1):
-                outcome.seconds[way].append(running[way].step())
+            for way in sorted(ready, key=list(jobs).index, reverse=number % 2 == 1):
+                outcome.seconds[way].append(ready[way].step())
             if each:
                 each()
     return outcome
@@ -183,8 +211,8 @@ def race(
 
 def weigh(job: Job, apart: bool, folder: Path) -> dict[str, float]:
     """Return the peak memory of a way; see `Runner.first`."""
-    with _running(job, apart) as running:
-        return running.first(folder / "gradient.pt")
+    with running(job, apart) as way:
+        return way.first(folder / "gradient.pt")
 
 
 def relative_error(gradient: dict[str, Tensor], reference: dict[str, Tensor]) -> float:
@@ -212,7 +240,8 @@ def _dense(gradient: Tensor) -> Tensor:
 
 
 @contextmanager
-def _running(job: Job, apart: bool) -> Iterator[Running]:
+def running(job: Job, apart: bool) -> Iterator[Running]:
+    """Set a way up, in a process of its own if `apart`."""
     if not apart:
         yield Runner(job)
         return
@@ -230,6 +259,8 @@ _here: list[Runner] = []
 def _begin(job: Job) -> None:
     if job.raised:
         machine.keep_memory()
+    if "checkpointing" in job.way:
+        machine.return_memory()
     _here.append(Runner(job))
 
 

@@ -5,13 +5,14 @@
 - `B`: all-MiniLM-L6-v2. It has few pieces for Greek or Hindi, so that nearly all candidates reach the limit.
 - `B-de`: the same on German alone, which it cuts into pieces almost as well as English.
 - `XLMR`: the layers of XLM-R base, random weights; 278 million parameters.
+- `mini`: the built-in encoder.
 """
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from tokenizers import Tokenizer
@@ -92,6 +93,7 @@ SCALES = {
             "B": Shape("minilm", second_order_steps=2),
             "B-de": Shape("minilm", "de", second_order_steps=2),
             "XLMR": Shape(Random(250_002, 64_000, 768, 12, 12), alone=True),
+            "mini": Shape("mini", alone=True),
         },
         batch=4,
         second_order_batch=2,
@@ -103,6 +105,7 @@ SCALES = {
             "B": Shape("tiny"),
             "B-de": Shape("tiny", "de"),
             "XLMR": Shape(Random(3000, 1200, 24, 2, 2), alone=True),
+            "mini": Shape("mini", alone=True),
         },
         batch=2,
         second_order_batch=1,
@@ -125,6 +128,7 @@ class Setting:
         batch: episodes in a meta-batch.
         batches: meta-batches in all; the first is not timed.
         data: folder of the data.
+        device: where it is computed.
     """
 
     scale: str
@@ -135,19 +139,22 @@ class Setting:
     batch: int
     batches: int
     data: str | None = None
+    device: Literal["cpu", "cuda"] = "cpu"
 
     @classmethod
     def of(cls, scale: str, shape: str, encoder: str, learner: str, rounds: int, **changes: Any) -> "Setting":
         """Return the setting of a learner; `changes` are fields, or `assignments` over those of the scale."""
         size = SCALES[scale]
-        recipe = resolved(load_recipe(learner, [*size.assignments, *changes.pop("assignments", ())]))
+        # Fine-tuning has no options.
+        own = [each for each in size.assignments if learner != "fine-tune" or not each.startswith("options.")]
+        recipe = resolved(load_recipe(learner, [*own, *changes.pop("assignments", ())]))
         mode = "mono-bi-multi" if learner == "maml-align" else "mono-bi"
         return replace(cls(scale, shape, encoder, mode, recipe, size.batch, rounds + 1), **changes)
 
     def make_encoder(self) -> Encoder:
         """Return a fresh encoder; each has the same weights."""
         limits = load_benchmark(SCALES[self.scale].task, data=self.data).task.max_length
-        return load_encoder(self.encoder, limits, device="cpu")
+        return load_encoder(self.encoder, limits, device=self.device)
 
     def episodes(self) -> list[list[Episode]]:
         """Return all meta-batches."""

@@ -79,6 +79,13 @@ SEEDS = click.IntRange(0, 2**63 - 1)
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print scores as one JSON object on stdout.")
 precision = click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
+checkpointing = click.option(
+    "--checkpointing",
+    type=click.Choice(["auto", "on", "off"]),
+    default="auto",
+    help="Compute layers again on the way back: less memory, a third more time, the same gradient. By default where a "
+    "step would not fit the memory.",
+)
 output = click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Run folder; by default a new one below runs/."
 )
@@ -175,7 +182,7 @@ distilled = options_group(
 )
 """Encoders and files of a distillation."""
 
-run = options_group(precision, gradients(), device, data, include, trust, output, resume(), as_json)
+run = options_group(precision, checkpointing, gradients(), device, data, include, trust, output, resume(), as_json)
 """How a run is done, where it goes, and what it prints."""
 
 compared = options_group(

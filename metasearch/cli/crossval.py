@@ -55,6 +55,7 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each run at most; both phases shrink.")
 @_options.encoder
 @_options.precision
+@_options.checkpointing
 @_options.gradients(None, "fast, or the study's")
 @click.option(
     "--distill",
@@ -190,7 +191,8 @@ def _distillation(
     from metasearch.jobs.distill.checks import benchmarks_of, resolved
     from metasearch.spec.recipe import DEFAULT_ENGINE
 
-    shared = {key: getattr(config, key) for key in ("max_steps", "device", "precision", "trust_remote_code", "data")}
+    keys = ("max_steps", "device", "precision", "checkpointing", "trust_remote_code", "data")
+    shared = {key: getattr(config, key) for key in keys}
     shared["engine"] = config.engine or DEFAULT_ENGINE
     named = {**stages, **shared, "recipe": name, "stages": None, "evaluate": (), "targets": None, "include": include}
     distillation = resolved(distill.configure(**named, assignments=assignments))

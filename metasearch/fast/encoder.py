@@ -47,7 +47,14 @@ class FastEncoder:
         self._second_order = second_order
         self._keeps_graphs = False
         self._most = workers
+        self._checkpointing = False
         self._workers = Workers(partial(Network, encoder, self.plan))
+
+    def checkpoint(self, on: bool) -> None:
+        """Compute layers again on the way back, or keep what they make; for the meta-batches to come."""
+        if on != self._checkpointing:
+            self._checkpointing = on
+            self._workers = Workers(partial(Network, self.encoder, self.plan, on))
 
     def each(self, jobs: Sequence[Job], work: Callable[[Network, Job], Result]) -> Iterator[Result]:
         """Yield the result of each job, in their order; several run at the same time."""
@@ -77,13 +84,19 @@ class FastEncoder:
             # The last loss keeps about half of what a step does, and texts of other jobs are longer or shorter.
             needed = (steps + 1) * one * min(jobs, self.workers)
             there = capacity(self.encoder.device)
-            fits = needed <= _GRAPH_SHARE * there
+            fits = self.keeps_graphs(needed)
             self._second_order = "graph" if fits else "recompute"
             sizes = f"graphs of {steps} steps take about {needed / 2**20:.0f} MiB of {there / 2**20:.0f} MiB of memory"
             choice = "kept" if fits else "inner steps are computed again on the way back"
             log.info("second order: %s: %s", sizes, choice)
         self._keeps_graphs = self._second_order == "graph"
         return self._second_order
+
+    def keeps_graphs(self, size: int) -> bool:
+        """Return whether second-order graphs of so many bytes are kept, rather than inner steps computed again."""
+        if self._second_order == "auto" and not self.encoder.embedder.training:
+            return size <= _GRAPH_SHARE * capacity(self.encoder.device)
+        return self._second_order != "recompute" or self.encoder.embedder.training
 
     def need_less(self) -> str | None:
         """Take what comes in a way that needs less memory, with the same gradients; None where there is no such way.

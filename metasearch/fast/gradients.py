@@ -23,6 +23,7 @@ from metasearch.learners.maml import MAML
 from metasearch.learners.maml_align import MAMLAlign
 from metasearch.learners.meta_sgd import MetaSGD
 from metasearch.learners.reptile import Reptile
+from metasearch.spec.run import Checkpointing
 
 log = logging.getLogger(__name__)
 
@@ -42,16 +43,25 @@ FORMS: Mapping[type[Learner], Callable[[Any, Sequence[Episode], FastEncoder, boo
 class FastGradients(ReferenceGradients):
     """Takes outer gradients by the fast form of exactly this class of learners; a subclass may be another formula.
 
-    The arguments are those of `FastEncoder`; `notes` says what is done in a slower way for this encoder and why.
+    The arguments are those of `FastEncoder`, and `checkpointing` as for the reference; `notes` says what is done in a
+    slower way for this encoder and why.
     """
 
-    def __init__(self, encoder: Encoder, second_order: SecondOrder = "auto", workers: int | None = None) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        second_order: SecondOrder = "auto",
+        workers: int | None = None,
+        checkpointing: Checkpointing = "auto",
+    ) -> None:
         self.encoder = FastEncoder(encoder, second_order, workers)
         self.notes = self.encoder.plan.notes
+        super().__init__(checkpointing)
 
     def take(self, learner: Learner, episodes: Sequence[Episode]) -> OuterLoss:
         """Put the gradient of the outer loss into the `.grad` of the learner's parameters, and return the loss."""
         form = FORMS.get(type(learner))
+        self.encoder.checkpoint(self.checkpointing == "on")
         if form is None:
             return super().take(learner, episodes)
         before = [(p, None if p.grad is None else p.grad.clone()) for _, p in learner.named_parameters()]
@@ -64,7 +74,7 @@ class FastGradients(ReferenceGradients):
             except RuntimeError as error:
                 if not out_of_memory(error):
                     raise
-                less = self.encoder.need_less()
+                less = self.encoder.need_less() or self._checkpoint()
                 if less is None:
                     raise OutOfMemory(
                         f"out of memory on {learner.encoder.device} in an outer step ({first_line(error)}). Less is "
@@ -77,3 +87,11 @@ class FastGradients(ReferenceGradients):
             # Outside of `except`, whose error holds on to the graph.
             if device == "cuda":
                 torch.cuda.empty_cache()
+
+    def _checkpoint(self) -> str | None:
+        """Turn checkpointing on where it is `auto`; return what is done now, None where nothing changes."""
+        if self.checkpointing != "auto":
+            return None
+        self.checkpointing = "on"
+        self.encoder.checkpoint(True)
+        return "layers are computed again on the way back"

@@ -1,4 +1,6 @@
-"""How much memory there is, and how much the graph of a second-order step takes."""
+"""How much memory there is, and how much autograd keeps of what is computed, as the graph of a second-order step."""
+
+from collections.abc import Callable, Iterable
 
 import torch
 
@@ -8,6 +10,16 @@ from metasearch.runs.host import memory
 
 def graph_size(objective: Objective, start: Weights) -> int:
     """Return the bytes that the graph of an inner step takes until the way back, measured on one step."""
+
+    def step() -> object:
+        leaves = [weight.detach().requires_grad_() for weight in start]
+        return torch.autograd.grad(objective(leaves), leaves, create_graph=True, allow_unused=True)
+
+    return saved_size(step)
+
+
+def saved_size(compute: Callable[[], object], beside: Iterable[torch.Tensor] = ()) -> int:
+    """Return the bytes that autograd keeps while the result of a computation lives, without tensors `beside` it."""
     sizes: dict[int, int] = {}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
@@ -17,10 +29,11 @@ def graph_size(objective: Objective, start: Weights) -> int:
         return tensor.detach()  # the tensor itself would hold on to its own graph
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        leaves = [weight.detach().requires_grad_() for weight in start]
         # The graph must live until all is counted, or memory that it frees would be counted under one address.
-        alive = torch.autograd.grad(objective(leaves), leaves, create_graph=True, allow_unused=True)
+        alive = compute()
     del alive
+    for tensor in beside:
+        sizes.pop(tensor.untyped_storage().data_ptr(), None)
     return sum(sizes.values())
 
 

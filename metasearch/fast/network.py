@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from metasearch.encoders.checkpointing import checkpoint_layers
 from metasearch.encoders.encoder import Embedder, Encoder, Output
 from metasearch.encoders.inputs import input_of
 from metasearch.fast.layout import Texts
@@ -17,10 +18,11 @@ from metasearch.fast.plan import PackingPlan
 class Network:
     """A copy of an encoder's network around the same weights, which runs on other weights in their place.
 
-    Each thread needs its own, as weights are put into it while it runs. The encoder itself is not touched.
+    Each thread needs its own, as weights are put into it while it runs. The encoder itself is not touched. With
+    `checkpointing` its layers are computed again on the way back.
     """
 
-    def __init__(self, encoder: Encoder, plan: PackingPlan) -> None:
+    def __init__(self, encoder: Encoder, plan: PackingPlan, checkpointing: bool = False) -> None:
         shared: list[object] = list(encoder.embedder.parameters())
         if model := getattr(encoder.embedder, "model", None):
             shared += [model.tokenizer, getattr(model[0], "processor", model.tokenizer), model.model_card_data]
@@ -29,6 +31,8 @@ class Network:
         if plan.packs and isinstance(self._module, Embedder):
             # The copy has a configuration of its own; the encoder keeps its attention.
             input_of(self._module.model).attend_with(ATTENTION)
+        if checkpointing:
+            checkpoint_layers(self._module)
         self._names = [name for name, weight in self._module.named_parameters() if weight.requires_grad]
 
     def train(self, mode: bool) -> None:

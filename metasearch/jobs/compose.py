@@ -25,9 +25,10 @@ from metasearch.learners.losses.base import fitting, losses_of, warn_of_unused
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe, Role
-from metasearch.spec.run import EncoderRef, Precision
+from metasearch.spec.run import Checkpointing, EncoderRef, Precision
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import device_of
+from metasearch.training.memory import require_memory
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Outcome, Trainer
 
@@ -73,7 +74,7 @@ def make_learner(recipe: Recipe, encoder: Encoder) -> Learner:
     return learner_class(recipe)(encoder, recipe.loss, learner_options(recipe))
 
 
-def make_gradients(encoder: Encoder, gradients: Engine = DEFAULT_ENGINE) -> Gradients:
+def make_gradients(encoder: Encoder, engine: Engine = DEFAULT_ENGINE, checkpoint: Checkpointing = "auto") -> Gradients:
     """Return the function that takes outer gradients: `fast`, or `reference`, which is learn2learn's plain loop.
 
     What the fast one does in a slower way for this encoder is logged, and why.
@@ -81,11 +82,11 @@ def make_gradients(encoder: Encoder, gradients: Engine = DEFAULT_ENGINE) -> Grad
     Raises:
         ConfigError: there are no gradients of that name.
     """
-    if gradients not in get_args(Engine):
-        raise ConfigError(f"unknown gradients '{gradients}'.{nearest(gradients, get_args(Engine))}")
-    if gradients == "reference":
-        return ReferenceGradients()
-    fast = FastGradients(encoder)
+    if engine not in get_args(Engine):
+        raise ConfigError(f"unknown gradients '{engine}'.{nearest(engine, get_args(Engine))}")
+    if engine == "reference":
+        return ReferenceGradients(checkpoint)
+    fast = FastGradients(encoder, checkpointing=checkpoint)
     for note in fast.notes:
         log.info("fast gradients: %s", note)
     return fast
@@ -123,6 +124,7 @@ def fit(
     max_steps: int | None = None,
     precision: str = "fp32",
     gradients: Engine = DEFAULT_ENGINE,
+    checkpointing: Checkpointing = "auto",
     listener: Listener = SILENT,
     store: CheckpointStore | None = None,
     resume: bool = False,
@@ -142,6 +144,7 @@ def fit(
         max_steps=max_steps,
         precision=precision,
         gradients=gradients,
+        checkpointing=checkpointing,
         listener=listener,
         store=store,
         baseline=baseline,
@@ -159,6 +162,7 @@ def trainer_of(
     max_steps: int | None = None,
     precision: str = "fp32",
     gradients: Engine = DEFAULT_ENGINE,
+    checkpointing: Checkpointing = "auto",
     listener: Listener = SILENT,
     store: CheckpointStore | None = None,
     baseline: float | None = None,
@@ -174,6 +178,7 @@ def trainer_of(
         max_steps: outer steps at most.
         precision: of training steps and of the dev scores between them, `fp32` or `bf16`.
         gradients: `fast` or `reference`, how outer gradients are taken.
+        checkpointing: whether layers are computed again on the way back; `auto` where a step would not fit the memory.
         listener: hears of steps and scores.
         store: where checkpoints go.
         baseline: dev score before the first step, where it is known already.
@@ -182,18 +187,18 @@ def trainer_of(
     Raises:
         ConfigError: learner, mode and precision do not fit together, or there are no such gradients.
         DataError: the data is too small for the recipe.
+        OutOfMemory: a step would not fit the memory in any way.
     """
     check_fit(recipe, benchmark, precision)
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
     encoder, chosen = require_map(learner.encoder, recipe), _said(precision)
-    take_gradients = make_gradients(encoder, gradients)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     sources = samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
     _say(learner, recipe, scored is valid)
-    return Trainer(
+    trainer = Trainer(
         learner,
-        take_gradients,
+        make_gradients(encoder, gradients, checkpointing),
         schedule(recipe.budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
         recipe.outer,
         recipe.budget,
@@ -205,6 +210,7 @@ def trainer_of(
         dropout=recipe.dropout,
         baseline=baseline,
     )
+    return require_memory(trainer)
 
 
 def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:

@@ -135,6 +135,7 @@ def trainer_of(
         max_steps=config.max_steps,
         precision=config.precision,
         gradients=config.engine,
+        checkpointing=config.checkpointing,
         listener=listener,
         store=store,
         baseline=baseline,

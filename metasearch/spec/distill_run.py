@@ -3,7 +3,7 @@
 from typing import get_args
 
 from metasearch.spec.recipe import DEFAULT_ENGINE, Declared, Engine, Positive
-from metasearch.spec.run import Device, Precision
+from metasearch.spec.run import Checkpointing, Device, Precision
 from metasearch.spec.stages import Distillation, RoleName, Stage
 
 
@@ -21,6 +21,7 @@ class DistillConfig(Declared):
         evaluate: tasks that the trained encoder is scored on before the first and after each stage.
         targets: folder in which outputs of frozen encoders are kept; by default in the run.
         max_steps: steps of each stage, at most.
+        checkpointing: as in `RunConfig`.
         engine: what computes the gradients.
         data: folder of the tasks' files.
         include: folders with further tasks and recipes.
@@ -39,6 +40,7 @@ class DistillConfig(Declared):
     max_steps: Positive | None = None
     device: Device = "auto"
     precision: Precision = "fp32"
+    checkpointing: Checkpointing = "auto"
     engine: Engine = DEFAULT_ENGINE
     data: str | None = None
     include: tuple[str, ...] = ()

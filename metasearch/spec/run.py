@@ -24,6 +24,8 @@ from metasearch.spec.recipe import (
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16"]
+Checkpointing = Literal["auto", "on", "off"]
+"""Whether layers are computed again on the way back; `auto` where what they make would not fit the memory."""
 
 WHOLE_TASK = "task"
 """In place of languages to trim an encoder to: all of the task."""
@@ -104,6 +106,7 @@ class RunConfig(Declared):
         seed: of episodes, dropout, and the weights of an encoder that is made from a seed.
         max_steps: outer steps at most; when it is less than an epoch, both phases shrink in proportion.
         precision: of forward passes.
+        checkpointing: whether layers are computed again on the way back, for less memory and the same gradient.
         engine: what computes the outer gradient.
         trim: languages of the task, or `task` for all of them, to whose words the encoder's vocabulary is cut.
         task: this and all others as in `DataRef` and `EncoderRef`.
@@ -119,6 +122,7 @@ class RunConfig(Declared):
     max_steps: Positive | None = None
     device: Device = "auto"
     precision: Precision = "fp32"
+    checkpointing: Checkpointing = "auto"
     engine: Engine = DEFAULT_ENGINE
     prompts: Mapping[Role, str] = {}
     trim: tuple[str, ...] = ()

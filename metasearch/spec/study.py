@@ -18,7 +18,7 @@ from metasearch.spec.recipe import (
     Recipe,
     Role,
 )
-from metasearch.spec.run import Device, Precision
+from metasearch.spec.run import Checkpointing, Device, Precision
 
 
 class Trained(Declared):
@@ -63,6 +63,7 @@ class StudyConfig(Declared):
     max_steps: Positive | None = None
     device: Device = "auto"
     precision: Precision = "fp32"
+    checkpointing: Checkpointing = "auto"
     prompts: Mapping[Role, str] = {}
     trim: tuple[str, ...] = ()
     engine: Engine | None = None

@@ -9,7 +9,9 @@ from typing import Any
 
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 
-_NOT_SETTINGS = ("task", "fold", "seed", "data", "include", "device", "engine", "trust_remote_code", "fold_seed")
+_WHERE = ("task", "fold", "fold_seed", "seed", "data", "include")
+_HOW = ("device", "engine", "checkpointing", "trust_remote_code")
+_NOT_SETTINGS = (*_WHERE, *_HOW)
 _NOT_RECIPE = ("recipe", "description", "sources")
 _NAMED_SETTINGS = 2
 """Settings that a label names, at most; where more differ, their hash tells arms apart."""

@@ -5,7 +5,8 @@ from torch import nn
 from metasearch.spec.recipe import Outer, Pace
 
 _TABLES = (nn.Embedding, nn.EmbeddingBag)
-_MOMENTS = {"adamw": 2, "lars": 1}
+MOMENTS = {"adamw": 2, "lars": 1}
+"""Tensors of the optimiser's state for each weight, by the name of the optimiser."""
 
 
 def checkpoint_bytes(weights: int, dense: int, settings: Outer) -> int:
@@ -16,7 +17,7 @@ def checkpoint_bytes(weights: int, dense: int, settings: Outer) -> int:
         dense: bytes of those that have moments in any case, as `dense_bytes`.
         settings: of the outer optimiser.
     """
-    return 2 * weights + _MOMENTS[settings.optimizer] * dense
+    return 2 * weights + MOMENTS[settings.optimizer] * dense
 
 
 def checkpoints_kept(steps: int, pace: Pace) -> int:

@@ -56,6 +56,7 @@ def test_a_users_own_tasks_are_offered_too(tmp_path):
         ("merge min", ["mini", "minilm"]),
         ("tra", ["train"]),
         ("train --task demo --precision ", ["fp32", "bf16"]),
+        ("distill --checkpointing ", ["auto", "on", "off"]),
     ],
 )
 def test_names_are_offered(line, expected):

@@ -14,10 +14,11 @@ import torch
 from helpers.gradients import (
     AWKWARD,
     FAMILIES,
-    QUERY,
+    OVERLAPPING,
+    PLAIN,
     REFERENCE,
-    SUPPORT,
-    Case,
+    REPTILE,
+    STEPPING,
     encoder_of,
     error,
     errors,
@@ -30,28 +31,6 @@ from metasearch.spec import registry
 
 EXACT = {torch.float64: 1e-10, torch.float32: 1e-5}
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-
-THREE = (SUPPORT, QUERY, QUERY)
-STEPPING = [
-    Case("maml"),
-    Case("meta-sgd"),
-    Case("maml-align", sizes=THREE),
-    Case("maml-align", sizes=THREE, options=(("shared", False),)),
-]
-REPTILE = Case("reptile")
-OVERLAPPING = Case("maml", sizes=(9, 8))  # all texts: a step on other words changes nothing of a static encoder
-PLAIN = [
-    Case("fine-tune"),
-    Case("fine-tune", "scored", (SUPPORT,)),
-    Case("distill", "translations", (4,), (("output", "pooled"), ("contrast", "soft"))),
-    Case("distill", "translations", (4,), (("output", "sentence"), ("target", "own"))),
-    Case("distill", "translations", (4,), (("output", "embedding"),)),
-    Case("distill", "translations", (4,), (("output", "tokens"), ("target", "own"))),
-    Case("ema", "translations", (4,), (("output", "pooled"),)),
-    Case("ema", "translations", (4,), (("output", "sentence"),)),
-    Case("entailment", "entailments", (4,), (("output", "pooled"),)),
-    Case("entailment", "entailments", (4,), (("output", "sentence"),)),
-]
 
 STEPS = [(2, torch.float64), (1, torch.float64), (5, torch.float32)]
 ON_EVERY_FAMILY = pytest.mark.parametrize("family", FAMILIES)

@@ -140,6 +140,29 @@ class Case:
         return cls(encoder, loss, chosen)
 
 
+THREE = (SUPPORT, QUERY, QUERY)
+STEPPING = [
+    Case("maml"),
+    Case("meta-sgd"),
+    Case("maml-align", sizes=THREE),
+    Case("maml-align", sizes=THREE, options=(("shared", False),)),
+]
+REPTILE = Case("reptile")
+OVERLAPPING = Case("maml", sizes=(9, 8))  # all texts: a step on other words changes nothing of a static encoder
+PLAIN = [
+    Case("fine-tune"),
+    Case("fine-tune", "scored", (SUPPORT,)),
+    Case("distill", "translations", (4,), (("output", "pooled"), ("contrast", "soft"))),
+    Case("distill", "translations", (4,), (("output", "sentence"), ("target", "own"))),
+    Case("distill", "translations", (4,), (("output", "embedding"),)),
+    Case("distill", "translations", (4,), (("output", "tokens"), ("target", "own"))),
+    Case("ema", "translations", (4,), (("output", "pooled"),)),
+    Case("ema", "translations", (4,), (("output", "sentence"),)),
+    Case("entailment", "entailments", (4,), (("output", "pooled"),)),
+    Case("entailment", "entailments", (4,), (("output", "sentence"),)),
+]
+
+
 class Given:
     """Targets drawn for each text, or for each of its tokens."""
 

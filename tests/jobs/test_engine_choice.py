@@ -73,7 +73,7 @@ def without_engine(path):
 def no_fast(monkeypatch):
     """Let nothing take fast gradients."""
 
-    def refuse(encoder):
+    def refuse(encoder, checkpointing):
         raise AssertionError("the fast engine")
 
     monkeypatch.setattr(compose, "FastGradients", refuse)
@@ -199,8 +199,8 @@ def distilled(tmp_path_factory):
     save_assistant(place / "assistant")
     said = {}
 
-    def noted(encoder):
-        fast = FastGradients(encoder)
+    def noted(encoder, checkpointing):
+        fast = FastGradients(encoder, checkpointing=checkpointing)
         fast.notes = ("a note",)
         return fast
 
@@ -232,7 +232,7 @@ def test_a_run_says_so_too_when_it_begins(monkeypatch):
     monkeypatch.setattr(compose, "Trainer", stop_with([]))
     benchmark, recipe = load_benchmark("demo", "trans"), load_recipe("maml-tiny")
     learner = compose.make_learner(recipe, compose.load_encoder("tiny", benchmark.task.max_length, device="cpu"))
-    monkeypatch.setattr(FastGradients, "__init__", lambda self, encoder: setattr(self, "notes", ("one", "two")))
+    monkeypatch.setattr(FastGradients, "__init__", lambda self, encoder, **_: setattr(self, "notes", ("one", "two")))
     with pytest.raises(Stop):
         compose.fit(learner, benchmark, recipe)
     assert [text for text in said if "gradients" in text] == ["fast gradients: one", "fast gradients: two"]

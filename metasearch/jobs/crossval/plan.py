@@ -13,7 +13,7 @@ from metasearch.spec.study import StudyConfig
 CellConfig = ScoreConfig | RunConfig | DistillConfig
 Kind = Literal["score", "train", "distill"]
 _SHARED = ("task", "encoder", "prompts", "trim", "fold_seed", "device", "data", "include", "trust_remote_code")
-_TRAINS = ("max_steps", "precision", "engine")
+_TRAINS = ("max_steps", "precision", "checkpointing", "engine")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from metasearch.spec import registry, yaml
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.stages import Stage
 from metasearch.training.checkpoint import CheckpointStore
+from metasearch.training.memory import require_memory
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Outcome, Trainer
 
@@ -82,7 +83,7 @@ def run_stage(
     output: Output = getattr(learner.options, "output", "sentence")
     trainer = Trainer(
         learner,
-        make_gradients(encoder, config.engine),
+        make_gradients(encoder, config.engine, config.checkpointing),
         Schedule((Phase(name, batches, total),), total, stage.budget.batch),
         stage.outer,
         stage.budget,
@@ -102,7 +103,7 @@ def run_stage(
         precision=config.precision,
         dropout=stage.dropout,
     )
-    return trainer.fit(resume=True), source.described
+    return require_memory(trainer).fit(resume=True), source.described
 
 
 def _learner(

@@ -1,0 +1,98 @@
+"""Memory and time of an outer step with layers kept or computed again on the way back, in float32 and bfloat16.
+
+    python -m benchmarks.speed.checkpointing --data ~/data
+
+First-order MAML, one episode, one inner step. The ways take turns, each in a process of its own, one at a time: a first
+step, a second one, which is timed, and a third one, whose tensors are counted. Memory is the peak until the optimiser
+begins: of tensors beside the weights, as an allocator without loss would need it; beside it what a training would have
+said before (`metasearch.training.memory`); and of the process in the first step, above weights and data. Figures are
+medians of the rounds, ratios those of ratios within a round. `gradient_error` is to the first way, 0 for the same bits.
+
+`--scale small` runs in seconds, on the embedded task; its figures mean nothing.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+import click
+import torch
+
+from benchmarks.common.clock import Seconds
+from benchmarks.common.command import Command
+from benchmarks.common.provenance import provenance
+from benchmarks.common.rows import RESULTS, Row
+from benchmarks.speed.race import Job, relative_error, running
+from benchmarks.speed.shapes import SCALES, Setting, encoder_of
+from benchmarks.speed.speed_tables import checkpointing_table
+from metasearch.runs.rows import append_rows
+
+ROWS = RESULTS / "checkpointing.jsonl"
+WAYS = ("fast", "checkpointing", "bf16", "bf16 checkpointing")
+SIZES = ("episodes.q=2", "episodes.n_neg=1", "options.inner_steps=1", "options.first_order=true")
+
+
+@click.command(cls=Command)
+@click.option("--data", envvar="METASEARCH_DATA", help="Folder of the data sets.")
+@click.option("--shape", "shapes", type=click.Choice(["mini", "XLMR"]), multiple=True, default=("mini", "XLMR"))
+@click.option("--k", type=click.IntRange(min=1), default=4, show_default=True, help="Triplets of a support set.")
+@click.option("--scale", type=click.Choice(list(SCALES)), default="full", show_default=True)
+@click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=ROWS, help="Rows to add to.")
+def main(data: str | None, shapes: Sequence[str], k: int, scale: str, rounds: int, threads: int, output: Path) -> None:
+    """Measure each shape, keep its rows as soon as they are there, and print the table."""
+    shown: list[Row] = []
+    for shape in shapes:
+        with tempfile.TemporaryDirectory() as folder:
+            encoder = encoder_of(scale, shape, Path(folder) / "encoder", data)
+            assignments = (f"episodes.k={k}", *SIZES)
+            setting = Setting.of(scale, shape, encoder, "maml", 2, data=data, batch=1, assignments=assignments)
+            rows = measured(setting, rounds, threads, SCALES[scale].apart, Path(folder))
+        rows = [{**row, "scale": scale, "k": k, **provenance()} for row in rows]
+        append_rows(output, rows)
+        shown += rows
+    click.echo(checkpointing_table(shown))
+
+
+def measured(setting: Setting, rounds: int, threads: int, apart: bool, folder: Path) -> list[Row]:
+    """Return a row for each way: memory, what was predicted, seconds a step, and times those of the first way."""
+    seconds: dict[str, list[Seconds]] = {way: [] for way in WAYS}
+    memory: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+    for number in range(rounds):
+        for way in WAYS if number % 2 == 0 else WAYS[::-1]:
+            with running(Job(way, setting, threads), apart) as ready:
+                memory[way].append(ready.first(folder / f"{way}.pt"))
+                seconds[way].append(ready.step())
+                memory[way][-1]["tensors"] = ready.tensors()
+    errors = {way: _error(folder, way) for way in WAYS}
+    return [
+        {
+            "shape": setting.shape,
+            "way": way,
+            **{
+                f"{name}_mib": round(median(peak[found] for peak in memory[way]), 1)
+                for name, found in (("tensors", "tensors"), ("predicted", "predicted"), ("process", "gradient"))
+            },
+            "seconds": round(median(wall for wall, _ in seconds[way]), 3),
+            **{
+                name: round(median(a[i] / b[i] for a, b in zip(seconds[way], seconds[WAYS[0]], strict=True)), 3)
+                for i, name in enumerate(("times", "cpu"))
+            },
+            "gradient_error": errors[way],
+            "rounds": rounds,
+            "threads": threads,
+        }
+        for way in WAYS
+    ]
+
+
+def _error(folder: Path, way: str) -> float:
+    """Return the difference of a way's first gradient from that of the first way; 0 where the bits are the same."""
+    mine, kept = (torch.load(folder / f"{name}.pt", weights_only=True) for name in (way, WAYS[0]))
+    return relative_error(mine, kept)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Gradient checkpointing: layers keep their inputs alone, and are computed again on the way back.
+
+Chen et al. (2016), "Training Deep Nets with Sublinear Memory Cost": of L layers, activations are kept of one at a time,
+for one more forward pass. The operations are the same ones in the same order, and so are the bits of the gradient.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.utils.checkpoint import checkpoint
+
+
+class Checkpointed(nn.Module):
+    """A layer in whose place it stands.
+
+    transformers' own checkpointing is for training mode alone, and takes the weights that stand in the layer on the way
+    back. Those of an inner step are there on the way forward only, so they are kept with the inputs.
+    """
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+        self.training = layer.training
+        # A graph may go backward on another thread than the one that made it, while a second one does on a third.
+        self._lock = Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what a backbone asks of its layer."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("layer"), name)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the layer returns."""
+        if not torch.is_grad_enabled():
+            return self.layer(*args, **kwargs)
+        weights: dict[str, Tensor] = dict(self.layer.named_parameters())
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with self._lock:
+                return functional_call(self.layer, weights, args, kwargs)
+
+        # Random numbers are drawn by dropout alone. Only the form that is not reentrant can be differentiated twice.
+        return checkpoint(run, *args, use_reentrant=False, preserve_rng_state=self.training, **kwargs)
+
+
+def checkpoint_layers(module: nn.Module) -> list[Checkpointed]:
+    """Let the layers of a network be computed again on the way back; return them, none where there are no layers.
+
+    Layers are what stands in a list (`nn.ModuleList`) that is not part of a layer. Names of weights change.
+    """
+    found = []
+    for name, child in list(module.named_children()):
+        if isinstance(module, nn.ModuleList):
+            wrapped = Checkpointed(child)
+            setattr(module, name, wrapped)
+            found.append(wrapped)
+        else:
+            found += checkpoint_layers(child)
+    return found
+
+
+@contextmanager
+def checkpointed(module: nn.Module, on: bool = True) -> Iterator[list[Checkpointed]]:
+    """Do so for as long as the context lasts, if `on`."""
+    layers = checkpoint_layers(module) if on else []
+    try:
+        yield layers
+    finally:
+        if layers:
+            _restore(module)
+
+
+def _restore(module: nn.Module) -> None:
+    for name, child in list(module.named_children()):
+        if isinstance(child, Checkpointed):
+            setattr(module, name, child.layer)
+        else:
+            _restore(child)

@@ -1,0 +1,142 @@
+"""What an outer step takes of memory, told before the first one; layers are computed again where it is too much."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from metasearch.episodes.episode import Episode
+from metasearch.errors import OutOfMemory
+from metasearch.fast import FastGradients
+from metasearch.fast.gradients import FORMS
+from metasearch.fast.memory import capacity
+from metasearch.learners.base import Learner
+from metasearch.learners.gradients import ReferenceGradients
+from metasearch.learners.texts import TextLearner
+from metasearch.spec.recipe import Outer
+from metasearch.training.activations import Activations, groups_of, words_of
+from metasearch.training.machine import return_memory
+from metasearch.training.room import MOMENTS
+from metasearch.training.trainer import Trainer
+
+log = logging.getLogger(__name__)
+
+_SHARE = 0.9
+"""Of the memory there is; the rest is for the process itself and for results that come and go."""
+
+
+@dataclass(frozen=True)
+class StepMemory:
+    """What an outer step takes, in bytes.
+
+    Attributes:
+        parts: `weights`, of the encoder and of what its learner keeps beside it, and the best ones where they lie on
+            the device; `gradients`, the outer one, and weights and gradients of inner steps; `optimiser`, its state
+            once it has seen every word of the table; `activations`, what autograd keeps until the way back, of all that
+            is computed at the same time.
+        there: what the device has.
+    """
+
+    parts: Mapping[str, int]
+    there: int
+
+    @property
+    def needed(self) -> int:
+        """All of it."""
+        return sum(self.parts.values())
+
+    @property
+    def fits(self) -> bool:
+        """Whether the device has that much to give."""
+        return self.needed <= _SHARE * self.there
+
+    def __str__(self) -> str:
+        """Return what is needed, of what is there, and its parts."""
+        listed = ", ".join(f"{name} {shown(size)}" for name, size in self.parts.items())
+        return f"{shown(self.needed)} of {shown(self.there)} ({listed})"
+
+
+def require_memory(trainer: Trainer) -> Trainer:
+    """Return a training; log what its first outer step takes, and let its gradients compute layers again if need be.
+
+    There is need where checkpointing is `auto`, and the step would not fit.
+
+    Raises:
+        OutOfMemory: with `auto`, where it does not fit in that way either.
+    """
+    learner, gradients = trainer.learner, trainer.gradients
+    # A function of somebody else may do anything, and without steps there is no meta-batch.
+    if not isinstance(gradients, ReferenceGradients) or not trainer.schedule.total:
+        return trainer
+    phase, position = trainer.schedule.at(0)
+    episodes = phase.episodes.batch(position, trainer.schedule.batch)
+    learner.train(trainer.dropout)
+    given = learner, gradients, episodes, trainer.settings, trainer.precision == "bf16"
+    kept = found = step_memory(*given)
+    automatic = gradients.checkpointing == "auto" and not kept.fits
+    if automatic:
+        gradients.checkpointing = "on"
+        found = step_memory(*given)
+    learner.train(False)
+    takes = f"an outer step takes about {found} on {learner.encoder.device}"
+    if automatic and not found.fits:
+        raise OutOfMemory(
+            f"{takes}, with layers that are computed again on the way back. Less is needed with a smaller "
+            "budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, a shorter max_length, --trim or "
+            "--precision bf16; --checkpointing on tries it all the same"
+        )
+    again = ""
+    if gradients.checkpointing == "on":
+        again = "; layers are computed again on the way back"
+        return_memory()
+    log.info("memory: %s%s%s", takes, again, f"; otherwise it would be {shown(kept.needed)}" if automatic else "")
+    return trainer
+
+
+def step_memory(
+    learner: Learner, gradients: ReferenceGradients, episodes: Sequence[Episode], outer: Outer, bf16: bool = False
+) -> StepMemory:
+    """Return what the outer step of a meta-batch takes.
+
+    Args:
+        learner: what is trained, with dropout as it will be.
+        gradients: how its outer gradient is taken, with checkpointing if that is `on`.
+        episodes: the meta-batch.
+        outer: settings of the optimiser.
+        bf16: whether forward passes run in bfloat16.
+    """
+    encoder, groups = learner.encoder, groups_of(learner, episodes)
+    # A learner without a fast form takes the reference's way in any case.
+    fast = gradients.encoder if isinstance(gradients, FastGradients) and type(learner) in FORMS else None
+    size = sum(parameter.nbytes for _, parameter in learner.named_parameters())
+    moved = size
+    if fast and fast.plan.table is not None:
+        # Gradients and inner steps have the rows of the words that the meta-batch holds.
+        table = fast.weights[fast.plan.table]
+        moved += (words_of(encoder, groups) - len(table)) * table[0].nbytes
+    steps = max(getattr(learner.options, name, 0) for name in ("inner_steps", "student_inner_steps"))
+    # The reference keeps the graphs of all episodes until the end, fast gradients those of one job for each thread.
+    # Of a loss of outputs the graphs of all texts are kept, and only the way there has threads.
+    jobs = fast.workers if fast else sum(len(episode.sets) - 1 for episode in episodes)
+    at_once = None if fast is None or isinstance(learner, TextLearner) else jobs
+    passes = Activations(learner, groups, bf16, gradients.checkpointing == "on")
+    activations = passes.of(at_once, padded=fast is None)
+    points = 0
+    if passes.second_order and steps:
+        if fast is None or fast.keeps_graphs((steps + 1) * activations):
+            activations *= steps + 1
+        else:
+            points = steps * moved * jobs
+    best = size if encoder.device.type == "cpu" else 0
+    parts = {
+        "weights": encoder.size + sum(tensor.nbytes for tensor in learner.state().values()) + best,
+        # A job has its own weights where they move, and its gradient.
+        "gradients": moved * (1 + (1 + (steps > 0)) * jobs) + points,
+        "optimiser": MOMENTS[outer.optimizer] * size,
+        "activations": activations,
+    }
+    return StepMemory(parts, capacity(encoder.device))
+
+
+def shown(size: int) -> str:
+    """Return bytes as a message has them."""
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"

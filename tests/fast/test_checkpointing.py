@@ -1,0 +1,121 @@
+"""Layers that are computed again on the way back: the same bits of gradient, for every learner and family."""
+
+import pytest
+import torch
+
+from helpers.gradients import FAMILIES, OVERLAPPING, PLAIN, REPTILE, STEPPING, Case, encoder_of, error, outer
+from metasearch.encoders.checkpointing import Checkpointed
+from metasearch.fast import FastGradients
+from metasearch.learners.gradients import ReferenceGradients
+
+LAYERED = [family for family in FAMILIES if family != "static"]
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+EVERY = [*((case, True) for case in (*STEPPING, REPTILE, *PLAIN)), *((case, False) for case in STEPPING[:3])]
+QUICK = [(STEPPING[0], True, "student"), (STEPPING[2], False, "bert"), (PLAIN[2], True, "mpnet")]
+PLACES = [
+    pytest.param(*place, marks=() if place in QUICK else pytest.mark.slow, id="{}-{}-{}".format(*place))
+    for place in [(*case, family) for case in EVERY for family in LAYERED]
+]
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Count how often a layer runs that is computed again."""
+    found, forward = [], Checkpointed.forward
+
+    def counted(self, *args, **kwargs):
+        found.append(self)
+        return forward(self, *args, **kwargs)
+
+    monkeypatch.setattr(Checkpointed, "forward", counted)
+    return found
+
+
+def engines(encoder, checkpointing, **fast):
+    return ReferenceGradients(checkpointing), FastGradients(encoder, checkpointing=checkpointing, **fast)
+
+
+def assert_same_bits(found, plain):
+    assert found.loss.item() == pytest.approx(plain.loss.item(), rel=1e-12)
+    assert found.given.keys() == plain.given.keys()
+    assert found.dense.keys() == plain.dense.keys()
+    for name, gradient in plain.dense.items():
+        # On a GPU some sums are taken in any order.
+        assert gradient.is_cuda or torch.equal(found.dense[name], gradient), name
+    assert error(found, plain) < 1e-10
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("case", "first_order", "family"), PLACES)
+def test_the_gradient_has_the_same_bits(case, first_order, family, device, runs):
+    """Two layers, two inner steps, two episodes on two threads; by graph in second order."""
+    encoder = encoder_of(family, layers=2, device=device)
+    learner, episodes = case.learn(encoder, inner_steps=2, first_order=first_order), case.episodes()
+    ways = zip(engines(encoder, "on", workers=2), engines(encoder, "off", workers=2), strict=True)
+    for again, kept in ways:
+        expected = outer(learner, episodes, kept)
+        assert not runs
+        assert_same_bits(outer(learner, episodes, again), expected)
+        # Output `embedding` and `tokens` are what the first layer is given.
+        assert bool(runs) == (dict(case.options).get("output") not in ("embedding", "tokens"))
+        runs.clear()
+
+
+def test_the_steps_of_second_order_that_are_computed_again_have_theirs_too(runs):
+    learner, episodes = (
+        STEPPING[0].learn(encoder_of("student"), inner_steps=2, first_order=False),
+        STEPPING[0].episodes(),
+    )
+    again, kept = (FastGradients(learner.encoder, "recompute", 2, checkpointing) for checkpointing in ("on", "off"))
+    assert_same_bits(outer(learner, episodes, again), outer(learner, episodes, kept))
+    assert runs
+
+
+@pytest.mark.slow
+def test_a_static_encoder_has_no_layers_and_the_same_gradient(runs):
+    learner, episodes = OVERLAPPING.learn(encoder_of("static"), inner_steps=2), OVERLAPPING.episodes()
+    plain = outer(learner, episodes, FastGradients(learner.encoder))
+    for engine in engines(learner.encoder, "on"):
+        assert error(outer(learner, episodes, engine), plain) < 1e-10
+    assert not runs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [STEPPING[0], PLAIN[2]], ids=str)
+@pytest.mark.parametrize("family", ["bert", "mpnet"])
+def test_dropout_draws_the_same_numbers(case, family, runs):
+    encoder = encoder_of(family, layers=2)
+    learner, episodes = case.learn(encoder, inner_steps=2), case.episodes()
+    learner.train(True)
+    try:
+        for again, kept in zip(engines(encoder, "on"), engines(encoder, "off"), strict=True):
+            found = []
+            for engine in (again, kept, kept):
+                torch.manual_seed(len(found) // 2)  # another one for the last
+                found.append(outer(learner, episodes, engine))
+            assert_same_bits(*found[:2])
+            assert error(found[2], found[1]) > 1e-3
+    finally:
+        learner.train(False)
+    assert runs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [STEPPING[0], PLAIN[2]], ids=str)
+@pytest.mark.parametrize("family", ["bert", "mpnet"])
+def test_in_bf16_the_bits_are_those_of_bf16(case, family, runs):
+    encoder = encoder_of(family, torch.float32, layers=2)
+    learner, episodes = case.learn(encoder, inner_steps=2), case.episodes()
+    for again, kept in zip(engines(encoder, "on"), engines(encoder, "off"), strict=True):
+        with torch.autocast("cpu", torch.bfloat16):
+            assert_same_bits(outer(learner, episodes, again), outer(learner, episodes, kept))
+    assert runs
+
+
+def test_the_weights_of_an_inner_step_are_those_of_the_way_forward():
+    """With those that stand in the layer on the way back, which are the encoder's own, five steps would not count."""
+    learner, episodes = STEPPING[0].learn(encoder_of("bert"), inner_steps=5), STEPPING[0].episodes()
+    few = Case("maml").learn(encoder_of("bert"), inner_steps=1)
+    fast = FastGradients(learner.encoder, checkpointing="on")
+    assert error(outer(learner, episodes, fast), outer(few, episodes, fast)) > 1e-2
+    assert error(outer(learner, episodes, fast), outer(learner, episodes)) < 1e-10

@@ -1,0 +1,235 @@
+"""What an outer step takes of memory is said before the first; layers are computed again where it is too much."""
+
+import logging
+
+import pytest
+import torch
+
+from helpers.backbones import make
+from helpers.gradients import PLAIN, STEPPING, Case, encoder_of
+from helpers.training import same, start, weights
+from metasearch.errors import OutOfMemory
+from metasearch.fast import FastGradients
+from metasearch.jobs import compose
+from metasearch.learners.gradients import ReferenceGradients
+from metasearch.spec.recipe import Outer
+from metasearch.training import memory
+from metasearch.training.memory import step_memory
+
+OUTER = Outer(lr=1e-3)
+LARGE = 2**50
+PARTS = ("weights", "gradients", "optimiser", "activations")
+
+
+@pytest.fixture
+def there(monkeypatch):
+    """Return a function that sets how much memory there is."""
+
+    def set_to(size):
+        monkeypatch.setattr("metasearch.training.memory.capacity", lambda device: int(size))
+
+    return set_to
+
+
+def said(caplog):
+    return [message for message in caplog.messages if message.startswith("memory: ")]
+
+
+def parts_of(case, family="bert", engine=None, settings=None, **options):
+    """Return the parts that are predicted, in float64, on one thread."""
+    learner = case.learn(encoder_of(family, layers=2), **options)
+    gradients = engine or FastGradients(learner.encoder, workers=1, checkpointing="off")
+    return step_memory(learner, gradients, case.episodes(), settings or OUTER).parts
+
+
+def test_weights_are_those_of_the_encoder_and_the_best_ones_and_an_optimiser_has_two_moments_or_one():
+    size = encoder_of("bert", layers=2).size
+    found = parts_of(Case("fine-tune"))
+    assert found["weights"] == 2 * size
+    assert found["optimiser"] == 2 * size
+    assert parts_of(Case("fine-tune"), settings=Outer(lr=1e-3, optimizer="lars"))["optimiser"] == size
+
+
+def test_a_moving_teacher_counts_with_what_rounding_has_kept_from_it():
+    size = encoder_of("bert", layers=2).size
+    step = torch.tensor(0).nbytes
+    assert parts_of(PLAIN[6])["weights"] == 4 * size + step
+
+
+def test_gradients_have_the_rows_of_the_words_that_there_are():
+    """Outer gradient, and that of a set; with inner steps also the weights that move."""
+    case = Case("fine-tune")
+    encoder = encoder_of("bert", layers=2)
+    texts = {
+        (role, text)
+        for episode in case.episodes()
+        for examples in episode.sets
+        for example in examples.examples
+        for role, text in zip(example.roles.values(), example.texts, strict=True)
+    }
+    words = {int(word) for role, text in texts for row in encoder.tokens([text], role) for word in row[0]}
+    table = encoder.input.words.weight
+    moved = encoder.size - table.nbytes + len(words) * table[0].nbytes
+    assert parts_of(case)["gradients"] == 2 * moved
+    assert parts_of(Case("maml"), inner_steps=3)["gradients"] == 3 * moved
+
+
+def kept_at_once(learner, episodes, gradients):
+    """Return the most bytes that autograd kept at the same time in an outer step, in this thread."""
+    held, peaks = {}, [0]
+
+    def pack(tensor):
+        whole = tensor if tensor._base is None else tensor._base
+        # Weights are no activations.
+        return Kept(tensor) if not (whole.is_leaf and whole.requires_grad) else tensor.detach()
+
+    class Kept:
+        def __init__(self, tensor):
+            self.tensor, self.key = tensor.detach(), tensor.untyped_storage().data_ptr()
+            count = held.get(self.key, (0, 0))[0]
+            held[self.key] = (count + 1, tensor.untyped_storage().nbytes())
+            if not count:
+                peaks.append(max(peaks[-1], sum(size for _, size in held.values())))
+
+        def __del__(self):
+            count, size = held[self.key]
+            held[self.key] = (count - 1, size)
+            if count == 1:
+                del held[self.key]
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: getattr(kept, "tensor", kept)):
+        gradients(learner, episodes)
+    for _, parameter in learner.named_parameters():
+        parameter.grad = None
+    return peaks[-1]
+
+
+@pytest.mark.parametrize(
+    ("case", "options"),
+    [
+        (Case("fine-tune"), {}),
+        (Case("maml"), {"inner_steps": 2}),
+        (Case("maml-align", sizes=(3, 2, 2)), {"inner_steps": 2}),
+        (PLAIN[2], {}),
+        (Case("maml"), {"inner_steps": 2, "first_order": False}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("family", ["bert", pytest.param("mpnet", marks=pytest.mark.slow)])
+def test_activations_are_about_those_that_are_kept(case, options, family):
+    """Less by what the loss keeps of so small an encoder, more by support sets, which the reference is done with."""
+    learner, episodes = case.learn(encoder_of(family, layers=2), **options), case.episodes()
+    for engine in FastGradients(learner.encoder, "graph", 1), ReferenceGradients():
+        found = step_memory(learner, engine, episodes, OUTER)
+        kept = kept_at_once(learner, episodes, engine)
+        assert 0.6 < found.parts["activations"] / kept < 2.5
+
+
+@pytest.mark.parametrize("first_order", [True, False])
+def test_word_vectors_keep_something_too(first_order):
+    assert parts_of(Case("maml"), "static", inner_steps=1, first_order=first_order)["activations"] > 0
+
+
+def test_a_learner_without_a_fast_form_is_counted_as_the_reference_takes_it():
+    class Another(type(Case("maml").learn(encoder_of("bert")))):
+        pass
+
+    learner, episodes = Case("maml").learn(encoder_of("bert", layers=2), inner_steps=1), Case("maml").episodes()
+    plain = step_memory(learner, ReferenceGradients("off"), episodes, OUTER)
+    learner.__class__ = Another
+    assert step_memory(learner, FastGradients(learner.encoder), episodes, OUTER).parts == plain.parts
+
+
+@pytest.mark.parametrize(("learner", "steps"), [("maml", 1), ("maml", 3)])
+def test_graphs_of_second_order_grow_with_the_steps_and_steps_computed_again_keep_their_weights(learner, steps):
+    case = Case(learner)
+    options = {"inner_steps": steps, "first_order": False}
+    encoder = encoder_of("bert", layers=2)
+    graph, again = (
+        parts_of(case, engine=FastGradients(encoder, mode, 1), **options) for mode in ("graph", "recompute")
+    )
+    assert graph["activations"] == pytest.approx((steps + 1) * again["activations"], rel=0.1)
+    moved = graph["gradients"] / 3
+    assert again["gradients"] == graph["gradients"] + steps * moved
+
+
+@pytest.mark.slow
+def test_checkpointing_keeps_less_and_the_more_layers_the_less():
+    def share(layers):
+        learner = Case("fine-tune").learn(encoder_of("bert", layers=layers))
+        ways = (FastGradients(learner.encoder, workers=1, checkpointing=choice) for choice in ("on", "off"))
+        on, off = (step_memory(learner, way, Case("fine-tune").episodes(), OUTER).parts["activations"] for way in ways)
+        return on / off
+
+    assert share(4) < share(2) < 1
+
+
+@pytest.mark.slow
+def test_measuring_leaves_weights_modes_gradients_and_random_numbers_as_they_are():
+    learner = STEPPING[0].learn(encoder_of("bert", layers=2), inner_steps=1, first_order=False)
+    before, state = weights(learner), torch.get_rng_state()
+    learner.train(True)
+    try:
+        step_memory(learner, ReferenceGradients("on"), STEPPING[0].episodes(), OUTER)
+        assert learner.encoder.embedder.training
+    finally:
+        learner.train(False)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert same(weights(learner), before)
+    assert all(parameter.grad is None for _, parameter in learner.named_parameters())
+    assert not any(type(module).__name__ == "Checkpointed" for module in learner.encoder.embedder.modules())
+
+
+def of_four_layers():
+    """Return a learner, its benchmark and its recipe."""
+    _, benchmark, recipe = start()
+    return compose.make_learner(recipe, make("bert", layers=4)), benchmark, recipe
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+def test_a_training_says_it_once_and_keeps_layers_where_they_fit(caplog, there, engine):
+    caplog.set_level(logging.INFO)
+    there(LARGE)
+    compose.fit(*start(), max_steps=1, gradients=engine)
+    (line,) = said(caplog)
+    assert line.startswith("memory: an outer step takes about ")
+    assert all(f"{part} " in line for part in PARTS)
+    assert "again" not in line
+
+
+@pytest.mark.slow
+def test_where_they_do_not_fit_layers_are_computed_again_to_the_same_bits(caplog, there):
+    learner, benchmark, recipe = of_four_layers()
+    there(LARGE)
+    trainer = compose.trainer_of(learner, benchmark, recipe, max_steps=2)
+    whole = step_memory(learner, trainer.gradients, trainer.gradient().episodes, recipe.outer).needed
+    compose.fit(learner, benchmark, recipe, max_steps=2)
+    caplog.set_level(logging.INFO)
+    caplog.clear()
+    there((whole - 1) / memory._SHARE)
+    other, *rest = of_four_layers()
+    compose.fit(other, *rest, max_steps=2)
+    (line,) = said(caplog)
+    assert "; layers are computed again on the way back; otherwise it would be " in line
+    assert same(weights(other), weights(learner))
+
+
+def test_what_does_not_fit_in_that_way_either_is_an_error_with_the_figures_before_any_step(there):
+    there(1000)
+    learner, benchmark, recipe = start()
+    before = weights(learner)
+    with pytest.raises(OutOfMemory, match=r"of 0 MiB \(weights .* smaller budget\.meta_batch") as caught:
+        compose.fit(learner, benchmark, recipe, max_steps=1)
+    assert caught.value.exit_code == 8
+    assert same(weights(learner), before)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choice", ["on", "off"])
+def test_who_chooses_is_told_and_not_stopped(caplog, there, choice):
+    caplog.set_level(logging.INFO)
+    there(1000)
+    compose.fit(*start(), max_steps=1, checkpointing=choice)
+    (line,) = said(caplog)
+    assert line.endswith("; layers are computed again on the way back") == (choice == "on")
