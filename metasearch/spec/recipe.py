@@ -15,6 +15,9 @@ from pydantic import (
 
 from metasearch.errors import nearest
 from metasearch.spec.arrangement import language_of
+from metasearch.spec.declared import Contradiction as Contradiction
+from metasearch.spec.declared import Declared as Declared
+from metasearch.spec.shards import Shards, require_work
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
@@ -22,6 +25,7 @@ Length = Annotated[int, Field(ge=3)]  # a word between two special tokens
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+
 
 Role = Literal["question", "candidate", "text"]
 """What a text is to the encoder; it decides how long the text may be and which prompt stands before it."""
@@ -39,20 +43,6 @@ NEUTRAL = "neutral"
 def with_map(learner: str) -> str:
     """Return what a learner is called in results where the language was taken out after training."""
     return f"{learner}+{NEUTRAL}"
-
-
-class Contradiction(ValueError):
-    """A value that does not go with another one; `at` is where it stands below the value that is checked."""
-
-    def __init__(self, message: str, *at: str | int) -> None:
-        super().__init__(message)
-        self.at = at
-
-
-class Declared(BaseModel):
-    """Base of everything that is declared: unknown keys are refused, values are frozen."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class MaxLength(Declared):
@@ -148,16 +138,23 @@ class Outer(Declared):
 
 
 class Pace(Declared):
-    """When the trainer evaluates and when it stops early.
+    """When the trainer evaluates and stops early, and in how many parts it takes a gradient.
 
     Attributes:
         eval_every: outer steps between two evaluations on dev, each followed by a checkpoint; 0 evaluates once, at
             the end.
         patience: outer steps without a better dev score after which training stops; 0 never stops.
+        shards: parts that a step is cut into for several processes, whose gradients are added in a fixed order.
     """
 
     eval_every: Count = 25
     patience: Count = 50
+    shards: Shards = 1
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return what a file holds; without shards it is what files held before there were any."""
+        return {key: value for key, value in write(self).items() if (key, value) != ("shards", 1)}
 
 
 class Budget(Pace):
@@ -176,6 +173,11 @@ class Budget(Pace):
     meta_batch: Positive = 4
     epochs: Positive = 20
     dev_holdout: Share = 0.0
+
+    @model_validator(mode="after")
+    def _every_shard_has_work(self) -> "Budget":
+        require_work(self.shards, self.meta_batch, "episodes")
+        return self
 
 
 NeutralMethod = Literal["means", "centre", "lir"]
@@ -238,8 +240,8 @@ class Recipe(Declared):
     outer: Outer
     budget: Budget = Budget()
     dropout: bool = False
-    options: dict[str, Any] = {}
-    sources: dict[str, str] = {}
+    options: dict[str, Any] = Field(default_factory=dict)
+    sources: dict[str, str] = Field(default_factory=dict)
     neutralise: Neutralise | None = None
 
     @model_serializer(mode="wrap")
