@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from metasearch import signals
-from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted, interrupted, to_resume
+from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted, ProcessLost, interrupted, to_resume
 from metasearch.files import OutOfRoom
 from metasearch.runs.folder import Begun, RunFolder
 from metasearch.runs.listener import SILENT, Listener
@@ -74,6 +74,7 @@ def resumable(folder: Path) -> Iterator[None]:
     Raises:
         Interrupted: by Ctrl-C or SIGTERM.
         RunFolderError: the disk is full.
+        ProcessLost: another process of the run has ended.
     """
     with signals.AtWork():
         if holds_something(folder):
@@ -87,6 +88,8 @@ def resumable(folder: Path) -> Iterator[None]:
             if error.resumes or not holds_something(folder):
                 raise
             raise OutOfRoom(f"{error}. Then go on with: {to_resume(folder)}", resumes=True) from error
+        except ProcessLost as error:
+            raise ProcessLost(f"{error}{_go_on(folder) if holds_something(folder) else ''}") from error
 
 
 def stopped(folder: Path, what: str = "stopped") -> Interrupted:

@@ -25,9 +25,11 @@ from metasearch.jobs.lifecycle import (
 from metasearch.jobs.task_encoder import encoder_of
 from metasearch.runs import sealed
 from metasearch.runs.folder import CONFIG, Begun, RunFolder
+from metasearch.runs.ranks import rank, require_alone, require_divides
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
 from metasearch.study.read import STUDY_FILE
+from metasearch.training.processes import joined
 
 Kind = Literal["study", "train", "distill", "score"]
 CONFIGS: dict[str, type[RunConfig | DistillConfig | ScoreConfig]] = {
@@ -86,6 +88,8 @@ def resume_run(
         files.remove_checkpoint()
         return RunResult.of(files)
     require_trust(folder, began.config.trust_remote_code, trust_remote_code)
+    if kind == "score":
+        require_alone("the scoring of an encoder")
     with resumable(folder):
         return _go_on(files, began, listener_of, patience)
 
@@ -98,22 +102,35 @@ def _go_on(
 ) -> RunResult:
     config = began.config
     if isinstance(config, DistillConfig):
+        distill.check_processes(config)
         benchmarks = benchmarks_of(config)
         # The full check loads every encoder; a run that has begun has passed it.
         roles = Roles(config, began.weights) if files.begun else roles_of(config)
+        processes = joined()
+        if not processes.first:
+            return distill.follow(config, files.path, roles, processes)
         hold_weights(files, began, roles.origins)
         if not files.begun:
             rehearse(config, roles, files.path)
-        return complete(files, lambda: distill.run_to_end(files, config, benchmarks, roles, listener_of), patience)
+        return complete(
+            files, lambda: distill.run_to_end(files, config, benchmarks, roles, listener_of, processes), patience
+        )
+    if isinstance(config, RunConfig):
+        require_divides(rank().count, config.recipe.budget.shards, "budget.shards")
     benchmark = load_benchmark(DataRef.of(config), config.mode if isinstance(config, RunConfig) else None)
     require_same_data(files.path, began.data_fingerprint, benchmark.data.fingerprint)
     encoder = encoder_of(config, benchmark)
+    processes = joined()
+    if isinstance(config, RunConfig) and not processes.first:
+        return train.follow(config, files.path, benchmark, encoder, processes)
     hold_weights(files, began, {ENCODER: encoder.origin})
     if isinstance(config, RunConfig) and not files.begun:
         train.check_room(config, files.path, encoder)
     with listener_of(files.path.name) as listener:
         if isinstance(config, RunConfig):
-            return complete(files, lambda: train.run_to_end(files, config, benchmark, encoder, listener), patience)
+            return complete(
+                files, lambda: train.run_to_end(files, config, benchmark, encoder, listener, processes), patience
+            )
         return complete(files, lambda: score.run_to_end(files, config, benchmark, encoder, listener), patience)
 
 

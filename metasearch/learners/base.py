@@ -82,17 +82,20 @@ class Learner(ABC):
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
         """Return the loss of a meta-batch, differentiable in the learner's parameters."""
 
+    @classmethod
+    def check_shards(cls, count: int) -> None:
+        """Raise `ConfigError` where its loss cannot be put together from so many shards, for want of `combine`."""
+        if count > 1 and cls.combine is Learner.combine:
+            name = cls.__module__.rpartition(".")[2].replace("_", "-")
+            raise ConfigError(f"budget.shards: learner '{name}' does not say how its loss is cut; it takes 1")
+
     def shards(self, episodes: Sequence[Episode], count: int) -> list[Any]:
         """Return what each of `count` shards of an outer step works on, in their order: by default its episodes."""
         return contiguous(episodes, count)
 
     def values(self, shard: Any) -> Values:
-        """Return what a shard gives to the loss of the meta-batch, differentiable in the learner's parameters.
-
-        `ConfigError` of a learner whose loss cannot be put together from shards.
-        """
-        name = type(self).__module__.rpartition(".")[2].replace("_", "-")
-        raise ConfigError(f"budget.shards: learner '{name}' does not say how its loss is cut; it takes 1")
+        """Return what a shard gives to the loss of the meta-batch, differentiable in the learner's parameters."""
+        raise NotImplementedError
 
     def combine(self, episodes: Sequence[Episode], values: Sequence[Values]) -> OuterLoss:
         """Return the outer loss of a meta-batch from the values of all its shards, the same function as `outer_loss`.
@@ -105,11 +108,6 @@ class Learner(ABC):
     def reported(self, loss: OuterLoss, gradient: Sequence[Tensor]) -> OuterLoss:
         """Return the loss of shards as it is logged, once the gradient is known, which is given as dense tensors."""
         return loss
-
-    @property
-    def can_be_cut(self) -> bool:
-        """Whether its outer loss can be put together from shards."""
-        return type(self).values is not Learner.values
 
     @property
     def second_order(self) -> bool:

@@ -13,7 +13,7 @@ The encoder that comes out is the student. With τ = 1 the teacher is frozen.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field

@@ -56,6 +56,12 @@ def require_divides(count: int, shards: int, key: str) -> None:
     )
 
 
+def require_alone(what: str) -> None:
+    """Raise `ConfigError` where this is one of several processes, and `what` is done by one."""
+    if rank().count > 1:
+        raise ConfigError(f"{what} runs in one process; start it without torchrun")
+
+
 def be_silent() -> TextIO:
     """Send what this process writes, and any library in it, to nowhere; return the stderr that there was."""
     kept = os.fdopen(os.dup(2), "w")

@@ -59,12 +59,27 @@ class Processes:
         """Return what the first process makes; the others wait for it, however long that takes."""
         return make()
 
+    def in_turn(self, make: Callable[[], Made]) -> Made:
+        """Return what this process makes, after the first one has: what that writes, such as targets, is then there."""
+        if self.first:
+            made = make()
+            self.told(lambda: None)
+            return made
+        self.told(lambda: None)
+        return make()
+
     def most(self, number: int) -> int:
         """Return the highest of the numbers that the processes give."""
         return number
 
     def begin_alike(self, tensors: Sequence[Tensor]) -> None:
         """Give tensors the content that they have in the first process."""
+
+    def end(self) -> None:
+        """Wait until the first process has written everything."""
+
+
+ALONE = Processes()
 
 
 class Group(Processes):
@@ -121,6 +136,11 @@ class Group(Processes):
             for tensor in tensors:
                 dist.broadcast(tensor.detach(), src=0)
 
+    def end(self) -> None:
+        """Wait until the first process has written everything, and part."""
+        self.told(lambda: None)
+        dist.destroy_process_group()
+
     def _each(self, own: Any) -> list[Any]:
         """Return what each process gives, in their order."""
         found: list[Any] = [None] * self.rank.count
@@ -152,7 +172,7 @@ def joined() -> Processes:
         ProcessLost: another process has ended.
     """
     own = rank()
-    return Group(own) if own.count > 1 else Processes()
+    return Group(own) if own.count > 1 else ALONE
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import time
 from datetime import timedelta
 from functools import cache
 
-from torch.distributed import Store
+from torch.distributed.distributed_c10d import Store
 from torch.distributed.rendezvous import rendezvous
 
 from metasearch.runs.ranks import rank

@@ -35,7 +35,7 @@ from metasearch.training.early_stopping import EarlyStopping
 from metasearch.training.gradients import bf16_error, clip, norm_of, rows_or_all
 from metasearch.training.interrupt import Interrupt
 from metasearch.training.machine import warn_if_bf16_is_slow
-from metasearch.training.processes import Processes
+from metasearch.training.processes import ALONE, Processes
 from metasearch.training.schedule import Schedule, rate
 from metasearch.training.shards import outer_gradient
 from metasearch.training.step import StepGradient
@@ -95,7 +95,7 @@ class Trainer:
     precision: Literal["fp32", "bf16"] = "fp32"
     dropout: bool = False
     baseline: float | None = None
-    processes: Processes = field(default_factory=Processes)
+    processes: Processes = ALONE
     _best: dict[str, Tensor] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:

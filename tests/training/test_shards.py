@@ -115,9 +115,9 @@ def test_a_learner_that_does_not_say_how_its_loss_is_cut_takes_one_shard():
             return OuterLoss(sum(p.sum() for _, p in self.named_parameters()))
 
     learner = Whole(encoder_of("static"), Loss(), None)
-    assert not learner.can_be_cut
-    with pytest.raises(ConfigError, match=r"budget\.shards: learner 'test_shards' .* takes 1"):
-        in_shards(learner, Case("maml").episodes(2), REFERENCE, 2)
+    learner.check_shards(1)
+    with pytest.raises(ConfigError, match=r"shards: learner 'test-shards' .* takes 1"):
+        learner.check_shards(2)
 
 
 @pytest.mark.parametrize(

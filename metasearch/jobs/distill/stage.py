@@ -21,6 +21,7 @@ from metasearch.spec import registry, yaml
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.stages import Stage
 from metasearch.training.checkpoint import CheckpointStore
+from metasearch.training.processes import ALONE, Processes
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Outcome, Trainer
 
@@ -42,6 +43,7 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
             f"{where}: learner '{stage.learner}' learns from {' or '.join(learner.data)} data, not {stage.data}"
         )
     options = yaml.check(stage.options, learner.Options, f"{where}: options")
+    learner.check_shards(stage.budget.shards)
     # For its errors alone.
     resolved_loss(stage.loss, f"{where}: loss")
     wanted = learner.wanted(options)
@@ -57,11 +59,17 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
 
 
 def run_stage(
-    config: DistillConfig, name: str, roles: Roles, files: RunFolder, listener: Listener
+    config: DistillConfig,
+    name: str,
+    roles: Roles,
+    files: RunFolder,
+    listener: Listener,
+    processes: Processes = ALONE,
 ) -> tuple[Outcome, str]:
     """Train a stage to its end, or go on with it where its last checkpoint left it.
 
-    The encoder of the trained role changes in place, to the weights of the best dev score.
+    The encoder of the trained role changes in place, to the weights of the best dev score. Of several processes the
+    first one writes.
 
     Returns:
         How training ended, and the stage's data in words.
@@ -72,13 +80,16 @@ def run_stage(
     stage = config.recipe.stages[name]
     encoder = roles.at(stage.trains, stage.max_length)
     source, batches, total = training_data(config, name, encoder)
-    _same_data(files.path, source)
+    if processes.first:
+        _same_data(files.path, source)
     for line in filter(None, (source.described, source.report)):
         log.info("stage %s: %s", name, line)
     warn_of_unused(stage.loss)
     folder = targets_folder(config, files.path.parent)
     # Targets are made of what these steps look at only: in a short stage a small part of the corpus.
-    learner = _learner(name, stage, roles, encoder, source.seen(batches, total), folder, listener)
+    learner = processes.in_turn(
+        lambda: _learner(name, stage, roles, encoder, source.seen(batches, total), folder, listener)
+    )
     output: Output = getattr(learner.options, "output", "sentence")
     trainer = Trainer(
         learner,
@@ -96,11 +107,12 @@ def run_stage(
             note=lambda measured: files.log({"step": trainer.step, **measured}),
             before=Dev.noted(files.events()),
         ),
-        listener=Logged(files, listener),
-        store=CheckpointStore(files.path),
+        listener=Logged(files, listener) if processes.first else listener,
+        store=CheckpointStore(files.path) if processes.first else None,
         seed=config.seed,
         precision=config.precision,
         dropout=stage.dropout,
+        processes=processes,
     )
     return trainer.fit(resume=True), source.described
 
