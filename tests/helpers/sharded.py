@@ -6,14 +6,11 @@ torchrun --nproc-per-node 2 tests/helpers/sharded.py OUT.json [CASE ...]
 import copy
 import hashlib
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import torch
 
-import metasearch
 from helpers.gradients import QUERY, REFERENCE, SUPPORT, Case, encoder_of
 from metasearch.fast import FastGradients
 from metasearch.spec.recipe import Outer, Pace
@@ -84,18 +81,6 @@ class Terms:
 
     def on_dev(self, step, score, best):
         pass
-
-
-def by_torchrun(count, *command, **options):
-    """Run a script, or `-m MODULE`, in so many processes of one thread each, as a user does; return how it ended."""
-    here = [str(Path(metasearch.__file__).parents[1]), str(Path(__file__).parents[1])]
-    path = os.pathsep.join([*here, os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-    # `--standalone` finds a port of its own.
-    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
-    return subprocess.run(
-        [*run, *map(str, command)], env=environment, capture_output=True, text=True, check=False, timeout=500, **options
-    )
 
 
 def main(out, *names):

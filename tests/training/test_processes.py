@@ -5,7 +5,8 @@ import json
 import pytest
 import torch
 
-from helpers.sharded import CASES, by_torchrun, main, weights_after
+from helpers.sharded import CASES, main, weights_after
+from helpers.torchrun import by_torchrun
 
 QUICK = [case for case in CASES if str(case) in ("maml-align kd_reduction=sum", "distill contrast=soft", "ema")]
 
@@ -16,8 +17,8 @@ def digests(place, count, cases):
     if count == 1:
         main(out, *map(str, cases))
     else:
-        done = by_torchrun(count, "-m", "helpers.sharded", out, *map(str, cases))
-        assert done.returncode == 0, done.stderr
+        code, _, errors = by_torchrun(count, "helpers.sharded", out, *cases)
+        assert code == 0, errors
     return json.loads(out.read_text(encoding="utf-8"))
 
 
