@@ -15,6 +15,7 @@ line and ends with its `exit_code`. Any other exception is a bug and ends with c
 | 7 | `CellsFailed` | cells of a study failed; the others are done |
 | 8 | `OutOfMemory` | memory does not suffice for an outer step, in whatever way it is taken |
 | 9 | `HubError` | a model hub cannot be reached, or refuses what it is asked |
+| 10 | `ProcessLost` | another process of the run has ended |
 | 130 | `Interrupted` | Ctrl-C; what was reached is saved, and the message says how to go on |
 | 143 | `Terminated` | SIGTERM, as of a scheduler; likewise |
 """
@@ -79,6 +80,12 @@ class HubError(MetasearchError):
     """A model hub cannot be reached, or refuses what it is asked."""
 
     exit_code = 9
+
+
+class ProcessLost(MetasearchError):
+    """Another process of the run has ended; what was saved can be gone on with."""
+
+    exit_code = 10
 
 
 class Interrupted(MetasearchError):

@@ -20,11 +20,17 @@ from click.shell_completion import CompletionItem
 
 from metasearch import __version__, signals
 from metasearch.errors import ConfigError, MetasearchError, RunFolderError, interrupted, nearest
+from metasearch.runs.ranks import Rank, be_silent, rank, require_alone
 
 _CLOSED = 128 + 13
 """Exit code where the reader of the output has closed it: that of a program which SIGPIPE ends."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
+
+_IN_PROCESSES = ("distill", "resume", "train")
+"""Commands that torchrun may start in several processes."""
+_stderr: TextIO | None = None
+"""Where a process that is to be silent says an error of its own."""
 
 _NUMBER = re.compile(r"(?<!\S)\d[\d.,]*(?!\S)")
 """A number that stands alone, and is no part of a file's name."""
@@ -38,7 +44,15 @@ class _Failure(click.ClickException):
         self.exit_code = code  # type: ignore[misc]  # click declares it per class
 
     def show(self, file: Any = None) -> None:
-        click.echo(f"metasearch: error: {self.message}", err=True)
+        own = own_rank()
+        if own.count > 1:
+            from metasearch.training.rendezvous import ended_before
+
+            if (code := ended_before(self.exit_code)) is not None:
+                self.exit_code = code  # type: ignore[misc]  # as above
+                return
+        who = f"process {own.number}: " if own.number else ""
+        click.echo(f"metasearch: error: {who}{self.message}", file=_stderr or sys.stderr)
 
 
 class _Echo(logging.Handler):
@@ -93,10 +107,18 @@ class Commands(click.Group):
         if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
             raise click.UsageError(f"no command '{args[0]}'.{nearest(args[0], self.list_commands(ctx))}", ctx)
         _require_values(args, ctx)
+        if args and args[0] in _IN_PROCESSES:
+            rank()
+        elif own_rank().count > 1:
+            require_alone(f"metasearch {args[0] if args else ''}".strip())
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **keys: Any) -> Any:
         """Run the command line; an error of the output itself, such as that of `--help`, is one line, too."""
+        global _stderr
+        # Of several processes the first one shows what happens; any of them may have an error of its own.
+        if own_rank().number and "--debug" not in sys.argv:
+            _stderr = be_silent()
         try:
             return super().main(*args, **keys)
         except OSError as error:
@@ -124,6 +146,14 @@ class Commands(click.Group):
                 raise _failure(interrupted(f"stopped{signals.reached()}")) from None
             except Exception as error:
                 raise _unexpected(error) from error
+
+
+def own_rank() -> Rank:
+    """Return which of several processes this is; one whose environment is incomplete says so when it matters."""
+    try:
+        return rank()
+    except ConfigError:
+        return Rank()
 
 
 def _short_help(name: str) -> str | None:

@@ -36,7 +36,9 @@ def command(folder: Path, jobs: int | None, until_eof: bool, trust_remote_code: 
 
     if kind_of(folder) == "study":
         from metasearch.cli.crossval import run
+        from metasearch.runs.ranks import require_alone
 
+        require_alone("a study")
         run(None, folder, jobs or 1, as_json, trust_remote_code)
         return
     if jobs is not None:

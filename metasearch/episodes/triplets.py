@@ -126,7 +126,8 @@ class TripletSampler:
     ) -> list[Candidate]:
         if self.settings.negatives == "random" or self.embed is None:
             return self._random_negatives(question, variant, self.settings.n_neg, rng)
-        if self.nearest is not None:
+        if self.settings.negatives == "mined":
+            assert self.nearest is not None, "mined negatives need `nearest`"
             return self._mined_negatives(self.nearest, question, positive, variant, rng)
         size = max(self.settings.negative_pool, self.settings.n_neg)
         pool = self._random_negatives(question, variant, size, rng)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -12,22 +12,24 @@ from metasearch.errors import OutOfMemory, first_line
 from metasearch.fast import maml_align, sets, texts
 from metasearch.fast.encoder import FastEncoder
 from metasearch.fast.memory import out_of_memory
-from metasearch.fast.transfer import SecondOrder
-from metasearch.learners.base import Learner, OuterLoss
+from metasearch.fast.transfer import Gradient, SecondOrder
+from metasearch.learners.base import Learner, OuterLoss, Values
 from metasearch.learners.distill import Distill
 from metasearch.learners.ema import EMA
 from metasearch.learners.entailment import Entailment
 from metasearch.learners.fine_tune import FineTune
-from metasearch.learners.gradients import ReferenceGradients
+from metasearch.learners.gradients import Begun, ReferenceGradients, dense_parts, pull, put, take_off
 from metasearch.learners.maml import MAML
 from metasearch.learners.maml_align import MAMLAlign
 from metasearch.learners.meta_sgd import MetaSGD
 from metasearch.learners.reptile import Reptile
 from metasearch.spec.run import Checkpointing
 
+Result = TypeVar("Result")
+
 log = logging.getLogger(__name__)
 
-FORMS: Mapping[type[Learner], Callable[[Any, Sequence[Episode], FastEncoder, bool], OuterLoss]] = {
+FORMS: Mapping[type[Learner], Callable[[Any, Sequence[Episode], Any, FastEncoder, bool], Begun]] = {
     MAML: sets.maml,
     MetaSGD: sets.maml,
     MAMLAlign: maml_align.gradient,
@@ -37,7 +39,7 @@ FORMS: Mapping[type[Learner], Callable[[Any, Sequence[Episode], FastEncoder, boo
     Entailment: texts.gradient,
     EMA: texts.ema_gradient,
 }
-"""Learner → function of learner, episodes, encoder and whether forward passes run in bfloat16."""
+"""Learner → function of learner, episodes, a shard of them, encoder and whether forward passes run in bfloat16."""
 
 
 class FastGradients(ReferenceGradients):
@@ -60,17 +62,51 @@ class FastGradients(ReferenceGradients):
 
     def take(self, learner: Learner, episodes: Sequence[Episode]) -> OuterLoss:
         """Put the gradient of the outer loss into the `.grad` of the learner's parameters, and return the loss."""
-        form = FORMS.get(type(learner))
-        self.encoder.checkpoint(self.checkpointing == "on")
-        if form is None:
+        if type(learner) not in FORMS:
             return super().take(learner, episodes)
-        before = [(p, None if p.grad is None else p.grad.clone()) for _, p in learner.named_parameters()]
+        before = take_off(learner)
+        try:
+            loss = self._fitting(learner, lambda: self._whole(learner, episodes))
+        finally:
+            put(learner, before)
+        return loss
+
+    def values(self, learner: Learner, episodes: Sequence[Episode], shard: Any) -> Begun:
+        """Compute the values of a shard, and most of its gradient where that does not depend on other shards."""
+        if type(learner) not in FORMS:
+            return super().values(learner, episodes, shard)
+        return self._fitting(learner, lambda: self._begin(learner, episodes, shard))
+
+    def _whole(self, learner: Learner, episodes: Sequence[Episode]) -> OuterLoss:
+        (shard,) = learner.shards(episodes, 1)
+        begun = self._begin(learner, episodes, shard)
+        everyone = [begun.values]
+        loss, (pulled,), own = pull(learner, episodes, everyone)
+        begun.finish(pulled, everyone)
+        put(learner, own)
+        gradient = take_off(learner)
+        put(learner, gradient)
+        return learner.reported(loss, dense_parts(gradient))
+
+    def _begin(self, learner: Learner, episodes: Sequence[Episode], shard: Any) -> Begun:
         device = learner.encoder.device.type
         bf16 = torch.is_autocast_enabled(device)
+        self.encoder.checkpoint(self.checkpointing == "on")
+        with torch.autocast(device, enabled=False):  # the network alone runs in bfloat16, see `Network.run`
+            begun = FORMS[type(learner)](learner, episodes, shard, self.encoder, bf16)
+
+        def finish(pulled: Gradient, everyone: Sequence[Values]) -> None:
+            with torch.autocast(device, enabled=False):
+                begun.finish(pulled, everyone)
+
+        return Begun(begun.values, finish)
+
+    def _fitting(self, learner: Learner, work: Callable[[], Result]) -> Result:
+        """Return the result of work on a learner without gradients; where memory does not suffice, done with less."""
+        device = learner.encoder.device.type
         while True:
             try:
-                with torch.autocast(device, enabled=False):  # the network alone runs in bfloat16, see `Network.run`
-                    return form(learner, episodes, self.encoder, bf16)
+                return work()
             except RuntimeError as error:
                 if not out_of_memory(error):
                     raise
@@ -82,8 +118,7 @@ class FastGradients(ReferenceGradients):
                         "or options.first_order=true"
                     ) from error
             log.warning("out of memory on %s: %s; the gradient stays the same", learner.encoder.device, less)
-            for parameter, gradient in before:
-                parameter.grad = gradient
+            take_off(learner)
             # Outside of `except`, whose error holds on to the graph.
             if device == "cuda":
                 torch.cuda.empty_cache()

@@ -9,25 +9,30 @@ The student's first inner step descends along g_SY itself, so L_Y(θ) is compute
 
 from collections.abc import Sequence
 
+import torch
+
 from metasearch.episodes.episode import Episode
 from metasearch.fast.encoder import FastEncoder, Sum
 from metasearch.fast.meta_batch import MetaBatch, longest_first
 from metasearch.fast.network import Network
-from metasearch.fast.transfer import Transfer, transfer
-from metasearch.learners.base import OuterLoss
+from metasearch.fast.transfer import Gradient, Transfer, transfer
+from metasearch.learners.base import Values
+from metasearch.learners.gradients import Begun
 from metasearch.learners.maml_align import Losses, MAMLAlign
 from metasearch.learners.sets import Prepared
 
+Episodes = Sequence[Episode]
 
-def gradient(learner: MAMLAlign, episodes: Sequence[Episode], fast: FastEncoder, bf16: bool) -> OuterLoss:
+
+def gradient(learner: MAMLAlign, episodes: Episodes, shard: Episodes, fast: FastEncoder, bf16: bool) -> Begun:
     """Put the three sums together, each share known once all losses are (or those of its episode, for `per-task`)."""
-    batch = MetaBatch(fast, episodes, learner.loss, bf16)
+    batch = MetaBatch(fast, [episode.sets for episode in shard], learner.loss, bf16)
     options, lr = learner.options, learner.options.inner_lr
     taught_weights = [weight for weight in learner.teacher.parameters() if weight.requires_grad]
     teacher, student = batch.weights(taught_weights), batch.weights(fast.weights)
     # One mode for both transfers; the longer one decides whether graphs fit.
     most = max(options.inner_steps, options.student_inner_steps)
-    mode = batch.gradient_mode(learner.second_order, student, most, len(episodes))
+    mode = batch.gradient_mode(learner.second_order, student, most, len(shard))
 
     def work(network: Network, sets: tuple[Prepared, ...]) -> tuple[Transfer, Transfer, Transfer]:
         x, y, z = (batch.objective(network, examples) for examples in sets)
@@ -44,18 +49,22 @@ def gradient(learner: MAMLAlign, episodes: Sequence[Episode], fast: FastEncoder,
         shares = _shares(options, losses[-1:], len(episodes)) if by_episode else (1.0, 1.0, 1.0)
         for total, result, share in zip(sums, results, shares, strict=True):
             total.add(result.gradient, share)
-    # A gap of batch sums is known after the last episode only, so its share is applied to whole sums.
-    if not by_episode:
-        for total, share in zip(sums, _shares(options, losses, len(episodes)), strict=True):
-            total.scale(share)
-    taught, own, final = sums
-    own.add(final.gradient)
-    if options.shared:
-        own.add(taught.gradient)
-    else:
-        batch.put(taught.gradient, taught_weights)
-    batch.put(own.gradient, fast.weights)
-    return learner.combine(losses)
+
+    def finish(pulled: Gradient, everyone: Sequence[Values]) -> None:
+        # A gap of batch sums is known after the last episode only, so its share is applied to whole sums.
+        if not by_episode:
+            found = [(one[0], one[1], one[2]) for values in everyone for one in values]
+            for total, share in zip(sums, _shares(options, found, len(episodes)), strict=True):
+                total.scale(share)
+        taught, own, final = sums
+        own.add(final.gradient)
+        if options.shared:
+            own.add(taught.gradient)
+        else:
+            batch.put(taught.gradient, taught_weights)
+        batch.put(own.gradient, fast.weights)
+
+    return Begun([torch.stack(one) for one in losses], finish)
 
 
 def _shares(options: MAMLAlign.Options, losses: Sequence[Losses], count: int) -> tuple[float, float, float]:

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from torch import Tensor
 
-from metasearch.episodes.episode import Episode
+from metasearch.episodes.episode import LabelledSet
 from metasearch.fast.encoder import Batch, FastEncoder
 from metasearch.fast.network import Network
 from metasearch.fast.transfer import GradientMode, Objective, Weights
@@ -24,14 +24,14 @@ class MetaBatch(Batch):
     def __init__(
         self,
         fast: FastEncoder,
-        episodes: Sequence[Episode],
+        episodes: Sequence[Sequence[LabelledSet]],
         loss: Callable[[Forward, Prepared], Tensor],
         bf16: bool = False,
     ) -> None:
-        sets = [examples for episode in episodes for examples in episode.sets]
+        sets = [examples for episode in episodes for examples in episode]
         super().__init__(fast, [texts_of(examples) for examples in sets])
         prepared = iter([prepare(fast.encoder, *pair) for pair in zip(sets, self.texts, strict=True)])
-        self.episodes = [tuple(next(prepared) for _ in episode.sets) for episode in episodes]
+        self.episodes = [tuple(next(prepared) for _ in episode) for episode in episodes]
         self._loss, self._bf16 = loss, bf16
 
     def objective(self, network: Network, examples: Prepared) -> Objective:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from metasearch.encoders.encoder import Embedder, Encoder, Output
 from metasearch.fast.encoder import Batch, FastEncoder, Sum
@@ -51,13 +51,10 @@ class Parts:
 
         return self._joined(list(self.batch.fast.each(self.batch.texts, run)))
 
-    def gradient(
-        self, weights: Weights, outer: Callable[[Tensor], Tensor], beside: Sequence[nn.Parameter] = ()
-    ) -> tuple[Gradient, Gradient]:
-        """Return the gradient of a loss of the outputs, in weights and in further parameters of the loss (`beside`).
+    def begin(self, weights: Weights) -> tuple[Tensor, Callable[[Tensor], Gradient]]:
+        """Return the outputs, a row for each text in their order, and what goes back from the gradient in them.
 
-        It is summed in the order of the parts, so that it is the same bits every time. `outer` makes the scalar loss
-        from the outputs, a row for each text in their order.
+        It gives the gradient in the weights, summed in the order of the parts, so that it is the same bits every time.
         """
 
         def forward(network: Network, texts: Texts) -> tuple[Weights, Tensor]:
@@ -71,14 +68,20 @@ class Parts:
 
         each = self.batch.fast.each
         done = list(each(self.batch.texts, forward))
-        # The graph is cut here: the loss gives g_p at these leaves, from which each part goes back on its own thread.
-        rows = [outputs.detach().requires_grad_() for _, outputs in done]
-        pulled = torch.autograd.grad(outer(self._joined(rows)), [*rows, *beside], allow_unused=True)
-        total = Sum(len(weights))
-        parts = [(*part, share) for part, share in zip(done, pulled[: len(rows)], strict=True) if share is not None]
-        for gradient in each(parts, backward):
-            total.add(gradient)
-        return total.gradient, list(pulled[len(rows) :])
+
+        def back(pulled: Tensor) -> Gradient:
+            # The graph is cut at the outputs: the loss gives g_p of each part, which goes back on its own thread.
+            shares = self._apart(pulled, [len(outputs) for _, outputs in done])
+            total = Sum(len(weights))
+            for gradient in each([(*part, share) for part, share in zip(done, shares, strict=True)], backward):
+                total.add(gradient)
+            return total.gradient
+
+        return self._joined([outputs.detach() for _, outputs in done]), back
+
+    def _apart(self, outputs: Tensor, sizes: list[int]) -> Sequence[Tensor]:
+        """Return the rows of each part, the inverse of `_joined`."""
+        return torch.split(outputs if self._rows is None else outputs[self._rows.argsort()], sizes)
 
     def _joined(self, rows: Sequence[Tensor]) -> Tensor:
         outputs = rows[0] if len(rows) == 1 else torch.cat(list(rows))

@@ -4,15 +4,17 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
+import torch
 from torch import Tensor
 
-from metasearch.episodes.episode import Episode
+from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.fast.encoder import FastEncoder, Sum
 from metasearch.fast.meta_batch import MetaBatch, longest_first
 from metasearch.fast.network import Network
 from metasearch.fast.transfer import Gradient, Transfer, Weights, descend, transfer
-from metasearch.learners.base import OuterLoss, reduce
+from metasearch.learners.base import Values
 from metasearch.learners.fine_tune import FineTune
+from metasearch.learners.gradients import Begun
 from metasearch.learners.maml import MAML
 from metasearch.learners.reptile import Reptile
 from metasearch.learners.sets import Prepared
@@ -20,25 +22,25 @@ from metasearch.learners.sets import Prepared
 Job = TypeVar("Job")
 
 
-def fine_tune(learner: FineTune, episodes: Sequence[Episode], fast: FastEncoder, bf16: bool) -> OuterLoss:
+def fine_tune(
+    learner: FineTune, episodes: Sequence[Episode], shard: Sequence[LabelledSet], fast: FastEncoder, bf16: bool
+) -> Begun:
     """Take the gradient of each set alone."""
-    batch = MetaBatch(fast, episodes, learner.loss, bf16)
+    batch = MetaBatch(fast, [shard], learner.loss, bf16)
     start = batch.weights(fast.weights)
-    sizes = [len(examples.examples) for episode in episodes for examples in episode.sets]
-    shares = [size / sum(sizes) for size in sizes]
+    whole = sum(len(examples.examples) for episode in episodes for examples in episode.sets)
+    shares = [len(examples.examples) / whole for examples in shard]
 
     def work(network: Network, examples: Prepared) -> Transfer:
         return transfer(start, [], batch.objective(network, examples))
 
-    sets = [examples for episode in batch.episodes for examples in episode]
-    losses, _ = _add(batch, sets, shares, work)
-    loss = reduce([loss * share for loss, share in zip(losses, shares, strict=True)], "sum")
-    return OuterLoss(loss, {"task": loss.item()})
+    losses, gradient, _ = _sum(batch, batch.episodes[0], shares, work)
+    return Begun(losses, lambda pulled, everyone: batch.put(gradient, fast.weights))
 
 
-def maml(learner: MAML, episodes: Sequence[Episode], fast: FastEncoder, bf16: bool) -> OuterLoss:
+def maml(learner: MAML, episodes: Sequence[Episode], shard: Sequence[Episode], fast: FastEncoder, bf16: bool) -> Begun:
     """Take the gradient of each transfer alone, in the weights and in rates that are learned."""
-    batch = MetaBatch(fast, episodes, learner.loss, bf16)
+    batch = MetaBatch(fast, [episode.sets for episode in shard], learner.loss, bf16)
     start, steps, learned = batch.weights(fast.weights), learner.options.inner_steps, learner.inner_lr
     transfers = longest_first((pair for sets in batch.episodes for pair in pairwise(sets)), steps)
     rates = learned if isinstance(learned, float) else batch.weights(learned)
@@ -48,17 +50,23 @@ def maml(learner: MAML, episodes: Sequence[Episode], fast: FastEncoder, bf16: bo
         support, query = (batch.objective(network, examples) for examples in pair)
         return transfer(start, [support] * steps, query, rates, mode)
 
-    share = 1 / len(transfers) if learner.options.reduction == "mean" else 1.0
-    losses, of_rates = _add(batch, transfers, [share] * len(transfers), work)
-    if not isinstance(learned, float):
-        batch.put(of_rates, learned)
-    loss = reduce(losses, learner.options.reduction)
-    return OuterLoss(loss, {"task": loss.item()})
+    count = sum(len(episode.sets) - 1 for episode in episodes)
+    share = 1 / count if learner.options.reduction == "mean" else 1.0
+    losses, gradient, of_rates = _sum(batch, transfers, [share] * len(transfers), work)
+
+    def finish(pulled: Gradient, everyone: Sequence[Values]) -> None:
+        batch.put(gradient, fast.weights)
+        if not isinstance(learned, float):
+            batch.put(of_rates, learned)
+
+    return Begun(losses, finish)
 
 
-def reptile(learner: Reptile, episodes: Sequence[Episode], fast: FastEncoder, bf16: bool) -> OuterLoss:
+def reptile(
+    learner: Reptile, episodes: Sequence[Episode], shard: Sequence[Episode], fast: FastEncoder, bf16: bool
+) -> Begun:
     """Take θ − θ_j of each episode alone."""
-    batch = MetaBatch(fast, episodes, learner.loss, bf16)
+    batch = MetaBatch(fast, [episode.sets for episode in shard], learner.loss, bf16)
     start = batch.weights(fast.weights)
 
     def work(network: Network, sets: tuple[Prepared, ...]) -> tuple[Weights, list[Tensor]]:
@@ -70,21 +78,19 @@ def reptile(learner: Reptile, episodes: Sequence[Episode], fast: FastEncoder, bf
     for moved, losses in fast.each(longest_first(batch.episodes), work):
         total.add(moved, 1 / len(episodes))
         inner += losses
-    # Rows outside the slice have not moved, so they add nothing to the norm.
-    loss = 0.5 * reduce([moved.square().sum() for moved in total.gradient if moved is not None], "sum")
-    batch.put(total.gradient, fast.weights)
-    return OuterLoss(loss, {"task": reduce(inner, "mean").item()})
+    # The first value, whose gradient is the outer one, is not needed for it here.
+    values = [torch.zeros_like(inner[0]), torch.stack(inner)]
+    return Begun(values, lambda pulled, everyone: batch.put(total.gradient, fast.weights))
 
 
-def _add(
+def _sum(
     batch: MetaBatch, jobs: Sequence[Job], shares: Iterable[float], work: Callable[[Network, Job], Transfer]
-) -> tuple[list[Tensor], Gradient]:
-    """Put a share of each job's gradient into `.grad`; return the losses, and the same sum of gradients in rates."""
+) -> tuple[list[Tensor], Gradient, Gradient]:
+    """Return the losses of jobs, and the sums of a share of each one's gradient in weights and in rates."""
     count = len(batch.fast.weights)
     total, of_rates, losses = Sum(count), Sum(count), []
     for share, result in zip(shares, batch.fast.each(jobs, work), strict=True):
         total.add(result.gradient, share)
         of_rates.add(result.rates or (), share)
         losses.append(result.loss)
-    batch.put(total.gradient, batch.fast.weights)
-    return losses, of_rates.gradient
+    return losses, total.gradient, of_rates.gradient

@@ -29,6 +29,7 @@ from metasearch.spec.run import Checkpointing, EncoderRef, Precision
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import device_of
 from metasearch.training.memory import require_memory
+from metasearch.training.processes import ALONE, Processes
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Outcome, Trainer
 
@@ -167,6 +168,7 @@ def trainer_of(
     store: CheckpointStore | None = None,
     baseline: float | None = None,
     dev: DevScore | None = None,
+    processes: Processes = ALONE,
 ) -> Trainer:
     """Return what trains a learner on a benchmark, before its first step.
 
@@ -183,6 +185,7 @@ def trainer_of(
         store: where checkpoints go.
         baseline: dev score before the first step, where it is known already.
         dev: gives the dev scores, where it is asked for more than that afterwards.
+        processes: that train together.
 
     Raises:
         ConfigError: learner, mode and precision do not fit together, or there are no such gradients.
@@ -209,6 +212,7 @@ def trainer_of(
         precision=chosen,
         dropout=recipe.dropout,
         baseline=baseline,
+        processes=processes,
     )
     return require_memory(trainer)
 
@@ -219,6 +223,7 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
     options = learner_options(recipe)
     losses = losses_of(recipe.loss, f"recipe '{recipe.recipe}': loss")
     fitting(losses, (Triplet if isinstance(benchmark.data, RetrievalData) else ScoredPair).roles)
+    learner.check_shards(recipe.budget.shards)
     if mode is None:
         raise ConfigError("nothing can be trained without a transfer mode; load the benchmark with mode=...")
     if mode.links not in learner.links:

@@ -1,7 +1,8 @@
 """`metasearch resume`: goes on with whatever a folder holds, a run, a cell of a study, a distillation or a study."""
 
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, RunFolderError, nearest, to_resume
@@ -25,9 +26,11 @@ from metasearch.jobs.lifecycle import (
 from metasearch.jobs.task_encoder import encoder_of
 from metasearch.runs import sealed
 from metasearch.runs.folder import CONFIG, Begun, RunFolder
+from metasearch.runs.ranks import rank, require_alone, require_divides
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
 from metasearch.study.read import STUDY_FILE
+from metasearch.training.processes import joined
 
 Kind = Literal["study", "train", "distill", "score"]
 CONFIGS: dict[str, type[RunConfig | DistillConfig | ScoreConfig]] = {
@@ -86,6 +89,8 @@ def resume_run(
         files.remove_checkpoint()
         return RunResult.of(files)
     require_trust(folder, began.config.trust_remote_code, trust_remote_code)
+    if kind == "score":
+        require_alone("the scoring of an encoder")
     with resumable(folder):
         return _go_on(files, began, listener_of, patience)
 
@@ -98,25 +103,46 @@ def _go_on(
 ) -> RunResult:
     config = began.config
     if isinstance(config, DistillConfig):
-        benchmarks = benchmarks_of(config)
-        # The full check loads every encoder; a run that has begun has passed it.
-        roles = Roles(config, began.weights) if files.begun else roles_of(config)
-        hold_weights(files, began, roles.origins)
-        if not files.begun:
-            rehearse(config, roles, files.path)
-        return complete(files, lambda: distill.run_to_end(files, config, benchmarks, roles, listener_of), patience)
+        return _go_on_distilling(files, began, config, listener_of, patience)
+    if isinstance(config, RunConfig):
+        require_divides(rank().count, config.recipe.budget.shards, "budget.shards")
     benchmark = load_benchmark(DataRef.of(config), config.mode if isinstance(config, RunConfig) else None)
     if isinstance(config, RunConfig):
         benchmark = benchmark.trained_on(config.recipe.translate)
     require_same_data(files.path, began.data_fingerprint, benchmark.data.fingerprint)
     encoder = encoder_of(config, benchmark)
+    processes = joined()
+    if isinstance(config, RunConfig) and not processes.first:
+        return train.follow(config, files.path, benchmark, encoder, processes)
     hold_weights(files, began, {ENCODER: encoder.origin})
     if isinstance(config, RunConfig) and not files.begun:
         train.check_room(config, files.path, encoder)
     with listener_of(files.path.name) as listener:
         if isinstance(config, RunConfig):
-            return complete(files, lambda: train.run_to_end(files, config, benchmark, encoder, listener), patience)
+            work = partial(train.run_to_end, files, config, benchmark, encoder, listener, processes)
+            return complete(files, work, patience, processes)
         return complete(files, lambda: score.run_to_end(files, config, benchmark, encoder, listener), patience)
+
+
+def _go_on_distilling(
+    files: RunFolder, began: Begun[Any], config: DistillConfig, listener_of: ListenerOf, patience: float
+) -> RunResult:
+    distill.check_processes(config)
+    benchmarks = benchmarks_of(config)
+    # The full check loads every encoder; a run that has begun has passed it.
+    roles = Roles(config, began.weights) if files.begun else roles_of(config)
+    if files.begun and rank().count > 1:
+        # Some built-in encoders are made by way of a folder, which transformers saves in the first process alone once
+        # they are joined.
+        roles.check()
+    processes = joined()
+    if not processes.first:
+        return distill.follow(config, files.path, roles, processes)
+    hold_weights(files, began, roles.origins)
+    if not files.begun:
+        rehearse(config, roles, files.path)
+    work = partial(distill.run_to_end, files, config, benchmarks, roles, listener_of, processes)
+    return complete(files, work, patience, processes)
 
 
 def _what_is_missing(folder: Path) -> str:

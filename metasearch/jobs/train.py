@@ -25,12 +25,14 @@ from metasearch.jobs.translated import facts_of, translated
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import SILENT, Listener, Logged
 from metasearch.runs.markdown import by_language, markdown
+from metasearch.runs.ranks import rank, require_divides
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import versions
 from metasearch.spec.recipe import ZERO_SHOT, Recipe, with_merge
 from metasearch.spec.run import DataRef, RunConfig
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import used
+from metasearch.training.processes import ALONE, Processes, joined
 from metasearch.training.room import checkpoint_bytes, checkpoints_kept, dense_bytes
 from metasearch.training.schedule import total_steps
 from metasearch.training.step import NonFiniteStep
@@ -45,6 +47,7 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
     Raises:
         MetasearchError: of every kind that `metasearch.errors` lists; what was written before it stays.
     """
+    require_divides(rank().count, config.recipe.budget.shards, "budget.shards")
     config = config.model_copy(update={"recipe": compose.resolved(config.recipe)})
     benchmark = load_benchmark(DataRef.of(config), config.mode).trained_on(config.recipe.translate)
     compose.check_fit(config.recipe, benchmark, config.precision)
@@ -54,8 +57,21 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
         require_none(encoder)
     check_room(config, folder, encoder)
     with resumable(folder):
+        processes = joined()
+        if not processes.first:
+            return follow(config, folder, benchmark, encoder, processes)
         files = RunFolder.create(folder, config, benchmark.data.fingerprint, {ENCODER: encoder.origin})
-        return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener))
+        return complete(
+            files, lambda: run_to_end(files, config, benchmark, encoder, listener, processes), processes=processes
+        )
+
+
+def follow(config: RunConfig, folder: Path, benchmark: Benchmark, encoder: Encoder, processes: Processes) -> RunResult:
+    """Train along with the first process, which writes and scores; errors are those of `begin`."""
+    with_map_before(encoder, benchmark, config.recipe)
+    trainer_of(config, benchmark, encoder, None, processes=processes).fit()
+    processes.end()
+    return RunResult(folder, [], "")
 
 
 def check_room(config: RunConfig, folder: Path, encoder: Encoder) -> None:
@@ -68,7 +84,14 @@ def check_room(config: RunConfig, folder: Path, encoder: Encoder) -> None:
     require_room(folder, count * checkpoint + encoder.size, what)
 
 
-def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encoder: Encoder, listener: Listener) -> None:
+def run_to_end(
+    files: RunFolder,
+    config: RunConfig,
+    benchmark: Benchmark,
+    encoder: Encoder,
+    listener: Listener,
+    processes: Processes = ALONE,
+) -> None:
     """Score zero-shot, train, save, score again and report; what a run has already is not done again.
 
     Raises:
@@ -90,7 +113,7 @@ def run_to_end(files: RunFolder, config: RunConfig, benchmark: Benchmark, encode
     # Without a map zero-shot's dev score is that of step 0: the trainer need not compute it again.
     baseline = None if stage else _means(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"]
     store, logged = CheckpointStore(files.path), Logged(files, listener)
-    trainer = trainer_of(config, benchmark, encoder, store, logged, baseline, dev_score)
+    trainer = trainer_of(config, benchmark, encoder, store, logged, baseline, dev_score, processes)
     try:
         outcome = trainer.fit(resume=True)
     except NonFiniteStep as error:
@@ -125,6 +148,7 @@ def trainer_of(
     listener: Listener = SILENT,
     baseline: float | None = None,
     dev: DevScore | None = None,
+    processes: Processes = ALONE,
 ) -> Trainer:
     """Return what trains an encoder, with its map if it needs one before, as a run was asked to."""
     return compose.trainer_of(
@@ -140,6 +164,7 @@ def trainer_of(
         store=store,
         baseline=baseline,
         dev=dev,
+        processes=processes,
     )
 
 

@@ -7,7 +7,7 @@ A learner turns a meta-batch of episodes into one outer loss. Gradients, steps, 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.errors import ConfigError
 from metasearch.learners.inner_loop import FastModel
 from metasearch.learners.losses.base import Embedded, fitting, losses_of
 from metasearch.learners.sets import Forward, Prepared, prepare
@@ -27,6 +28,12 @@ class OuterLoss:
 
     total: Tensor
     terms: dict[str, float] = field(default_factory=dict)
+
+
+Values = list[Tensor]
+"""What a shard of an outer step gives to its loss, such as the loss of each episode or the vectors of texts."""
+
+Item = TypeVar("Item")
 
 
 class Targets(Protocol):
@@ -74,6 +81,33 @@ class Learner(ABC):
     @abstractmethod
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
         """Return the loss of a meta-batch, differentiable in the learner's parameters."""
+
+    @classmethod
+    def check_shards(cls, count: int) -> None:
+        """Raise `ConfigError` where its loss cannot be put together from so many shards, for want of `combine`."""
+        if count > 1 and cls.combine is Learner.combine:
+            name = cls.__module__.rpartition(".")[2].replace("_", "-")
+            raise ConfigError(f"budget.shards: learner '{name}' does not say how its loss is cut; it takes 1")
+
+    def shards(self, episodes: Sequence[Episode], count: int) -> list[Any]:
+        """Return what each of `count` shards of an outer step works on, in their order: by default its episodes."""
+        return contiguous(episodes, count)
+
+    def values(self, shard: Any) -> Values:
+        """Return what a shard gives to the loss of the meta-batch, differentiable in the learner's parameters."""
+        raise NotImplementedError
+
+    def combine(self, episodes: Sequence[Episode], values: Sequence[Values]) -> OuterLoss:
+        """Return the outer loss of a meta-batch from the values of all its shards, the same function as `outer_loss`.
+
+        The outer gradient is Σ_s (∂v_s/∂θ)ᵀ ∂L/∂v_s, with v_s the values of shard s, and the gradient in parameters
+        that the loss depends on beside them.
+        """
+        raise NotImplementedError
+
+    def reported(self, loss: OuterLoss, gradient: Sequence[Tensor]) -> OuterLoss:
+        """Return the loss of shards as it is logged, once the gradient is known, which is given as dense tensors."""
+        return loss
 
     @property
     def second_order(self) -> bool:
@@ -131,6 +165,11 @@ class Learner(ABC):
         for _ in range(steps):
             fast.adapt(self.loss(fast, support), lr)
         return fast
+
+
+def contiguous(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
+    """Return items in `count` stretches, as long as each other or by one item longer."""
+    return [items[i * len(items) // count : (i + 1) * len(items) // count] for i in range(count)]
 
 
 def reduce(losses: Sequence[Tensor], how: str) -> Tensor:

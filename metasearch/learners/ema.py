@@ -13,7 +13,7 @@ The encoder that comes out is the student. With τ = 1 the teacher is frozen.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field
@@ -22,10 +22,11 @@ from torch.nn import functional as F
 
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
+from metasearch.episodes.episode import Episode
 from metasearch.errors import ConfigError
-from metasearch.learners.base import OuterLoss
+from metasearch.learners.base import OuterLoss, Values, contiguous
 from metasearch.learners.sets import numbered
-from metasearch.learners.texts import RowOf, TextLearner, rows
+from metasearch.learners.texts import RowOf, TextLearner, joined, rows
 from metasearch.spec.recipe import Count, Declared, Loss, Positive
 
 PAPER_STEPS = 105_000
@@ -93,6 +94,26 @@ class EMA(TextLearner):
         with torch.no_grad():
             taught = self.teacher(self.encoder.features(list(row_of_source), "text"), self.options.output)
         return self.align(pairs, row_of, outputs, rows(row_of_source, [pair.source for pair in pairs], taught))
+
+    def shards(self, episodes: Sequence[Episode], count: int) -> list[tuple[Sequence[str], Sequence[str]]]:
+        """Return the translations that the student reads in each shard, and the sources that the teacher reads."""
+        pairs = self.pairs(episodes)
+        read = (list(numbered(texts)) for texts in (self.texts(pairs), (pair.source for pair in pairs)))
+        return list(zip(*(contiguous(texts, count) for texts in read), strict=True))
+
+    def values(self, shard: Any) -> Values:
+        """Return the outputs of both, `(texts, D)`; those of the teacher are constants."""
+        student, sources = shard
+        with torch.no_grad():
+            taught = self.outputs(self.teacher, sources)
+        return [self.outputs(self.encoder.embedder, student), taught]
+
+    def combine(self, episodes: Sequence[Episode], values: Sequence[Values]) -> OuterLoss:
+        """Return L from the outputs of student and teacher."""
+        pairs = self.pairs(episodes)
+        row_of, row_of_source = numbered(self.texts(pairs)), numbered(pair.source for pair in pairs)
+        teacher = rows(row_of_source, [pair.source for pair in pairs], joined(values, 1))
+        return self.align(pairs, row_of, joined(values), teacher)
 
     @staticmethod
     def align(pairs: Sequence[Translation], row_of: RowOf, outputs: Tensor, teacher: Tensor) -> OuterLoss:

@@ -6,8 +6,8 @@ code instead steps on the support and then on each query set, one after the othe
 
 from collections.abc import Sequence
 
-from metasearch.episodes.episode import Episode
-from metasearch.learners.base import Learner, OuterLoss, reduce
+from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.learners.base import Learner, OuterLoss, Values, contiguous, reduce
 from metasearch.spec.recipe import Declared
 
 
@@ -29,6 +29,27 @@ class FineTune(Learner):
             for examples in sets
         ]
         loss = reduce(losses, "sum")
+        return OuterLoss(loss, {"task": loss.item()})
+
+    def shards(self, episodes: Sequence[Episode], count: int) -> list[list[LabelledSet]]:
+        """Return the sets of each shard's episodes; the sets of a lone episode, a stage's batch, are cut themselves.
+
+        A loss that compares the examples of a set with each other then compares those of a shard.
+        """
+        if count == 1 or len(episodes) > 1:
+            return [[s for episode in part for s in episode.sets] for part in contiguous(episodes, count)]
+        cut = [(whole.variant, contiguous(whole.examples, count)) for whole in episodes[0].sets]
+        return [[LabelledSet(v, tuple(parts[i])) for v, parts in cut if parts[i]] for i in range(count)]
+
+    def values(self, shard: Sequence[LabelledSet]) -> Values:
+        """Return the loss of each set."""
+        return [self.loss(self.encoder.embedder, self.prepare(examples)) for examples in shard]
+
+    def combine(self, episodes: Sequence[Episode], values: Sequence[Values]) -> OuterLoss:
+        """Return the mean over examples."""
+        sizes = [len(examples.examples) for shard in self.shards(episodes, len(values)) for examples in shard]
+        losses = [loss for shard in values for loss in shard]
+        loss = reduce([loss * (size / sum(sizes)) for loss, size in zip(losses, sizes, strict=True)], "sum")
         return OuterLoss(loss, {"task": loss.item()})
 
 

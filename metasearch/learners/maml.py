@@ -10,7 +10,7 @@ from typing import Literal
 from torch import nn
 
 from metasearch.episodes.episode import Episode
-from metasearch.learners.base import Learner, OuterLoss, reduce
+from metasearch.learners.base import Learner, OuterLoss, Values, reduce
 from metasearch.spec.recipe import Declared, Positive, Rate
 
 
@@ -41,11 +41,19 @@ class MAML(Learner):
 
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
         """Return the mean (or sum) over transfers of the query loss at the adapted weights."""
+        return self.combine(episodes, [self.values(episodes)])
+
+    def values(self, shard: Sequence[Episode]) -> Values:
+        """Return the query loss of each transfer of some episodes."""
         losses = []
-        for support, query in (transfer for episode in episodes for transfer in episode.transfers()):
+        for support, query in (transfer for episode in shard for transfer in episode.transfers()):
             fast = self.adapted(self.prepare(support), self.options.inner_steps, self.inner_lr)
             losses.append(self.loss(fast, self.prepare(query)))
-        total = reduce(losses, self.options.reduction)
+        return losses
+
+    def combine(self, episodes: Sequence[Episode], values: Sequence[Values]) -> OuterLoss:
+        """Return the mean (or sum) of the query losses."""
+        total = reduce([loss for losses in values for loss in losses], self.options.reduction)
         return OuterLoss(total, {"task": total.item()})
 
 

@@ -14,11 +14,12 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
-from metasearch.learners.base import Learner, OuterLoss, reduce
+from metasearch.learners.base import Learner, OuterLoss, Values, reduce
 from metasearch.learners.inner_loop import FastModel
 from metasearch.spec.recipe import Count, Declared, Loss, NonNegative, Positive, Rate
 
@@ -76,9 +77,17 @@ class MAMLAlign(Learner):
 
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
         """Return L of a meta-batch."""
-        return self.combine([self._episode(episode) for episode in episodes])
+        return self.of_losses([self._episode(episode) for episode in episodes])
 
-    def combine(self, losses: Sequence[Losses]) -> OuterLoss:
+    def values(self, shard: Sequence[Episode]) -> Values:
+        """Return L_Y(θ_T), L_Y(θ) and L_Z(θ_S) of each episode, `(3,)`."""
+        return [torch.stack(self._episode(episode)) for episode in shard]
+
+    def combine(self, episodes: Sequence[Episode], values: Sequence[Values]) -> OuterLoss:
+        """Return L: its gap L_kd is that of all episodes, and not the mean of those of the shards."""
+        return self.of_losses([(one[0], one[1], one[2]) for shard in values for one in shard])
+
+    def of_losses(self, losses: Sequence[Losses]) -> OuterLoss:
         """Return L and its terms from L_Y(θ_T), L_Y(θ) and L_Z(θ_S) of each episode."""
         teacher, student, final = (list(column) for column in zip(*losses, strict=True))
         # The mean over both lists divides by 2B.

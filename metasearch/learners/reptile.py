@@ -7,9 +7,10 @@ the training loop as the loss ½ ‖θ − mean_j θ_j‖², θ_j held constant,
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from metasearch.episodes.episode import Episode
-from metasearch.learners.base import Learner, OuterLoss, reduce
+from metasearch.learners.base import Learner, OuterLoss, Values, reduce
 from metasearch.learners.inner_loop import FastModel
 from metasearch.spec.recipe import Declared, Positive, Rate
 
@@ -34,6 +35,31 @@ class Reptile(Learner):
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
         """Return ½ ‖θ − mean_j θ_j‖², and the mean inner loss as the term `task`."""
         weights = [parameter for _, parameter in self.named_parameters()]
+        moved, inner = self._moved(episodes, len(episodes))
+        # ½ ‖θ − target‖² with target = θ − moved, written so that `moved` is not lost to rounding.
+        halves = [0.5 * (w - w.detach() + move).square().sum() for w, move in zip(weights, moved, strict=True)]
+        return OuterLoss(reduce(halves, "sum"), {"task": sum(inner) / len(inner)})
+
+    def values(self, shard: Sequence[Episode]) -> Values:
+        """Return Σ_j ⟨θ, θ − θ_j⟩ with θ − θ_j held constant, whose gradient is Σ_j (θ − θ_j), and the inner losses."""
+        weights = [parameter for _, parameter in self.named_parameters()]
+        moved, inner = self._moved(shard, 1)
+        towards = reduce([(w * move).sum() for w, move in zip(weights, moved, strict=True)], "sum")
+        return [towards, towards.new_tensor(inner)]
+
+    def combine(self, episodes: Sequence[Episode], values: Sequence[Values]) -> OuterLoss:
+        """Return a loss with the outer gradient; its value is known with the gradient only, see `reported`."""
+        total = reduce([towards for towards, _ in values], "sum") / len(episodes)
+        inner = [loss for _, losses in values for loss in losses]
+        return OuterLoss(total, {"task": reduce(inner, "mean").item()})
+
+    def reported(self, loss: OuterLoss, gradient: Sequence[Tensor]) -> OuterLoss:
+        """Return ½ ‖θ − mean_j θ_j‖², half the square of the gradient's length."""
+        return OuterLoss(0.5 * reduce([part.square().sum() for part in gradient], "sum"), loss.terms)
+
+    def _moved(self, episodes: Sequence[Episode], count: int) -> tuple[list[Tensor], list[float]]:
+        """Return Σ_j (θ − θ_j) / `count`, a tensor for each weight, and the inner losses."""
+        weights = [parameter for _, parameter in self.named_parameters()]
         moved = [torch.zeros_like(weight) for weight in weights]
         inner: list[float] = []
         for episode in episodes:
@@ -46,10 +72,8 @@ class Reptile(Learner):
                     inner.append(loss.item())
             adapted = [weight for weight in fast.parameters() if weight.requires_grad]
             for total, start, end in zip(moved, weights, adapted, strict=True):
-                total += (start.detach() - end.detach()) / len(episodes)
-        # ½ ‖θ − target‖² with target = θ − moved, written so that `moved` is not lost to rounding.
-        halves = [0.5 * (w - w.detach() + move).square().sum() for w, move in zip(weights, moved, strict=True)]
-        return OuterLoss(reduce(halves, "sum"), {"task": sum(inner) / len(inner)})
+                total += (start.detach() - end.detach()) / count
+        return moved, inner
 
 
 LEARNER = Reptile

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from metasearch.data.example import Example
 from metasearch.episodes.episode import Episode
 from metasearch.errors import ConfigError
-from metasearch.learners.base import Learner, OuterLoss
+from metasearch.learners.base import Learner, OuterLoss, Values, contiguous
 from metasearch.learners.sets import numbered
 
 RowOf = Mapping[str, int]
@@ -35,6 +35,26 @@ class TextLearner(Learner):
         outputs = self.encoder.embedder(self.encoder.features(list(row_of), "text"), self.options.output)
         return self.loss_of(pairs, row_of, outputs)
 
+    def shards(self, episodes: Sequence[Episode], count: int) -> list[Any]:
+        """Return the distinct texts that each shard reads: the loss is then one of the outputs of all of them."""
+        return contiguous(list(numbered(self.texts(self.pairs(episodes)))), count)
+
+    def values(self, shard: Any) -> Values:
+        """Return the outputs of texts, `(texts, D)`."""
+        return [self.outputs(self.encoder.embedder, shard)]
+
+    def outputs(self, embedder: nn.Module, texts: Sequence[str]) -> Tensor:
+        """Return the outputs of texts by the encoder's network or a copy of it, `(texts, D)`; there may be none."""
+        if texts:
+            return embedder(self.encoder.features(texts, "text"), self.options.output)  # type: ignore[no-any-return]
+        weight = next(embedder.parameters())
+        return weight.new_zeros(0, self.encoder.dimension(self.options.output))
+
+    def combine(self, episodes: Sequence[Episode], values: Sequence[Values]) -> OuterLoss:
+        """Return the loss of all pairs of a meta-batch from the outputs of all texts."""
+        pairs = self.pairs(episodes)
+        return self.loss_of(pairs, numbered(self.texts(pairs)), joined(values))
+
     @abstractmethod
     def texts(self, pairs: Sequence[Any]) -> Iterable[str]:
         """Return the texts of pairs that the trained encoder reads."""
@@ -58,6 +78,11 @@ class TextLearner(Learner):
                 name = type(self).__module__.rpartition(".")[2].replace("_", "-")
                 raise ConfigError(f"learner '{name}' needs {called}; the data holds a {type(example).__name__}")
         return pairs
+
+
+def joined(values: Sequence[Values], place: int = 0) -> Tensor:
+    """Return the tensors at a place among the values of shards as one."""
+    return torch.cat([shard[place] for shard in values])
 
 
 def rows(row_of: RowOf, texts: Sequence[str], outputs: Tensor) -> Tensor:

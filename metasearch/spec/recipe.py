@@ -18,6 +18,7 @@ from metasearch.spec.run_stages import Merge as Merge
 from metasearch.spec.run_stages import Neutralise as Neutralise
 from metasearch.spec.run_stages import NeutralMethod as NeutralMethod
 from metasearch.spec.run_stages import NeutralSettings as NeutralSettings
+from metasearch.spec.shards import Shards, require_work
 
 Role = Literal["question", "candidate", "text"]
 """What a text is to the encoder; it decides how long the text may be and which prompt stands before it."""
@@ -146,16 +147,23 @@ class Outer(Declared):
 
 
 class Pace(Declared):
-    """When the trainer evaluates and when it stops early.
+    """When the trainer evaluates and stops early, and in how many parts it takes a gradient.
 
     Attributes:
         eval_every: outer steps between two evaluations on dev, each followed by a checkpoint; 0 evaluates once, at
             the end.
         patience: outer steps without a better dev score after which training stops; 0 never stops.
+        shards: parts that a step is cut into for several processes, whose gradients are added in a fixed order.
     """
 
     eval_every: Count = 25
     patience: Count = 50
+    shards: Shards = 1
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return what a file holds; without shards it is what files held before there were any."""
+        return {key: value for key, value in write(self).items() if (key, value) != ("shards", 1)}
 
 
 class Budget(Pace):
@@ -174,6 +182,11 @@ class Budget(Pace):
     meta_batch: Positive = 4
     epochs: Positive = 20
     dev_holdout: Share = 0.0
+
+    @model_validator(mode="after")
+    def _every_shard_has_work(self) -> "Budget":
+        require_work(self.shards, self.meta_batch, "episodes")
+        return self
 
 
 class Recipe(Declared):

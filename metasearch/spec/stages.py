@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from metasearch.errors import ConfigError, nearest
 from metasearch.spec.corpus import CorpusSettings
 from metasearch.spec.recipe import Contradiction, Count, Declared, Length, Loss, Outer, Pace, Positive
+from metasearch.spec.shards import require_work
 
 RoleName = Literal["teacher", "assistant", "student"]
 Monitor = Literal["accuracy", "cosine", "spearman", "loss"]
@@ -68,6 +69,11 @@ class StageBudget(Pace):
     batch: Positive = 64
     epochs: Positive = 20
     steps: Count = 0
+
+    @model_validator(mode="after")
+    def _every_shard_has_work(self) -> "StageBudget":
+        require_work(self.shards, self.batch, "pairs")
+        return self
 
 
 class Stage(Declared):

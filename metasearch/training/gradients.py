@@ -1,14 +1,13 @@
 """Gradients, dense or of rows: their length, also part by part, how it is cut, and their error in half precision."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from metasearch.episodes.episode import Episode
-from metasearch.learners.base import Learner
-from metasearch.learners.gradients import Gradients
+from metasearch.learners.base import Learner, OuterLoss
 
 _REST = "the rest"
 _LAYER = re.compile(r"\b(?:layers?|h|blocks?)\.(\d+)\b")
@@ -63,21 +62,24 @@ def clip(tensors: list[Tensor], longest: float, norm: Tensor) -> None:
     torch._foreach_mul_(tensors, torch.clamp(longest / (norm + 1e-6), max=1.0))
 
 
-def bf16_error(learner: Learner, episodes: Sequence[Episode], gradients: Gradients) -> float:
+Take = Callable[[Learner, Sequence[Episode]], OuterLoss]
+
+
+def bf16_error(learner: Learner, episodes: Sequence[Episode], take: Take) -> float:
     """Return ‖difference‖₂ / ‖gradient‖₂ of the outer gradients of a meta-batch in bfloat16 and in float32.
 
     Dropout is off; the learner's parameters are left without a gradient.
     """
     learner.train(False)
-    exact, rounded = (_gradient(learner, episodes, gradients, bf16) for bf16 in (False, True))
+    exact, rounded = (_gradient(learner, episodes, take, bf16) for bf16 in (False, True))
     off = _norm([a - b for a, b in zip(exact, rounded, strict=True)])
     return (off / _norm(exact)).item()
 
 
-def _gradient(learner: Learner, episodes: Sequence[Episode], gradients: Gradients, bf16: bool) -> list[Tensor]:
+def _gradient(learner: Learner, episodes: Sequence[Episode], take: Take, bf16: bool) -> list[Tensor]:
     parameters = [parameter for _, parameter in learner.named_parameters()]
     with torch.autocast(learner.encoder.device.type, torch.bfloat16, enabled=bf16):
-        gradients(learner, episodes)
+        take(learner, episodes)
     gradient = [parameter.grad for parameter in parameters if parameter.grad is not None]
     for parameter in parameters:
         parameter.grad = None

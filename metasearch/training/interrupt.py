@@ -1,4 +1,4 @@
-"""Turns Ctrl-C and SIGTERM into a flag that the loop looks at between steps."""
+"""Keeps Ctrl-C and SIGTERM until the loop looks at them between steps."""
 
 import logging
 import signal
@@ -12,12 +12,12 @@ log = logging.getLogger(__name__)
 
 
 class Interrupt:
-    """While entered, the first signal sets `requested`; a second one raises `KeyboardInterrupt` at once."""
+    """While entered, the first signal sets `number` to its own; a second one raises `KeyboardInterrupt` at once."""
 
     _signals = (signal.SIGINT, signal.SIGTERM)
 
     def __init__(self) -> None:
-        self.requested = False
+        self.number = 0
         self._previous: dict[int, object] = {}
 
     def __enter__(self) -> Self:
@@ -31,9 +31,15 @@ class Interrupt:
         for number, handler in self._previous.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
+    def agreed(self, number: int) -> bool:
+        """Take the signal that any process of the run got, or 0, for one's own; return whether there is one."""
+        if number:
+            signals.note(number)
+        return bool(number)
+
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         signals.note(number)
-        if self.requested:
+        if self.number:
             raise KeyboardInterrupt
-        self.requested = True
+        self.number = number
         log.warning("stopping after this step; a second time stops at once")

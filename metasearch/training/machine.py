@@ -13,6 +13,7 @@ import torch
 
 from metasearch.errors import ConfigError
 from metasearch.runs.host import cores
+from metasearch.runs.ranks import rank
 from metasearch.runs.versions import processor
 
 log = logging.getLogger(__name__)
@@ -100,6 +101,7 @@ def used(seconds: float, device: torch.device) -> dict[str, Any]:
         "processor": processor(),
         "cores": cores(),
         "threads": torch.get_num_threads(),
+        "processes": rank().count,
         "system": f"{platform.system()} {platform.machine()}",
         "device": device.type,
     }
@@ -117,7 +119,10 @@ def peak_memory() -> int:
 
 
 def device_of(name: str) -> torch.device:
-    """Return a device by name, `auto` the best that there is; `ConfigError` where there is none of that name."""
+    """Return a device by name, `auto` the best that there is; each of several processes has a GPU of its own.
+
+    `ConfigError` where there is none of that name, or none for this process.
+    """
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
@@ -125,4 +130,21 @@ def device_of(name: str) -> torch.device:
         raise ConfigError(
             f"--device {name}: there is none here; available: {', '.join(k for k, v in available.items() if v)}"
         )
+    own = rank()
+    if own.count > 1 and name == "mps":
+        raise ConfigError("--device mps: it is for one process; take --device cpu for several")
+    if own.count > 1 and name == "cuda":
+        return _own_gpu(own.local)
     return torch.device(name)
+
+
+def _own_gpu(local: int) -> torch.device:
+    """Return the GPU of the process of this number on its machine."""
+    there = torch.cuda.device_count()
+    if local >= there:
+        raise ConfigError(
+            f"--device cuda: process {local} of this machine has no GPU of its own, as there are {there}; start "
+            f"torchrun with --nproc-per-node {there} at most, or take --device cpu"
+        )
+    torch.cuda.set_device(local)
+    return torch.device("cuda", local)

@@ -15,15 +15,16 @@ Nothing else in the package steps an optimiser.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
+from metasearch.episodes.episode import Episode
 from metasearch.errors import RunFolderError
-from metasearch.learners.base import Learner
+from metasearch.learners.base import Learner, OuterLoss
 from metasearch.learners.gradients import Gradients
 from metasearch.runs.listener import Listener
 from metasearch.spec.recipe import Outer, Pace
@@ -34,7 +35,9 @@ from metasearch.training.early_stopping import EarlyStopping
 from metasearch.training.gradients import bf16_error, clip, norm_of, rows_or_all
 from metasearch.training.interrupt import Interrupt
 from metasearch.training.machine import warn_if_bf16_is_slow
+from metasearch.training.processes import ALONE, Processes
 from metasearch.training.schedule import Schedule, rate
+from metasearch.training.shards import outer_gradient
 from metasearch.training.step import StepGradient
 
 log = logging.getLogger(__name__)
@@ -69,7 +72,7 @@ class Trainer:
         gradients: takes the gradient of that loss.
         schedule: which episodes when, and how many in one outer step.
         settings: settings of the outer optimiser.
-        pace: evaluation interval and patience.
+        pace: evaluation interval, patience, and the shards of a step.
         dev: returns the dev score of the present weights; higher is better.
         listener: is told of steps and scores.
         store: where checkpoints go; None keeps them in memory only.
@@ -77,6 +80,7 @@ class Trainer:
         precision: `bf16` runs forward passes in bfloat16 where that is safe (torch autocast).
         dropout: whether the encoder's dropout is on in training.
         baseline: dev score before the first step, where it is known already.
+        processes: that share the shards of a step; the first one scores, and has store and listener.
     """
 
     learner: Learner
@@ -91,6 +95,7 @@ class Trainer:
     precision: Literal["fp32", "bf16"] = "fp32"
     dropout: bool = False
     baseline: float | None = None
+    processes: Processes = ALONE
     _best: dict[str, Tensor] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -109,15 +114,16 @@ class Trainer:
         if self.precision == "bf16":
             warn_if_bf16_is_slow(self.learner.encoder.device)
         self.learner.begin(self.schedule.total)
-        if resume and self.store and (checkpoint := self.store.load()):
+        if checkpoint := self.processes.told(lambda: self.store.load() if resume and self.store else None):
             self._restore(checkpoint)
         else:
-            self.baseline = self.dev() if self.baseline is None else self.baseline
+            self.processes.begin_alike([*self.parameters.values(), *self.learner.state().values()])
+            self.baseline = self.processes.told(lambda: self.dev() if self.baseline is None else self.baseline)
             self.listener.on_dev(0, self.baseline, False)
         # Without dropout and before the first step is seeded: the check takes no random number from the run.
         if self.precision == "bf16" and self.step < self.schedule.total:
             phase, position = self.schedule.at(self.step)
-            error = bf16_error(self.learner, phase.episodes.batch(position, self.schedule.batch), self.gradients)
+            error = bf16_error(self.learner, phase.episodes.batch(position, self.schedule.batch), self._take)
             log.info("bf16: the first outer gradient is off by %.1e of its length, against float32", error)
         with Interrupt() as interrupt:
             reason = self._loop(interrupt)
@@ -128,7 +134,8 @@ class Trainer:
 
     def _loop(self, interrupt: Interrupt) -> Reason:
         while True:
-            if interrupt.requested:
+            # The same answer in every process, or one would wait for the others for ever.
+            if interrupt.agreed(self.processes.most(interrupt.number)):
                 self._checkpoint()
                 return "interrupted"
             if self.step >= self.schedule.total:
@@ -154,9 +161,12 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         device = self.learner.encoder.device.type
         with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"):
-            loss = (gradients or self.gradients)(self.learner, episodes)
+            loss = self._take(self.learner, episodes, gradients)
         norm = norm_of(self._gradients())
         return StepGradient(self.step + 1, phase.name, episodes, loss, norm, self._set_rate())
+
+    def _take(self, learner: Learner, episodes: Sequence[Episode], gradients: Gradients | None = None) -> OuterLoss:
+        return outer_gradient(gradients or self.gradients, learner, episodes, self.pace.shards, self.processes)
 
     def go_to(self, step: int) -> int:
         """Bring the learner to where outer step `step`, from 1, begins, as the training does; nothing is scored.
@@ -201,7 +211,7 @@ class Trainer:
         return {"lr": lr} if self.settings.warmup or self.settings.decay != "none" else {}
 
     def _evaluate(self) -> None:
-        score = self.dev()
+        score = self.processes.told(self.dev)
         best = self.stopping.update(self.step, score)
         if best:
             # On the CPU, to leave a GPU its memory; cloned, as `cpu` copies nothing that is there already.

@@ -34,12 +34,12 @@ def loss_of(outputs):
     return (outputs @ outputs.T).square().mean() + (weight * outputs).sum()
 
 
-def gradient(encoder, workers, texts=TEXTS, output="pooled", beside=()):
-    """Return the parts' batch and both gradients."""
+def gradient(encoder, workers, texts=TEXTS, output="pooled"):
+    """Return the parts' batch and the gradient."""
     parts = Parts(FastEncoder(encoder, workers=workers), texts, output)
-    scale = sum((parameter.square().sum() for parameter in beside), torch.ones(()))
-    found = parts.gradient(parts.batch.weights(trained(encoder)), lambda outputs: loss_of(outputs) * scale, beside)
-    return parts.batch, *found
+    outputs, back = parts.begin(parts.batch.weights(trained(encoder)))
+    outputs.requires_grad_()
+    return parts.batch, back(*torch.autograd.grad(loss_of(outputs), [outputs]))
 
 
 def off(found, expected):
@@ -53,8 +53,8 @@ def off(found, expected):
 @pytest.mark.parametrize("texts", ORDERS.values(), ids=ORDERS)
 @pytest.mark.parametrize("workers", [2, 3])
 def test_the_gradient_in_parts_is_that_in_one(encoder, output, texts, workers):
-    batch, found, _ = gradient(encoder, workers, texts, output)
-    whole, expected, _ = gradient(encoder, 1, texts, output)
+    batch, found = gradient(encoder, workers, texts, output)
+    whole, expected = gradient(encoder, 1, texts, output)
     assert (len(batch.texts), len(whole.texts)) == (workers, 1)
     assert batch.rows.equal(whole.rows)
     assert off(found, expected) < EXACT
@@ -63,22 +63,14 @@ def test_the_gradient_in_parts_is_that_in_one(encoder, output, texts, workers):
 def test_texts_that_are_worth_one_part_keep_their_order(encoder):
     """Threads are there, tokens are few."""
     few = ORDERS["longest first"][-20:]
-    batch, found, _ = gradient(encoder, 2, few)
+    batch, found = gradient(encoder, 2, few)
     assert len(batch.texts) == 1
     assert off(found, gradient(encoder, 1, few)[1]) < EXACT
 
 
 def test_it_is_the_same_bits_every_time(encoder):
-    (_, first, _), (_, second, _) = (gradient(encoder, 3) for _ in range(2))
+    (_, first), (_, second) = (gradient(encoder, 3) for _ in range(2))
     assert all(a is None if b is None else torch.equal(a, b) for a, b in zip(first, second, strict=True))
-
-
-def test_what_a_loss_depends_on_beside_has_its_gradient(encoder):
-    """Of (1 + |w|²) L it is 2 w L."""
-    w = torch.nn.Parameter(torch.tensor([0.5, -1.0], dtype=torch.float64))
-    _, _, (found,) = gradient(encoder, 2, beside=[w])
-    outputs = torch.from_numpy(np.stack([output_of(encoder, text) for text in TEXTS]))
-    torch.testing.assert_close(found, 2 * w.detach() * loss_of(outputs), rtol=EXACT, atol=0)
 
 
 def output_of(encoder, text):
@@ -102,7 +94,7 @@ def test_outputs_are_in_the_order_of_the_texts_without_gradient_and_dropout(enco
 
 
 def test_tokens_stay_in_one_part_as_their_order_is_that_of_the_texts(encoder):
-    batch, found, _ = gradient(encoder, 3, TEXTS[:9], "tokens")
+    batch, found = gradient(encoder, 3, TEXTS[:9], "tokens")
     assert len(batch.texts) == 1
     assert off(found, gradient(encoder, 1, TEXTS[:9], "tokens")[1]) == 0
 

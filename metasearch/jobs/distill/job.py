@@ -14,6 +14,7 @@ model/           what the last stage made; loads with SentenceTransformer after 
 import shutil
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from metasearch.data.benchmark import Benchmark
@@ -28,11 +29,13 @@ from metasearch.jobs.distill.stage import run_stage
 from metasearch.jobs.lifecycle import ListenerOf, RunResult, complete, resumable, silent, stopped
 from metasearch.jobs.score import add_scores, origin_of
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.listener import Listener
+from metasearch.runs.listener import SILENT, Listener
+from metasearch.runs.ranks import rank, require_divides
 from metasearch.runs.rows import MEAN, STAGE
 from metasearch.runs.versions import versions
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.training.machine import used
+from metasearch.training.processes import ALONE, Processes, joined
 
 
 def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent) -> RunResult:
@@ -45,22 +48,51 @@ def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent)
     Raises:
         MetasearchError: of every kind that `metasearch.errors` lists; what was written before it stays.
     """
+    check_processes(config)
     config = resolved(config)
     benchmarks = benchmarks_of(config)
     roles = roles_of(config)
     rehearse(config, roles, folder)
     with resumable(folder):
+        processes = joined()
+        if not processes.first:
+            return follow(config, folder, roles, processes)
         files = RunFolder.create(folder, config, "", roles.origins)
         try:
-            return complete(files, lambda: run_to_end(files, config, benchmarks, roles, listener_of))
+            return complete(
+                files, lambda: run_to_end(files, config, benchmarks, roles, listener_of, processes), processes=processes
+            )
         except (ConfigError, DataError, EncoderError):
             if not files.begun:
                 _discard(files)
             raise
 
 
+def check_processes(config: DistillConfig) -> None:
+    """Raise `ConfigError` where the processes that were started cannot share the shards of every stage."""
+    for _, name, stage in config.stages:
+        require_divides(rank().count, stage.budget.shards, f"stages.{name}.budget.shards")
+
+
+def follow(config: DistillConfig, folder: Path, roles: Roles, processes: Processes) -> RunResult:
+    """Train all stages along with the first process, which writes and scores; errors are those of `begin`."""
+    for number, name, stage in config.stages:
+        below = _below(folder, number, name)
+        if processes.told(lambda: False):  # the first process says whether the stage is finished
+            roles.take(stage.trains, below.model)
+        else:
+            run_stage(config, name, roles, below, SILENT, processes)
+    processes.end()
+    return RunResult(folder, [], "")
+
+
 def run_to_end(
-    files: RunFolder, config: DistillConfig, benchmarks: list[Benchmark], roles: Roles, listener_of: ListenerOf
+    files: RunFolder,
+    config: DistillConfig,
+    benchmarks: list[Benchmark],
+    roles: Roles,
+    listener_of: ListenerOf,
+    processes: Processes = ALONE,
 ) -> None:
     """Run the stages that are not finished, score after each, and report.
 
@@ -70,16 +102,17 @@ def run_to_end(
     began = time.monotonic()
     first, *_ = config.stages[0]
     for number, name, stage in config.stages:
-        below = RunFolder(files.path / f"{number}-{name}")
+        below = _below(files.path, number, name)
+        finished = processes.told(partial(getattr, below, "finished"))
         with listener_of(name) as listener:
-            if below.finished:
+            if finished:
                 roles.take(stage.trains, below.model)
             else:
                 # Later stages begin with trained weights, and so does the run once the first stage is finished.
                 if number == first:
                     untrained = roles.at(stage.trains, stage.max_length)
                     _score(files, config, benchmarks, untrained, f"{stage.trains}, before", 0, listener)
-                _run_stage(files, config, name, f"{number} {name}", roles, below, listener)
+                _run_stage(files, config, name, f"{number} {name}", roles, below, listener, processes)
             # After a finished stage, too: a crash may have come between its report and these scores.
             encoder = roles.at(stage.trains, stage.max_length)
             _score(files, config, benchmarks, encoder, f"{number} {name}", number, listener)
@@ -90,13 +123,24 @@ def run_to_end(
     files.finish(whole_report(files, config, encoder, seconds), facts)
 
 
+def _below(folder: Path, number: int, name: str) -> RunFolder:
+    return RunFolder(folder / f"{number}-{name}")
+
+
 def _run_stage(
-    files: RunFolder, config: DistillConfig, name: str, label: str, roles: Roles, below: RunFolder, listener: Listener
+    files: RunFolder,
+    config: DistillConfig,
+    name: str,
+    label: str,
+    roles: Roles,
+    below: RunFolder,
+    listener: Listener,
+    processes: Processes,
 ) -> None:
     """Run a stage in its folder to its end, note its dev score, and write its model and report."""
     below.path.mkdir(parents=True, exist_ok=True)
     stage = config.recipe.stages[name]
-    outcome, described = run_stage(config, name, roles, below, listener)
+    outcome, described = run_stage(config, name, roles, below, listener, processes)
     if outcome.reason == "interrupted":
         reached = f"stopped after step {outcome.steps} of {below.path.name}; the checkpoint is saved"
         raise stopped(files.path, reached)

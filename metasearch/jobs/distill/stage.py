@@ -1,7 +1,7 @@
 """Runs one stage in its own folder: data, targets, learner, and the engine's loop."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.stages import Stage
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.memory import require_memory
+from metasearch.training.processes import ALONE, Processes
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Outcome, Trainer
 
@@ -43,6 +44,7 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
             f"{where}: learner '{stage.learner}' learns from {' or '.join(learner.data)} data, not {stage.data}"
         )
     options = yaml.check(stage.options, learner.Options, f"{where}: options")
+    learner.check_shards(stage.budget.shards)
     # For its errors alone.
     resolved_loss(stage.loss, f"{where}: loss")
     wanted = learner.wanted(options)
@@ -58,11 +60,17 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
 
 
 def run_stage(
-    config: DistillConfig, name: str, roles: Roles, files: RunFolder, listener: Listener
+    config: DistillConfig,
+    name: str,
+    roles: Roles,
+    files: RunFolder,
+    listener: Listener,
+    processes: Processes = ALONE,
 ) -> tuple[Outcome, str]:
     """Train a stage to its end, or go on with it where its last checkpoint left it.
 
-    The encoder of the trained role changes in place, to the weights of the best dev score.
+    The encoder of the trained role changes in place, to the weights of the best dev score. Of several processes the
+    first one writes.
 
     Returns:
         How training ended, and the stage's data in words.
@@ -73,37 +81,46 @@ def run_stage(
     stage = config.recipe.stages[name]
     encoder = roles.at(stage.trains, stage.max_length)
     source, batches, total = training_data(config, name, encoder)
-    _same_data(files.path, source)
+    if processes.first:
+        _same_data(files.path, source)
     for line in filter(None, (source.described, source.report)):
         log.info("stage %s: %s", name, line)
     warn_of_unused(stage.loss)
     folder = targets_folder(config, files.path.parent)
     # Targets are made of what these steps look at only: in a short stage a small part of the corpus.
-    learner = _learner(name, stage, roles, encoder, source.seen(batches, total), folder, listener)
-    output: Output = getattr(learner.options, "output", "sentence")
+    learner = processes.in_turn(
+        lambda: _learner(name, stage, roles, encoder, source.seen(batches, total), folder, listener)
+    )
     trainer = Trainer(
         learner,
         make_gradients(encoder, config.engine, config.checkpointing),
         Schedule((Phase(name, batches, total),), total, stage.budget.batch),
         stage.outer,
         stage.budget,
-        dev=Dev(
-            learner,
-            source.dev,
-            source.dev_batches(encoder, stage.budget.batch, name),
-            stage.monitor,
-            "embedding" if output == "tokens" else output,  # tokens are seen as the mean of a text
-            # The trainer is only made by this call: the name is looked up when the first score is noted.
-            note=lambda measured: files.log({"step": trainer.step, **measured}),
-            before=Dev.noted(files.events()),
-        ),
-        listener=Logged(files, listener),
-        store=CheckpointStore(files.path),
+        # The trainer is only made by this call: the name is looked up when the first score is noted.
+        dev=_dev(name, stage, learner, source, files, lambda: trainer.step),
+        listener=Logged(files, listener) if processes.first else listener,
+        store=CheckpointStore(files.path) if processes.first else None,
         seed=config.seed,
         precision=config.precision,
         dropout=stage.dropout,
+        processes=processes,
     )
     return require_memory(trainer).fit(resume=True), source.described
+
+
+def _dev(name: str, stage: Stage, learner: Learner, source: Source, files: RunFolder, step: Callable[[], int]) -> Dev:
+    """Return what gives the dev score, and notes all that it measures with the step."""
+    output: Output = getattr(learner.options, "output", "sentence")
+    return Dev(
+        learner,
+        source.dev,
+        source.dev_batches(learner.encoder, stage.budget.batch, name),
+        stage.monitor,
+        "embedding" if output == "tokens" else output,  # tokens are seen as the mean of a text
+        note=lambda measured: files.log({"step": step(), **measured}),
+        before=Dev.noted(files.events()),
+    )
 
 
 def _learner(

@@ -1,0 +1,72 @@
+"""Which of the processes that torchrun started this one is, by its environment; needs no torch."""
+
+import os
+from dataclasses import dataclass
+from typing import TextIO
+
+from metasearch.errors import ConfigError
+
+_NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One of the processes of a run.
+
+    Attributes:
+        number: of the process, from 0; the first one writes, scores and speaks.
+        count: of all processes.
+        local: number of the process on its machine.
+    """
+
+    number: int = 0
+    count: int = 1
+    local: int = 0
+
+
+def rank() -> Rank:
+    """Return which process this is; a process that was started alone is the only one.
+
+    Raises:
+        ConfigError: the environment says some of it, and not the rest.
+    """
+    found = {name: os.environ.get(name, "") for name in _NAMES}
+    if not found["RANK"] and found["WORLD_SIZE"] in ("", "1"):
+        return Rank()
+    if missing := [name for name, value in found.items() if not value]:
+        raise ConfigError(
+            f"the environment is that of one of several processes, but has no {', '.join(missing)}; start them with "
+            "torchrun, or unset RANK and WORLD_SIZE for one process"
+        )
+    if wrong := [name for name in _NAMES[:3] if not found[name].isdecimal()]:
+        raise ConfigError(f"{wrong[0]}={found[wrong[0]]}: the environment variable is no number")
+    return Rank(*(int(found[name]) for name in _NAMES[:3]))
+
+
+def require_divides(count: int, shards: int, key: str) -> None:
+    """Raise `ConfigError` where so many processes cannot share so many shards, both with the nearest right number."""
+    if count == 1 or shards % count == 0:
+        return
+    if count & (count - 1):
+        near = 1 << count.bit_length() - 1
+        raise ConfigError(f"{count} processes: shards come in powers of two; start {near} or {2 * near} processes")
+    raise ConfigError(
+        f"{count} processes cannot share {shards} shard{'s' if shards > 1 else ''} ({key}={shards}); start "
+        f"{shards} at most, or set {key}={count}"
+    )
+
+
+def require_alone(what: str) -> None:
+    """Raise `ConfigError` where this is one of several processes, and `what` is done by one."""
+    if rank().count > 1:
+        raise ConfigError(f"{what} runs in one process; start it without torchrun")
+
+
+def be_silent() -> TextIO:
+    """Send what this process writes, and any library in it, to nowhere; return the stderr that there was."""
+    kept = os.fdopen(os.dup(2), "w")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    os.close(nowhere)
+    return kept
