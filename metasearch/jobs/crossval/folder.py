@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from metasearch.errors import RunFolderError
-from metasearch.files import held, taken
+from metasearch.files import taken
 from metasearch.jobs.crossval.plan import Cell
 from metasearch.runs import sealed
 from metasearch.runs.folder import RunFolder
+from metasearch.runs.owner import owned
 from metasearch.runs.sealed import Sealed
 from metasearch.spec.run import with_original_gradients
 from metasearch.spec.study import StudyConfig
@@ -88,7 +89,7 @@ class StudyFolder:
         """
         if not self.begun and taken(self.path, STUDY_FILE):
             raise RunFolderError(f"{self.path} exists already and is no study; choose another folder with -o")
-        with held(self.path, f"another crossval is at work in {self.path}; wait for it to end"):
+        with owned(self.path, f"another crossval is at work in {self.path}; wait for it to end"):
             yield
 
     def at(self, name: str) -> Path:
