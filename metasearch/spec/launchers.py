@@ -68,12 +68,18 @@ class Place:
             raise ConfigError("--launcher-set gpus and gres both ask for GPUs; leave one of them out")
 
 
-def place_of(launcher: str, assignments: Sequence[str]) -> Place:
+def place_of(launcher: str | None, assignments: Sequence[str]) -> Place | None:
     """Return where cells run, from a launcher's name and `KEY=VALUE`; several may stand in one, with spaces between.
 
+    Returns None where nothing is asked.
+
     Raises:
-        ConfigError: a name or value is wrong.
+        ConfigError: a name or value is wrong, or settings are given and no launcher.
     """
+    if launcher is None:
+        if assignments:
+            raise ConfigError(f"--launcher-set {assignments[0]} goes with --launcher slurm or ray")
+        return None
     settings: dict[str, str] = {}
     for assignment in assignments:
         # A value may have spaces, such as a comment: only what looks like the next key parts two of them.

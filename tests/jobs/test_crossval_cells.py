@@ -10,9 +10,10 @@ import pytest
 from helpers.crossval import FLAGS, TUNED, ZERO, inline, run, scores
 from helpers.parallel import write_corpus
 from metasearch.errors import Interrupted
-from metasearch.jobs.crossval import pool, runner
+from metasearch.jobs.crossval import runner
 from metasearch.jobs.crossval.board import Watcher
 from metasearch.jobs.crossval.folder import StudyFolder
+from metasearch.jobs.crossval.launchers import local
 from metasearch.jobs.crossval.process import how_ended
 from metasearch.jobs.crossval.runner import begin as crossval
 from metasearch.spec.study import StudyConfig
@@ -152,7 +153,7 @@ class Impatient(Watcher):
     ],
 )
 def test_ctrl_c_stops_all_processes_and_again_kills_them(tmp_path, monkeypatch, times, heard, said):
-    monkeypatch.setattr(pool, "start_cell", Busy)
+    monkeypatch.setattr(local, "start_cell", Busy)
     monkeypatch.setattr(Busy, "heard", [], raising=False)
     monkeypatch.setattr(Busy, "deaf", times == 2)
     config = StudyConfig(task="demo-sts", encoder="tiny", folds=(0, 1, 2))

@@ -10,7 +10,8 @@ from metasearch.files import unwritable
 from metasearch.jobs.crossval.folder import StudyFolder
 
 # OpenMP, MKL and OpenBLAS serve torch and numpy; Rayon runs the tokenizers, which are written in Rust.
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
+"""Variables that say how many threads a process takes."""
 _ATTEMPT = "--- attempt "
 _ERROR = "metasearch: error: "
 
@@ -26,7 +27,7 @@ def environment(threads: int) -> dict[str, str]:
     """Return the environment of a process with a number of threads."""
     # What the user set wins over the passive wait; unbuffered, the log has the last words of a killed process, too.
     shared = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, "PYTHONUNBUFFERED": "1"}
-    return {**shared, **dict.fromkeys(_THREADS, str(threads))}
+    return {**shared, **dict.fromkeys(THREADS, str(threads))}
 
 
 def start_cell(study: StudyFolder, name: str, threads: int, trust_remote_code: bool) -> subprocess.Popen[bytes]:

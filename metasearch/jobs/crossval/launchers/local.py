@@ -1,0 +1,60 @@
+"""Cells as processes of this machine."""
+
+from collections.abc import Collection, Mapping, Sequence
+from subprocess import Popen
+
+from metasearch.errors import RunFolderError
+from metasearch.jobs.crossval.folder import Stored, StudyFolder
+from metasearch.jobs.crossval.launchers.base import RUNNING, Seen
+from metasearch.jobs.crossval.process import start_cell, threads_of
+from metasearch.spec.launchers import Place
+
+
+class Local:
+    """Each cell is a child of this process, and stops with a checkpoint when this one ends, however that happens."""
+
+    jobs = 1
+    tick = 0.25
+
+    def __init__(self, place: Place, study: StudyFolder, stored: Stored) -> None:
+        self._study = study
+        self._config = stored.config
+        self._processes: dict[str, Popen[bytes]] = {}
+
+    @staticmethod
+    def threads(place: Place, jobs: int) -> int:
+        """Return the cores that there are, shared out."""
+        return threads_of(jobs)
+
+    @staticmethod
+    def left(study: StudyFolder) -> Collection[str]:
+        """Return none: they stop when their runner dies."""
+        return ()
+
+    def start(self, names: Sequence[str]) -> Collection[str]:
+        """Begin cells, each at once; return those before the first that cannot be."""
+        threads, trust = self._config.threads or 1, self._config.trust_remote_code
+        for i, name in enumerate(names):
+            try:
+                self._processes[name] = start_cell(self._study, name, threads, trust)
+            except RunFolderError:
+                # Those that were begun are stopped properly once it comes first.
+                if i:
+                    return names[:i]
+                raise
+        return names
+
+    def look(self) -> Mapping[str, Seen]:
+        """Return how the processes are."""
+        codes = {name: process.poll() for name, process in self._processes.items()}
+        self._processes = {name: each for name, each in self._processes.items() if codes[name] is None}
+        return {name: RUNNING if code is None else Seen("ended", code) for name, code in codes.items()}
+
+    def stop(self, kill: bool) -> None:
+        """Send SIGTERM, at which a cell saves a checkpoint, or SIGKILL."""
+        for process in self._processes.values():
+            # `Popen` signals no process that has ended.
+            (process.kill if kill else process.terminate)()
+
+
+LAUNCHER = Local
