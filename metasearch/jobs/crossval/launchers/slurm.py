@@ -64,7 +64,7 @@ class Slurm:
     """The arrays of a study. A cell is queued or at work whether or not a runner watches it."""
 
     jobs = _ARRAY
-    tick = 2.0
+    tick = 5.0
 
     def __init__(self, place: Place, study: StudyFolder, stored: Stored) -> None:
         self._place = place
