@@ -12,8 +12,8 @@ import pytest
 from helpers import slurm
 
 LAUNCHERS = ("local", "slurm", "ray")
-_MEMORY = 80_000_000
-"""Bytes of a node's object store, which is not used: Ray's least."""
+NODE = {"object_store_memory": 80_000_000}
+"""Of each node of Ray: its object store is not used."""
 
 
 @contextmanager
@@ -32,14 +32,15 @@ def place(name, folder):
 @contextmanager
 def ray_cluster():
     """Start a cluster of Ray of a head without cores, and one node; skip the test where Ray is not installed."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'metasearch[ray]'")
     from ray.cluster_utils import Cluster
 
-    head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": _MEMORY}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Ray takes the machine's own address for 127.0.0.1.
+    os.environ["METASEARCH_TESTS_OWN_ADDRESS"] = ray.util.get_node_ip_address()
+    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": 0, "include_dashboard": False})
     try:
-        cluster.add_node(num_cpus=2, object_store_memory=_MEMORY)
+        cluster.add_node(num_cpus=2, **NODE)
         yield cluster
     finally:
         ray.shutdown()

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from helpers.crossval import FLAGS, TUNED, inline, run, scores
-from helpers.launchers import Runner, ray_cluster
+from helpers.launchers import NODE, Runner, ray_cluster
 from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.crossval.process import attempts
 
@@ -28,7 +28,7 @@ def test_a_cell_whose_node_vanishes_goes_on_on_another_to_the_same_scores(cluste
         runner.until(lambda: log.is_file() and '"step": 3,' in log.read_text(encoding="utf-8"))
         (node,) = cluster.worker_nodes
         cluster.remove_node(node, allow_graceful=False)
-        cluster.add_node(num_cpus=2, object_store_memory=80_000_000)
+        cluster.add_node(num_cpus=2, **NODE)
         code, _, wrote = runner.ended()
     assert code == 0, wrote
     assert f"{TUNED} waiting: its node or worker of Ray is gone" in wrote

@@ -69,7 +69,9 @@ def test_a_cell_that_slurm_stops_goes_on_by_itself_to_the_same_scores(cluster, t
         code, _, wrote = runner.ended()
     assert code == 0, wrote
     if tried == 2:
-        assert f"{TUNED} waiting: exit code 143, before its time limit: stopped; model and checkpoint are saved" in wrote
+        assert (
+            f"{TUNED} waiting: exit code 143, before its time limit: stopped; model and checkpoint are saved" in wrote
+        )
     assert attempts(study, TUNED) == tried
     assert scores(study.path) == whole(tmp_path / "whole", 60)
 
@@ -158,7 +160,7 @@ def test_what_is_asked_becomes_options_of_sbatch():
 
 
 def test_a_script_holds_any_path(tmp_path):
-    study = StudyFolder(tmp_path / "it's $HOME; `rm` \"x\"\n%x")
+    study = StudyFolder(tmp_path / 'it\'s $HOME; `rm` "x"\n%x')
     script = tmp_path / "script.sh"
     names = ["maml-trans/fold-0-seed-0", "o'ne/$two"]
     written = script_of(study, "name", names, ["sbatch", "a b"], threads=2, trust=True)

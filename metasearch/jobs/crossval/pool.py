@@ -94,22 +94,28 @@ class Pool:
 
     def _look(self, stopping: bool = False) -> None:
         """See how far the cells are and which have ended; wait for a moment where none has."""
-        ended = False
-        for name, seen in self.launcher.look().items():
-            status = self.board.cells[name]
-            if seen.state == "ended":
-                ended = True
-                self._follow(status)
-                self._end(status, seen, stopping)
-            elif seen.state != status.state:
-                status.state, status.began = seen.state, time.monotonic()
-                self.watcher.changed(self.board, status)
-            elif seen.state == "running":
-                self._follow(status)
+        ended = self._see(stopping)
         self.watcher.ticked(self.board)
         # Where one has ended, the next one begins at once.
         if not ended:
             time.sleep(self.launcher.tick)
+
+    def _see(self, stopping: bool = False) -> bool:
+        """See how far the cells are; return whether any has ended."""
+        seen = self.launcher.look()
+        for name, each in seen.items():
+            status = self.board.cells[name]
+            if status.state == "waiting":  # it was begun, and what came then has kept this from noting it
+                self._queue(status)
+            if each.state == "ended":
+                self._follow(status)
+                self._end(status, each, stopping)
+            elif each.state != status.state:
+                status.state, status.began = each.state, time.monotonic()
+                self.watcher.changed(self.board, status)
+            elif each.state == "running":
+                self._follow(status)
+        return any(each.state == "ended" for each in seen.values())
 
     def _follow(self, status: CellStatus) -> None:
         folder = self.study.at(status.cell.name)
@@ -142,10 +148,13 @@ class Pool:
 
     def _stop(self) -> None:
         """Ask all cells to end, and wait for that; Ctrl-C meanwhile, whatever it interrupts, kills them."""
-        self.board.stopping = bool(self.board.at_work)
-        while self.board.at_work:
+        looked = False
+        while not looked or self.board.at_work:
             try:
-                self.launcher.stop(kill=self._killed)
+                self._see(stopping=True)
+                looked, self.board.stopping = True, bool(self.board.at_work)
+                if self.board.at_work:
+                    self.launcher.stop(kill=self._killed)
                 while self.board.at_work:
                     self._look(stopping=True)
             except KeyboardInterrupt:

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from subprocess import Popen
 
-from metasearch.errors import RunFolderError
 from metasearch.jobs.crossval.folder import Stored, StudyFolder
 from metasearch.jobs.crossval.launchers.base import RUNNING, Seen
 from metasearch.jobs.crossval.process import start_cell, threads_of
@@ -32,16 +31,10 @@ class Local:
         return ()
 
     def start(self, names: Sequence[str]) -> Collection[str]:
-        """Begin cells, each at once; return those before the first that cannot be."""
+        """Begin cells, each at once."""
         threads, trust = self._config.threads or 1, self._config.trust_remote_code
-        for i, name in enumerate(names):
-            try:
-                self._processes[name] = start_cell(self._study, name, threads, trust)
-            except RunFolderError:
-                # Those that were begun are stopped properly once it comes first.
-                if i:
-                    return names[:i]
-                raise
+        for name in names:
+            self._processes[name] = start_cell(self._study, name, threads, trust)
         return names
 
     def look(self) -> Mapping[str, Seen]:

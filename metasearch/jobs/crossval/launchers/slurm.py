@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from metasearch.errors import RunFolderError
+from metasearch.errors import ConfigError, RunFolderError
 from metasearch.files import read_bytes, write_whole
 from metasearch.jobs.crossval.folder import Stored, StudyFolder
 from metasearch.jobs.crossval.launchers import _slurm_queue as queue
@@ -94,8 +94,6 @@ class Slurm:
         if time.monotonic() - self._refused < self._poll:
             return ()
         names = names[:_ARRAY]
-        for name in names:
-            begin_attempt(self._study, name)
         array = _Array(f"metasearch-{secrets.token_hex(6)}", dict(enumerate(names)))
         threads = self._config.threads or 1
         options = sbatch_options(self._place, self._study.submitted, array.token, len(names), threads)
@@ -103,20 +101,22 @@ class Slurm:
         submitted = ["sbatch", *options, script.name]
         trust = self._config.trust_remote_code
         write_whole(script, script_of(self._study, array.token, names, submitted, threads, trust))
-        # Before it is handed in: a runner that dies between the two finds the job by its name.
+        # Before it is handed in: who dies or is stopped between the two finds the job by its name.
         self._write(array)
+        self._arrays.append(array)
         try:
             array.job = queue.submit(script, options)
-        except queue.Refused as error:
+        except ConfigError as error:
             self._forget(array, script)
-            if not self._arrays:
+            # Such as a limit of jobs: where some are there, they will end.
+            if not (self._arrays and isinstance(error, queue.Refused)):
                 raise
-            # Such as a limit of jobs: those that are there will end.
             queue.log.warning(f"{error}; tried again later")
             self._refused = time.monotonic()
             return ()
         self._write(array)
-        self._arrays.append(array)
+        for name in names:
+            begin_attempt(self._study, name)
         return names
 
     def look(self) -> Mapping[str, Seen]:
@@ -202,6 +202,7 @@ class Slurm:
 
     def _forget(self, array: _Array, script: Path) -> None:
         """Delete what was written of an array that Slurm did not take."""
+        self._arrays.remove(array)
         array.cells = {}
         self._write(array)
         script.unlink()
