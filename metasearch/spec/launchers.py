@@ -67,6 +67,16 @@ class Place:
         if {"gpus", "gres"} <= self.settings.keys():
             raise ConfigError("--launcher-set gpus and gres both ask for GPUs; leave one of them out")
 
+    @property
+    def together(self) -> bool:
+        """Whether cells share this machine, its cores and its memory."""
+        return self.launcher == LOCAL
+
+    @property
+    def jobs(self) -> int:
+        """How many cells are begun at a time, unless the user says so; on a cluster its scheduler decides what runs."""
+        return 1 if self.together else 1000
+
 
 def place_of(launcher: str | None, assignments: Sequence[str]) -> Place | None:
     """Return where cells run, from a launcher's name and `KEY=VALUE`; several may stand in one, with spaces between.

@@ -35,7 +35,7 @@ def ray_cluster():
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'metasearch[ray]'")
     from ray.cluster_utils import Cluster
 
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
     # Ray takes the machine's own address for 127.0.0.1.
     os.environ["METASEARCH_TESTS_OWN_ADDRESS"] = ray.util.get_node_ip_address()
     cluster = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": 0, "include_dashboard": False})

@@ -10,11 +10,10 @@ from pathlib import Path
 from metasearch import signals
 from metasearch.errors import MetasearchError
 from metasearch.jobs.crossval.folder import StudyFolder
-from metasearch.jobs.crossval.launchers.base import launcher_of
 from metasearch.jobs.crossval.merge import merged
 from metasearch.jobs.crossval.plan import Cell, plan
-from metasearch.jobs.crossval.process import environment, how_ended
-from metasearch.spec.launchers import LOCAL, Place
+from metasearch.jobs.crossval.process import environment, how_ended, threads_of
+from metasearch.spec.launchers import Place
 from metasearch.spec.recipe import Declared
 from metasearch.spec.run import RunConfig
 from metasearch.spec.study import StudyConfig
@@ -97,12 +96,11 @@ def forecast_of(
     whole = merged(old, config, study.path) if old and config else config or old
     assert whole is not None
     place = place or study.place()
-    launcher = launcher_of(place)
-    jobs = jobs or launcher.jobs
-    threads = whole.threads or launcher.threads(place, jobs)
+    jobs = jobs or place.jobs
+    threads = whole.threads or threads_of(place, jobs)
     cells = plan(whole, study.path)
     left = [cell for cell in cells if not study.done(cell.name)]
-    return Forecast(cells, left, measure_arms(left, threads), jobs, threads, place.launcher == LOCAL)
+    return Forecast(cells, left, measure_arms(left, threads), jobs, threads, place.together)
 
 
 def evaluations(config: RunConfig, steps: int) -> int:

@@ -69,7 +69,12 @@ class StudyFolder:
     def reached(self) -> bool:
         """Whether any cell has something to go on with, or may be in a cluster's queue."""
         # `begun` looks below a folder, and so at all cells at once.
-        return RunFolder(self.path / "cells").begun or any(self.submitted.glob("*.json"))
+        return RunFolder(self.path / "cells").begun or self.in_queue
+
+    @property
+    def in_queue(self) -> bool:
+        """Whether cells were handed to a cluster's queue and have not been seen to end."""
+        return any(self.submitted.glob("*.json"))
 
     def stored(self) -> Stored:
         """Return what the study was begun with; `RunFolderError` when there is none."""

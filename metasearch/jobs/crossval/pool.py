@@ -37,11 +37,10 @@ class Pool:
             Interrupted: by Ctrl-C or SIGTERM; every cell has saved what it had reached. A second one kills them.
             RunFolderError: a log cannot be written.
         """
-        for name in self.launcher.left(self.study):
-            if name in self.board.cells and self.board.cells[name].state == "waiting":
-                self._queue(self.board.cells[name])
         try:
             try:
+                # What an earlier runner has left at work is not begun again.
+                self._see()
                 # The inner block waits for the cells before the outer one reports, whatever ended the loop.
                 while self._begin():
                     self._look()
@@ -105,7 +104,7 @@ class Pool:
         seen = self.launcher.look()
         for name, each in seen.items():
             status = self.board.cells[name]
-            if status.state == "waiting":  # it was begun, and what came then has kept this from noting it
+            if status.state == "waiting":  # begun by an earlier runner, or by this one as it was stopped
                 self._queue(status)
             if each.state == "ended":
                 self._follow(status)

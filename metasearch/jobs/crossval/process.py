@@ -8,6 +8,7 @@ import time
 
 from metasearch.files import unwritable
 from metasearch.jobs.crossval.folder import StudyFolder
+from metasearch.spec.launchers import Place
 
 # OpenMP, MKL and OpenBLAS serve torch and numpy; Rayon runs the tokenizers, which are written in Rust.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
@@ -16,8 +17,10 @@ _ATTEMPT = "--- attempt "
 _ERROR = "metasearch: error: "
 
 
-def threads_of(jobs: int) -> int:
-    """Return the threads of each process, so that all of them together take the cores that there are."""
+def threads_of(place: Place, jobs: int) -> int:
+    """Return the threads of each process: the cores that are asked for, or those of this machine shared out."""
+    if not place.together:
+        return int(place.settings.get("cpus", 1))
     # The cores that this process may use, which `taskset` or a container may limit; macOS does not tell.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores // jobs)

@@ -13,6 +13,7 @@ from metasearch.jobs.crossval.merge import merged
 from metasearch.jobs.crossval.plan import plan
 from metasearch.jobs.crossval.pool import Pool
 from metasearch.jobs.crossval.prepare import require_encoders
+from metasearch.jobs.crossval.process import threads_of
 from metasearch.jobs.lifecycle import require_same_data, require_trust, resumable
 from metasearch.runs.versions import differing, versions
 from metasearch.spec.launchers import Place
@@ -63,9 +64,8 @@ def begin(
         weights = require_encoders(config)
     with resumable(study.path), study.held():
         place = _place(study, place)
-        launcher = launcher_of(place)
-        jobs = jobs or launcher.jobs
-        stored = _stored(study, config, launcher.threads(place, jobs), weights)
+        jobs = jobs or place.jobs
+        stored = _stored(study, config, threads_of(place, jobs), weights)
         require_trust(study.path, stored.config.trust_remote_code, trust_remote_code, "study")
         cells = plan(stored.config, study.path)
         done = [cell for cell in cells if study.done(cell.name)]
@@ -77,17 +77,18 @@ def begin(
         if len(done) < len(cells):
             _require_versions(study, stored)
             study.note_place(place)
-            Pool(study, stored, board, launcher(place, study, stored), jobs, watcher).run()
+            launcher = launcher_of(place)(place, study, stored)
+            Pool(study, stored, board, launcher, jobs, watcher).run()
         return _report(study, board)
 
 
 def _place(study: StudyFolder, asked: Place | None) -> Place:
     """Return where the cells run; `ConfigError` where some may still be at work at another place."""
     before = study.place()
-    if asked is not None and asked.launcher != before.launcher and (left := launcher_of(before).left(study)):
+    if asked is not None and asked.launcher != before.launcher and study.in_queue:
         raise ConfigError(
-            f"{study.path}: {len(left)} cells were handed to {before.launcher} and may be at work there, such as "
-            f"{min(left)}; go on with --launcher {before.launcher}, or stop them first: Ctrl-C while it runs"
+            f"{study.path}: cells may be at work in {before.launcher}; go on there with --launcher {before.launcher}, "
+            "and stop them by Ctrl-C to go on elsewhere"
         )
     # The same launcher without settings goes on with those that it had.
     return before if asked is None or (asked.launcher == before.launcher and not asked.settings) else asked

@@ -38,22 +38,12 @@ class Launcher(Protocol):
     """Begins the processes of a study's cells; made of a `Place`, the study's folder and what it is to do.
 
     Attributes:
-        jobs: how many cells it takes at a time, unless the user says so.
         tick: seconds to wait between two looks.
     """
 
-    jobs: int
     tick: float
 
     def __init__(self, place: Place, study: StudyFolder, stored: Stored) -> None: ...
-
-    @staticmethod
-    def threads(place: Place, jobs: int) -> int:
-        """Return the threads of each cell, unless the user says so."""
-
-    @staticmethod
-    def left(study: StudyFolder) -> Collection[str]:
-        """Return the cells that an earlier runner, which was killed, may have left at work, and that go on."""
 
     def start(self, names: Sequence[str]) -> Collection[str]:
         """Begin cells, whose folders are made; return those that could be. The others may be begun later.
@@ -64,7 +54,10 @@ class Launcher(Protocol):
         """
 
     def look(self) -> Mapping[str, Seen]:
-        """Return every cell that was begun here or is `left`, until and with the first time that it has ended."""
+        """Return every cell that was begun, until and with the first time that it has ended.
+
+        That may have been by an earlier runner, which was killed, where its cells go on without it.
+        """
 
     def stop(self, kill: bool) -> None:
         """Ask all cells to save what they have reached and end, or kill them; does not wait. Raises nothing."""

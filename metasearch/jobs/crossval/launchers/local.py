@@ -5,30 +5,19 @@ from subprocess import Popen
 
 from metasearch.jobs.crossval.folder import Stored, StudyFolder
 from metasearch.jobs.crossval.launchers.base import RUNNING, Seen
-from metasearch.jobs.crossval.process import start_cell, threads_of
+from metasearch.jobs.crossval.process import start_cell
 from metasearch.spec.launchers import Place
 
 
 class Local:
     """Each cell is a child of this process, and stops with a checkpoint when this one ends, however that happens."""
 
-    jobs = 1
     tick = 0.25
 
     def __init__(self, place: Place, study: StudyFolder, stored: Stored) -> None:
         self._study = study
         self._config = stored.config
         self._processes: dict[str, Popen[bytes]] = {}
-
-    @staticmethod
-    def threads(place: Place, jobs: int) -> int:
-        """Return the cores that there are, shared out."""
-        return threads_of(jobs)
-
-    @staticmethod
-    def left(study: StudyFolder) -> Collection[str]:
-        """Return none: they stop when their runner dies."""
-        return ()
 
     def start(self, names: Sequence[str]) -> Collection[str]:
         """Begin cells, each at once."""

@@ -64,7 +64,6 @@ class _Begun:
 class Ray:
     """The actors of a study's cells."""
 
-    jobs = 1000
     tick = 1.0
 
     def __init__(self, place: Place, study: StudyFolder, stored: Stored) -> None:
@@ -73,16 +72,6 @@ class Ray:
         self._asked = _resources(place, stored.config.threads or 1)
         self._begun: dict[str, _Begun] = {}
         _connect(place.settings.get("address", "auto"))
-
-    @staticmethod
-    def threads(place: Place, jobs: int) -> int:
-        """Return the cores that are asked for; one by default."""
-        return int(place.settings.get("cpus", 1))
-
-    @staticmethod
-    def left(study: StudyFolder) -> Collection[str]:
-        """Return none: they stop when their driver dies."""
-        return ()
 
     def start(self, names: Sequence[str]) -> Collection[str]:
         """Begin cells, each as soon as a node has room for it."""

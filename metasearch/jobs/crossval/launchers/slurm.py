@@ -63,7 +63,6 @@ class _Array:
 class Slurm:
     """The arrays of a study. A cell is queued or at work whether or not a runner watches it."""
 
-    jobs = _ARRAY
     tick = 5.0
 
     def __init__(self, place: Place, study: StudyFolder, stored: Stored) -> None:
@@ -78,16 +77,6 @@ class Slurm:
         for array in self._arrays:
             # What is done needs nobody to wait for it, whatever became of its exit code.
             self._note(array, [number for number, name in array.cells.items() if study.done(name)])
-
-    @staticmethod
-    def threads(place: Place, jobs: int) -> int:
-        """Return the cores that are asked for; one by default."""
-        return int(place.settings.get("cpus", 1))
-
-    @staticmethod
-    def left(study: StudyFolder) -> Collection[str]:
-        """Return the cells that were handed in and have not been seen to end."""
-        return [name for array in _arrays(study) for name in array.cells.values() if not study.done(name)]
 
     def start(self, names: Sequence[str]) -> Collection[str]:
         """Hand in cells as an array; none where Slurm does not take more for now."""
