@@ -10,7 +10,7 @@ import pytest
 from helpers.crossval import FLAGS, TUNED, ZERO, inline, run, scores
 from helpers.parallel import write_corpus
 from metasearch.errors import Interrupted
-from metasearch.jobs.crossval import runner
+from metasearch.jobs.crossval import pool, runner
 from metasearch.jobs.crossval.board import Watcher
 from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.crossval.launchers import local
@@ -177,3 +177,20 @@ def test_a_distillation_is_an_arm_like_any_other(tmp_path, begun):
     study = read_study([tmp_path / "study"])
     assert ([arm.label for arm in study.arms], study.folds) == (["zero-shot", "ema-small"], (0, 1))
     assert (tmp_path / "study" / "cells" / "ema-small" / "seed-0" / "model").is_dir()
+
+
+def test_ctrl_c_between_cells_that_are_made_ready_ends_though_none_was_begun(tmp_path, monkeypatch):
+    made = []
+
+    def prepare(study, cell, stored):
+        made.append(cell.name)
+        if len(made) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(pool, "prepare", prepare)
+    monkeypatch.setattr(local, "start_cell", Busy)
+    monkeypatch.setattr(Busy, "heard", [], raising=False)
+    config = StudyConfig(task="demo-sts", encoder="tiny", folds=(0, 1, 2))
+    with pytest.raises(Interrupted, match="stopped; what was reached is saved"):
+        crossval(config, tmp_path / "study", jobs=2)
+    assert Busy.heard == []

@@ -1,7 +1,6 @@
 """Runs the cells of a study, several at a time, until all are done or have failed."""
 
 import time
-from collections.abc import Collection
 
 from metasearch.errors import MetasearchError
 from metasearch.jobs.crossval.board import CellStatus, StatusBoard, Watcher
@@ -69,13 +68,10 @@ class Pool:
         status.state, status.began, status.error = "queued", time.monotonic(), ""
 
     def _start(self, begun: list[CellStatus]) -> None:
-        taken: Collection[str] = ()
-        try:
-            taken = self.launcher.start([status.cell.name for status in begun]) if begun else ()
-        finally:
-            for status in begun:
-                if status.cell.name not in taken:
-                    status.state = "waiting"
+        taken = self.launcher.start([status.cell.name for status in begun]) if begun else ()
+        for status in begun:
+            if status.cell.name not in taken:
+                status.state = "waiting"
 
     def _prepared(self, status: CellStatus) -> bool:
         """Make the folder of a cell; return whether that could be done."""
@@ -102,6 +98,11 @@ class Pool:
     def _see(self, stopping: bool = False) -> bool:
         """See how far the cells are; return whether any has ended."""
         seen = self.launcher.look()
+        if stopping:
+            # What stopped this may have come before they were begun.
+            for status in self.board.at_work:
+                if status.cell.name not in seen:
+                    status.state = "waiting"
         for name, each in seen.items():
             status = self.board.cells[name]
             if status.state == "waiting":  # begun by an earlier runner, or by this one as it was stopped
