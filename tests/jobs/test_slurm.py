@@ -96,7 +96,7 @@ def test_a_job_that_is_cancelled_by_hand_is_a_failed_cell_with_a_checkpoint(clus
         slurm.slurm("scancel", at_work(study.path))
         code, _, wrote = runner.ended()
     assert code == 7
-    assert f"  {TUNED}: exit code 143, Slurm says CANCELLED: stopped; model and checkpoint are saved" in wrote
+    assert f"  {TUNED}: exit code 143, Slurm says CANCELLED: stopped after outer step" in wrote
     assert "; model and checkpoint are saved" in last_error(study, TUNED)
 
 
