@@ -17,6 +17,8 @@ NEW = ".new"
 """Suffix of a file while it is written."""
 LOCK = ".lock"
 """Name of the file by which one process has a folder to itself."""
+OWNER = ".owner"
+"""Name of the file by which it has that on other machines, too: `metasearch.runs.owner`."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -174,7 +176,7 @@ def taken(path: Path, first: str) -> bool:
         RunFolderError: the folder cannot be read.
     """
     try:
-        return path.exists() and (not path.is_dir() or bool(set(os.listdir(path)) - {LOCK, f"{first}{NEW}"}))
+        return path.exists() and (not path.is_dir() or bool(set(os.listdir(path)) - {LOCK, OWNER, f"{first}{NEW}"}))
     except OSError as error:
         raise RunFolderError(f"{path} cannot be read: {error.strerror}") from None
 

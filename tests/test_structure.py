@@ -64,6 +64,7 @@ DOORS = {
     "starlette": "serve/",
     "uvicorn": "serve/server.py",
     "prometheus_client": "serve/metrics.py",
+    "ray": "jobs/crossval/launchers/ray.py",
 }
 
 

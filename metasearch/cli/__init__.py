@@ -174,7 +174,7 @@ def _unexpected(error: Exception) -> click.ClickException | click.exceptions.Exi
     if isinstance(error, OSError) and (failure := _of_the_system(error)) is not None:
         return failure
     # The log of a study's cell has the traceback of a bug.
-    traced = not {"--debug", "--until-eof"}.isdisjoint(sys.argv)
+    traced = not {"--debug", "--cell", "--until-eof"}.isdisjoint(sys.argv)
     hint = "" if traced else "; --debug shows where"
     return _failure(MetasearchError(f"a bug in metasearch: {type(error).__name__}: {error}{hint}"), traced)
 

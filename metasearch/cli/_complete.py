@@ -90,6 +90,15 @@ def shown(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
     return _offered(every, ctx, incomplete, listed=False)
 
 
+def launcher_settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the keys of what is asked of the launcher that is named, or of any."""
+    from metasearch.spec.launchers import SETTINGS
+
+    named: Any = ctx.params.get("launcher")
+    keys = sorted({key for name, known in SETTINGS.items() if named in (None, name) for key in known})
+    return [CompletionItem(f"{key}=") for key in keys if key.startswith(incomplete)]
+
+
 def _offered(names: Iterable[str], ctx: click.Context, incomplete: str, listed: bool) -> list[CompletionItem]:
     before, comma, word = incomplete.rpartition(",") if listed else ("", "", incomplete)
     learner, colon, mode = word.partition(":") if listed else (word, "", "")

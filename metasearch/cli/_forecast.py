@@ -27,11 +27,12 @@ def shown(forecast: Forecast) -> str:
         f"{len(left)} of {len(forecast.cells)} cells to do, {forecast.jobs} at a time with {forecast.threads} threads "
         "each",
         f"time: at most {clock(forecast.total)}, by one measured step of each arm; early stopping may end it before",
-        f"memory: {forecast.memory / _GIB:.1f} GiB of {_MACHINE / _GIB:.1f} GiB",
+        f"memory: {forecast.memory / _GIB:.1f} GiB "
+        + (f"of {_MACHINE / _GIB:.1f} GiB" if forecast.together else "at most for a cell"),
     ]
     if unknown := len(left - seconds.keys()):
         lines.append(f"not in the estimate: {unknown} cells of distillations")
-    if forecast.memory > _ROOMY * _MACHINE:
+    if forecast.together and forecast.memory > _ROOMY * _MACHINE:
         lines.append("warning: that may be more memory than there is; choose fewer --jobs")
     return "\n".join(lines)
 

@@ -20,13 +20,14 @@ _MARGIN = 5
 """Lines of a terminal that the rows of cells leave free: head, counts and a little room."""
 _STYLES: dict[State, str] = {
     "waiting": "dim",
+    "queued": "dim",
     "running": "bold",
     "done": "green",
     "failed": "bold red",
     "skipped": "yellow",
     "stopped": "yellow",
 }
-_URGENT: tuple[State, ...] = ("running", "failed", "stopped", "skipped", "waiting", "done")
+_URGENT: tuple[State, ...] = ("running", "failed", "stopped", "skipped", "queued", "waiting", "done")
 
 
 @contextmanager
@@ -133,7 +134,8 @@ def table(board: StatusBoard, rows: int) -> Group:
 def counted(board: StatusBoard) -> str:
     """Return how many cells are in which state, such as `3 of 8 done, 1 failed`."""
     counts = board.counts()
-    other = "".join(f", {counts[state]} {state}" for state in ("failed", "skipped", "stopped") if counts[state])
+    named: tuple[State, ...] = ("queued", "failed", "skipped", "stopped")
+    other = "".join(f", {counts[state]} {state}" for state in named if counts[state])
     return f"{counts['done']} of {len(board.cells)} done{other}"
 
 
@@ -157,4 +159,4 @@ def _said(status: CellStatus) -> str:
     if status.state == "done":
         dev = "" if status.dev is None else f", dev {100 * status.dev:.2f}"
         return f" in {clock(status.seconds)}{dev}"
-    return f": {status.error}" if status.error and status.state in ("failed", "skipped") else ""
+    return f": {status.error}" if status.error and status.state in ("waiting", "failed", "skipped") else ""

@@ -9,6 +9,7 @@ import click
 
 from metasearch.cli import _complete
 from metasearch.errors import nearest
+from metasearch.spec.launchers import SETTINGS
 
 ROLES = ("question", "candidate", "text")
 
@@ -128,6 +129,12 @@ def gradients(default: str | None = "fast", shown: str = "fast") -> Callable[[F]
     )
 
 
+def jobs(own: str = "") -> Callable[[F], F]:
+    """Return the option `--jobs`, with what is said of it beside."""
+    how = f"Cells at a time{own}; by default 1, with another launcher as many as its cluster takes."
+    return click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=how)
+
+
 def options_group(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Return one decorator for several options, listed in `--help` in this order."""
 
@@ -181,6 +188,23 @@ distilled = options_group(
     click.option("--entailment", multiple=True, metavar="FILE", help="SNLI or MultiNLI file; repeatable."),
 )
 """Encoders and files of a distillation."""
+
+launcher = options_group(
+    click.option(
+        "--launcher",
+        type=click.Choice(list(SETTINGS)),
+        help="Where cells run: on this machine, in Slurm or on a Ray cluster; by default where they did before.",
+    ),
+    click.option(
+        "--launcher-set",
+        "launcher_settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        shell_complete=_complete.launcher_settings,
+        help="What is asked of the launcher for each cell, such as cpus=4 or time=4:00:00; repeatable.",
+    ),
+)
+"""Where the cells of a study run."""
 
 run = options_group(precision, checkpointing, gradients(), device, data, include, trust, output, resume(), as_json)
 """How a run is done, where it goes, and what it prints."""

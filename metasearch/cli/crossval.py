@@ -11,6 +11,7 @@ from metasearch.cli import _complete, _options
 from metasearch.cli._settings import absolute_encoder, absolute_folders, refuse_others
 from metasearch.errors import CellsFailed, ConfigError, nearest
 from metasearch.spec.default_encoder import default_encoder
+from metasearch.spec.launchers import Place, place_of
 
 LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 
@@ -46,8 +47,9 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 @click.option(
     "--seeds", metavar="LIST", help="Such as 0,1,2, the default where something is trained; 0 is quick, and a trial."
 )
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time.")
-@click.option("--threads", type=click.IntRange(min=1), help="Of each process; by default the cores shared out.")
+@_options.jobs()
+@click.option("--threads", type=click.IntRange(min=1), help="Of each cell; by default the cores shared out, or cpus=.")
+@_options.launcher
 @click.option(
     "--set", "assignments", multiple=True, metavar="[NAME:]KEY=VALUE",
     help="Override a value of all recipes, or of one learner or recipe; repeatable.",
@@ -75,7 +77,9 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 def command(
     resume: Path | None,
     output: Path | None,
-    jobs: int,
+    jobs: int | None,
+    launcher: str | None,
+    launcher_settings: Sequence[str],
     dry_run: bool,
     as_json: bool,
     trust_remote_code: bool,
@@ -96,25 +100,29 @@ def command(
         --encoder minilm --data ~/data --jobs 4 -o studies/lareqa
       metasearch crossval --task lareqa --learner neutral,maml:trans --set maml:neutralise=after -o studies/neutral
       metasearch resume studies/lareqa --jobs 2
+      metasearch crossval --mode trans --launcher slurm --launcher-set "partition=gpu time=4:00:00" -o studies/big
     """
     if resume is not None:
-        refuse_others("study", ("jobs", "dry_run"))
+        refuse_others("study", ("jobs", "launcher", "launcher_settings", "dry_run"))
     elif output is None:
         raise ConfigError("-o STUDY is missing: the folder of the study; or --resume STUDY")
     folder = resume or output
     assert folder is not None
+    place = place_of(launcher, launcher_settings)
     config = None if resume is not None else configure(folder=folder, **flags, trust_remote_code=trust_remote_code)
     if dry_run:
         from metasearch.cli._forecast import shown, tree
         from metasearch.jobs.crossval.estimate import forecast_of
 
-        forecast = forecast_of(config, folder, jobs)
+        forecast = forecast_of(config, folder, jobs, place)
         click.echo(json.dumps(tree(forecast)) if as_json else shown(forecast))
     else:
-        run(config, folder, jobs, as_json, trust_remote_code)
+        run(config, folder, jobs, place, as_json, trust_remote_code)
 
 
-def run(config: Any, folder: Path, jobs: int, as_json: bool, trust_remote_code: bool) -> None:
+def run(
+    config: Any, folder: Path, jobs: int | None, place: Place | None, as_json: bool, trust_remote_code: bool
+) -> None:
     """Do what is left of a study, begun with a configuration or, where that is None, long before; print its table."""
     from metasearch.cli._live_table import watching
     from metasearch.cli._output import show
@@ -125,7 +133,7 @@ def run(config: Any, folder: Path, jobs: int, as_json: bool, trust_remote_code: 
     report = folder / "report.md"
     try:
         with watching() as watcher:
-            study = runner.begin(config, folder, jobs, watcher, trust_remote_code)
+            study = runner.begin(config, folder, jobs, watcher, trust_remote_code, place)
     except CellsFailed:
         if report.is_file() and not as_json:  # of the cells that are done
             click.echo(report.read_text(encoding="utf-8"))

@@ -3,20 +3,38 @@
 import os
 import signal
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from metasearch.cli import _complete, _options
 from metasearch.errors import ConfigError
+from metasearch.spec.launchers import place_of
 
 
 @click.command("resume", short_help="Go on with a run, a distillation or a study.")
 @click.argument("folder", type=click.Path(path_type=Path), shell_complete=_complete.runs)
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes at a time, of a study; by default 1.")
-@click.option("--until-eof", is_flag=True, hidden=True, help="Stop, with a checkpoint, at the end of standard input.")
+@_options.jobs(", of a study")
+@_options.launcher
+@click.option("--cell", is_flag=True, hidden=True, help="Wait for who is at work; show where a bug is.")
+@click.option(
+    "--until-eof",
+    is_flag=True,
+    hidden=True,
+    help="As --cell, and stop, with a checkpoint, at the end of standard input.",
+)
 @_options.options_group(_options.trust, _options.as_json)
-def command(folder: Path, jobs: int | None, until_eof: bool, trust_remote_code: bool, as_json: bool) -> None:
+def command(
+    folder: Path,
+    jobs: int | None,
+    launcher: str | None,
+    launcher_settings: Sequence[str],
+    cell: bool,
+    until_eof: bool,
+    trust_remote_code: bool,
+    as_json: bool,
+) -> None:
     """Go on with FOLDER as it was configured: as if it had never stopped.
 
     FOLDER is what train, distill, demo or crossval were told to write, or a cell of a study. What is finished is not
@@ -39,15 +57,16 @@ def command(folder: Path, jobs: int | None, until_eof: bool, trust_remote_code: 
         from metasearch.runs.ranks import require_alone
 
         require_alone("a study")
-        run(None, folder, jobs or 1, as_json, trust_remote_code)
+        run(None, folder, jobs, place_of(launcher, launcher_settings), as_json, trust_remote_code)
         return
-    if jobs is not None:
-        raise ConfigError(f"--jobs is for studies; {folder} is one run")
+    for name, value in (("jobs", jobs), ("launcher", launcher), ("launcher-set", launcher_settings)):
+        if value:
+            raise ConfigError(f"--{name} is for studies; {folder} is one run")
     if until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
     keep_memory()
     # What the process of a killed runner has reached is saved first.
-    show(resume_run(folder, ProgressBar, trust_remote_code, WAIT_SECONDS if until_eof else 0), as_json)
+    show(resume_run(folder, ProgressBar, trust_remote_code, WAIT_SECONDS if cell or until_eof else 0), as_json)
 
 
 def _stop_at_eof() -> None:

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any, Generic, Protocol
 
 from metasearch.errors import RunFolderError, quoted, to_resume
-from metasearch.files import NEW, held, move, read_bytes, share, taken, unwritable, write_whole
+from metasearch.files import NEW, move, read_bytes, share, taken, unwritable, write_whole
 from metasearch.runs import sealed, sums
 from metasearch.runs.log import read_events
+from metasearch.runs.owner import owned
 from metasearch.runs.questions import questions_path
 from metasearch.spec.recipe import Declared
 from metasearch.spec.run import Config, with_original_gradients
@@ -107,13 +108,13 @@ class RunFolder:
 
     @contextmanager
     def held(self, patience: float = 0) -> Iterator[None]:
-        """Keep other processes out of the folder, as `metasearch.files.held`; wait `patience` seconds for them.
+        """Keep other processes out of the folder, as `metasearch.runs.owner.owned`; wait `patience` seconds for them.
 
         Raises:
             RunFolderError: another process is at work here, or the folder cannot be written.
         """
         busy = f"{self.path}: another process is at work in this folder; wait for it to end"
-        with held(self.path, busy, patience):
+        with owned(self.path, busy, patience):
             yield
 
     def queries(self, task: str, label: str, split: str) -> Path:

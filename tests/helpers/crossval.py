@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from metasearch.cli import main
 from metasearch.errors import MetasearchError
-from metasearch.jobs.crossval import pool
+from metasearch.jobs.crossval.launchers import local
 from metasearch.jobs.crossval.process import begin_attempt
 from metasearch.jobs.resume import resume_run
 
@@ -42,7 +42,7 @@ class Inline:
 
 def inline(monkeypatch):
     """Run cells in this process; return the names of those that were begun."""
-    monkeypatch.setattr(pool, "start_cell", Inline)
+    monkeypatch.setattr(local, "start_cell", Inline)
     monkeypatch.setattr(Inline, "begun", [], raising=False)
     return Inline.begun
 

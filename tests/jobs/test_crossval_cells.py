@@ -13,6 +13,7 @@ from metasearch.errors import Interrupted
 from metasearch.jobs.crossval import pool, runner
 from metasearch.jobs.crossval.board import Watcher
 from metasearch.jobs.crossval.folder import StudyFolder
+from metasearch.jobs.crossval.launchers import local
 from metasearch.jobs.crossval.process import how_ended
 from metasearch.jobs.crossval.runner import begin as crossval
 from metasearch.spec.study import StudyConfig
@@ -152,7 +153,7 @@ class Impatient(Watcher):
     ],
 )
 def test_ctrl_c_stops_all_processes_and_again_kills_them(tmp_path, monkeypatch, times, heard, said):
-    monkeypatch.setattr(pool, "start_cell", Busy)
+    monkeypatch.setattr(local, "start_cell", Busy)
     monkeypatch.setattr(Busy, "heard", [], raising=False)
     monkeypatch.setattr(Busy, "deaf", times == 2)
     config = StudyConfig(task="demo-sts", encoder="tiny", folds=(0, 1, 2))
@@ -176,3 +177,20 @@ def test_a_distillation_is_an_arm_like_any_other(tmp_path, begun):
     study = read_study([tmp_path / "study"])
     assert ([arm.label for arm in study.arms], study.folds) == (["zero-shot", "ema-small"], (0, 1))
     assert (tmp_path / "study" / "cells" / "ema-small" / "seed-0" / "model").is_dir()
+
+
+def test_ctrl_c_between_cells_that_are_made_ready_ends_though_none_was_begun(tmp_path, monkeypatch):
+    made = []
+
+    def prepare(study, cell, stored):
+        made.append(cell.name)
+        if len(made) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(pool, "prepare", prepare)
+    monkeypatch.setattr(local, "start_cell", Busy)
+    monkeypatch.setattr(Busy, "heard", [], raising=False)
+    config = StudyConfig(task="demo-sts", encoder="tiny", folds=(0, 1, 2))
+    with pytest.raises(Interrupted, match="stopped; what was reached is saved"):
+        crossval(config, tmp_path / "study", jobs=2)
+    assert Busy.heard == []

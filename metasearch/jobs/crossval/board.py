@@ -13,7 +13,7 @@ from metasearch.runs.log import last_line, read_latest
 
 _TEXTS = re.compile(r"([\d,]+ of [\d,]+) texts encoded")
 
-State = Literal["waiting", "running", "done", "failed", "skipped", "stopped"]
+State = Literal["waiting", "queued", "running", "done", "failed", "skipped", "stopped"]
 
 
 @dataclass(eq=False)
@@ -31,6 +31,8 @@ class CellStatus:
         began: when this attempt began, in seconds of `time.monotonic`.
         seconds: time that this attempt took, once it has ended.
         error: why it failed, or which cell it would have needed.
+        attempted: whether this runner has made its folder.
+        fruitless: attempts in a row that were stopped from outside without a further step.
     """
 
     cell: Cell
@@ -43,6 +45,18 @@ class CellStatus:
     began: float = 0.0
     seconds: float = 0.0
     error: str = ""
+    attempted: bool = False
+    fruitless: int = 0
+    _best: tuple[str, int] = ("", 0)
+
+    def further(self) -> bool:
+        """Note that an attempt was stopped from outside; return whether it came further than those before it."""
+        stage, best = self._best
+        # From an older checkpoint the same steps come again, which is no progress.
+        came = self.stage != stage or self.step > best
+        self._best = (self.stage, self.step) if came else self._best
+        self.fruitless = 0 if came else self.fruitless + 1
+        return came
 
     def follow(self, folder: Path) -> None:
         """Take note of the latest events in the log of the cell's run, or of the stage that is at work."""
@@ -105,6 +119,11 @@ class StatusBoard:
     def within(self, *states: State) -> list[CellStatus]:
         """Return the cells in some states."""
         return [status for status in self.cells.values() if status.state in states]
+
+    @property
+    def at_work(self) -> list[CellStatus]:
+        """The cells that were begun and have not ended."""
+        return self.within("queued", "running")
 
     def next(self) -> CellStatus | None:
         """Return the first cell that has all it needs; those that will never have it are marked as skipped."""

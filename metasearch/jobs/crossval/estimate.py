@@ -13,6 +13,7 @@ from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.crossval.merge import merged
 from metasearch.jobs.crossval.plan import Cell, plan
 from metasearch.jobs.crossval.process import environment, how_ended, threads_of
+from metasearch.spec.launchers import Place
 from metasearch.spec.recipe import Declared
 from metasearch.spec.run import RunConfig
 from metasearch.spec.study import StudyConfig
@@ -48,6 +49,7 @@ class Forecast:
         measured: what was measured, by arm; nothing of distillations, nor of scores of what they make.
         jobs: number of processes at a time.
         threads: number of threads of each process.
+        together: whether processes share this machine, and so its memory.
     """
 
     cells: Sequence[Cell]
@@ -55,6 +57,7 @@ class Forecast:
     measured: Mapping[str, Measured]
     jobs: int
     threads: int
+    together: bool = True
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -71,14 +74,18 @@ class Forecast:
 
     @property
     def memory(self) -> int:
-        """Bytes that all processes at a time may hold."""
+        """Bytes that all processes at a time may hold on one machine."""
         held = [self.measured[cell.arm].memory for cell in self.left if cell.arm in self.measured]
         # The worst moment: the largest cells side by side.
-        return sum(sorted(held, reverse=True)[: self.jobs])
+        return sum(sorted(held, reverse=True)[: self.jobs if self.together else 1])
 
 
-def forecast_of(config: StudyConfig | None, folder: Path, jobs: int) -> Forecast:
+def forecast_of(
+    config: StudyConfig | None, folder: Path, jobs: int | None = None, place: Place | None = None
+) -> Forecast:
     """Return what `crossval` with the same arguments would do, measured on one step of each arm; writes nothing.
+
+    Steps are measured on this machine, wherever the cells will run.
 
     Raises:
         MetasearchError: what `crossval` would raise at its start, or an arm cannot take a step.
@@ -88,10 +95,12 @@ def forecast_of(config: StudyConfig | None, folder: Path, jobs: int) -> Forecast
     old = study.stored().config if study.begun or config is None else None
     whole = merged(old, config, study.path) if old and config else config or old
     assert whole is not None
-    threads = whole.threads or threads_of(jobs)
+    place = place or study.place()
+    jobs = jobs or place.jobs
+    threads = whole.threads or threads_of(place, jobs)
     cells = plan(whole, study.path)
     left = [cell for cell in cells if not study.done(cell.name)]
-    return Forecast(cells, left, measure_arms(left, threads), jobs, threads)
+    return Forecast(cells, left, measure_arms(left, threads), jobs, threads, place.together)
 
 
 def evaluations(config: RunConfig, steps: int) -> int:

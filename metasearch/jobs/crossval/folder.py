@@ -3,22 +3,27 @@
 study.yaml       the resolved configuration and the names of all cells; written whole
 cells/NAME/      run folder of a cell
 cells/NAME.log   what its process wrote, attempt after attempt
+launcher.json    where its cells run, if not on one machine
+submitted/       what was handed to a cluster's queue: scripts, and the exit codes of cells
 vectors/         of the task's texts, by encoders that are scored as they are; may be deleted at any time
 results.jsonl    the scores of all finished cells
 report.md        the main table
 """
 
+import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from metasearch.errors import RunFolderError
-from metasearch.files import held, taken
+from metasearch.errors import ConfigError, RunFolderError
+from metasearch.files import read_bytes, taken, write_whole
 from metasearch.jobs.crossval.plan import Cell
 from metasearch.runs import sealed
 from metasearch.runs.folder import RunFolder
+from metasearch.runs.owner import owned
 from metasearch.runs.sealed import Sealed
+from metasearch.spec.launchers import Place
 from metasearch.spec.run import with_original_gradients
 from metasearch.spec.study import StudyConfig
 from metasearch.study.read import STUDY_FILE
@@ -51,7 +56,9 @@ class StudyFolder:
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()
         self.report = self.path / "report.md"
+        self.submitted = self.path / "submitted"
         self._file = self.path / STUDY_FILE
+        self._launcher = self.path / "launcher.json"
 
     @property
     def begun(self) -> bool:
@@ -60,9 +67,14 @@ class StudyFolder:
 
     @property
     def reached(self) -> bool:
-        """Whether any cell has something to go on with."""
+        """Whether any cell has something to go on with, or may be in a cluster's queue."""
         # `begun` looks below a folder, and so at all cells at once.
-        return RunFolder(self.path / "cells").begun
+        return RunFolder(self.path / "cells").begun or self.in_queue
+
+    @property
+    def in_queue(self) -> bool:
+        """Whether cells were handed to a cluster's queue and have not been seen to end."""
+        return any(self.submitted.glob("*.json"))
 
     def stored(self) -> Stored:
         """Return what the study was begun with; `RunFolderError` when there is none."""
@@ -79,6 +91,23 @@ class StudyFolder:
         """Write `study.yaml`, whole or not at all; `RunFolderError` when there is no room for it."""
         sealed.write(self._file, stored)
 
+    def place(self) -> Place:
+        """Return where the study's cells ran last; `RunFolderError` where that cannot be read."""
+        try:
+            known = json.loads(read_bytes(self._launcher))
+            return Place(known["launcher"], known["settings"])
+        except FileNotFoundError:
+            return Place()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
+            raise RunFolderError(
+                f"{self._launcher} cannot be read: {error}. Delete it, and name the launcher by --launcher"
+            ) from None
+
+    def note_place(self, place: Place) -> None:
+        """Write down where the study's cells run, so that `metasearch resume` goes on there."""
+        if place != self.place():
+            write_whole(self._launcher, json.dumps({"launcher": place.launcher, "settings": {**place.settings}}) + "\n")
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Make the folder, and keep other runners out of it.
@@ -88,7 +117,7 @@ class StudyFolder:
         """
         if not self.begun and taken(self.path, STUDY_FILE):
             raise RunFolderError(f"{self.path} exists already and is no study; choose another folder with -o")
-        with held(self.path, f"another crossval is at work in {self.path}; wait for it to end"):
+        with owned(self.path, f"another crossval is at work in {self.path}; wait for it to end"):
             yield
 
     def at(self, name: str) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, RunFolderError
+from metasearch.files import held
 from metasearch.jobs import compose
 from metasearch.jobs.crossval.folder import Stored, StudyFolder
 from metasearch.jobs.crossval.plan import Cell, CellConfig
@@ -56,8 +57,9 @@ def prepare(study: StudyFolder, cell: Cell, stored: Stored) -> None:
     """
     path = study.at(cell.name)
     if path.is_dir():
-        # The process that a killed runner left saves its checkpoint first.
-        with RunFolder(path).held(WAIT_SECONDS):
+        # The process that a killed runner left here saves its checkpoint first. One elsewhere is waited for by the cell
+        # itself: where its machine died, that takes a minute for each, and here it would be one after another.
+        with held(path, f"{path}: another process is at work in this folder; wait for it to end", WAIT_SECONDS):
             pass
     files = _files(path, cell, stored)
     if cell.origin is None:
@@ -119,6 +121,9 @@ def _files(path: Path, cell: Cell, stored: Stored) -> RunFolder:
     # Where the study was moved, and with it a distilled model, its scores are soon made again.
     if known is not None and files.begun and not isinstance(config, ScoreConfig):
         raise RunFolderError(f"{path}: the run that is here was made with other settings than the study has")
+    if path.is_dir():
+        with RunFolder(path).held(WAIT_SECONDS):
+            pass
     # `create` refuses a folder that holds anything.
     shutil.rmtree(path, ignore_errors=True)
     # A distillation does not read the task's data: each of its stages keeps a fingerprint of its own.

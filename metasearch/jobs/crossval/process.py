@@ -8,15 +8,19 @@ import time
 
 from metasearch.files import unwritable
 from metasearch.jobs.crossval.folder import StudyFolder
+from metasearch.spec.launchers import Place
 
 # OpenMP, MKL and OpenBLAS serve torch and numpy; Rayon runs the tokenizers, which are written in Rust.
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
+"""Variables that say how many threads a process takes."""
 _ATTEMPT = "--- attempt "
 _ERROR = "metasearch: error: "
 
 
-def threads_of(jobs: int) -> int:
-    """Return the threads of each process, so that all of them together take the cores that there are."""
+def threads_of(place: Place, jobs: int) -> int:
+    """Return the threads of each process: the cores that are asked for, or those of this machine shared out."""
+    if not place.together:
+        return int(place.settings.get("cpus", 1))
     # The cores that this process may use, which `taskset` or a container may limit; macOS does not tell.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores // jobs)
@@ -26,7 +30,7 @@ def environment(threads: int) -> dict[str, str]:
     """Return the environment of a process with a number of threads."""
     # What the user set wins over the passive wait; unbuffered, the log has the last words of a killed process, too.
     shared = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, "PYTHONUNBUFFERED": "1"}
-    return {**shared, **dict.fromkeys(_THREADS, str(threads))}
+    return {**shared, **dict.fromkeys(THREADS, str(threads))}
 
 
 def start_cell(study: StudyFolder, name: str, threads: int, trust_remote_code: bool) -> subprocess.Popen[bytes]:

@@ -8,6 +8,7 @@ from metasearch.files import write_whole
 from metasearch.jobs.crossval import summary
 from metasearch.jobs.crossval.board import UNWATCHED, CellStatus, StatusBoard, Watcher
 from metasearch.jobs.crossval.folder import Stored, StudyFolder
+from metasearch.jobs.crossval.launchers.base import launcher_of
 from metasearch.jobs.crossval.merge import merged
 from metasearch.jobs.crossval.plan import plan
 from metasearch.jobs.crossval.pool import Pool
@@ -15,6 +16,7 @@ from metasearch.jobs.crossval.prepare import require_encoders
 from metasearch.jobs.crossval.process import threads_of
 from metasearch.jobs.lifecycle import require_same_data, require_trust, resumable
 from metasearch.runs.versions import differing, versions
+from metasearch.spec.launchers import Place
 from metasearch.spec.recipe import DEFAULT_ENGINE
 from metasearch.spec.run import DataRef
 from metasearch.spec.study import StudyConfig
@@ -25,23 +27,28 @@ from metasearch.study.study import Study
 def begin(
     config: StudyConfig | None,
     folder: Path,
-    jobs: int = 1,
+    jobs: int | None = None,
     watcher: Watcher = UNWATCHED,
     trust_remote_code: bool = False,
+    place: Place | None = None,
 ) -> Study:
     """Do all cells of a study that are not done yet, each in its own process, and read their results back.
+
+    The cells may run on other machines: then all of them have the folder, the data and the encoder at the same paths.
 
     Args:
         config: the study, every name in it resolved; what a study in the folder lacks of it is added to it. None goes
             on with the study in the folder as it was configured.
         folder: folder of the study.
-        jobs: number of processes at a time.
+        jobs: number of cells at a time; by default as many as the launcher says: one on this machine.
         watcher: hears of the status of cells.
         trust_remote_code: run code that comes with the encoder; must be said again where the study began with it.
+        place: where the cells run; by default where they did before, else on this machine.
 
     Raises:
         CellsFailed: some cells failed; all others are done, and their report is written.
-        ConfigError: the configuration contradicts the study that is there, or other versions began it.
+        ConfigError: the configuration contradicts the study that is there, other versions began it, or its cells
+            cannot run at the place, or are still at work at another one.
         DataError: the data is not what the study began with.
         EncoderError: the encoder of a new study, or one of its distillations, cannot be loaded.
         Interrupted: what was reached is saved.
@@ -56,7 +63,9 @@ def begin(
     elif not (study.begun and study.reached):
         weights = require_encoders(config)
     with resumable(study.path), study.held():
-        stored = _stored(study, config, jobs, weights)
+        place = _place(study, place)
+        jobs = jobs or place.jobs
+        stored = _stored(study, config, threads_of(place, jobs), weights)
         require_trust(study.path, stored.config.trust_remote_code, trust_remote_code, "study")
         cells = plan(stored.config, study.path)
         done = [cell for cell in cells if study.done(cell.name)]
@@ -67,12 +76,26 @@ def begin(
         # A finished study is only read, which another version may do.
         if len(done) < len(cells):
             _require_versions(study, stored)
-            Pool(study, stored, board, jobs, watcher).run()
+            study.note_place(place)
+            launcher = launcher_of(place)(place, study, stored)
+            Pool(study, stored, board, launcher, jobs, watcher).run()
         return _report(study, board)
 
 
-def _stored(study: StudyFolder, asked: StudyConfig | None, jobs: int, weights: dict[str, str]) -> Stored:
-    """Return what the study is to do, written down; `weights` of a study that begins."""
+def _place(study: StudyFolder, asked: Place | None) -> Place:
+    """Return where the cells run; `ConfigError` where some may still be at work at another place."""
+    before = study.place()
+    if asked is not None and asked.launcher != before.launcher and study.in_queue:
+        raise ConfigError(
+            f"{study.path}: cells may be at work in {before.launcher}; go on there with --launcher {before.launcher}, "
+            "and stop them by Ctrl-C to go on elsewhere"
+        )
+    # The same launcher without settings goes on with those that it had.
+    return before if asked is None or (asked.launcher == before.launcher and not asked.settings) else asked
+
+
+def _stored(study: StudyFolder, asked: StudyConfig | None, threads: int, weights: dict[str, str]) -> Stored:
+    """Return what the study is to do, written down; `threads` where it says nothing, `weights` of one that begins."""
     # A study that has come to nothing, for a wrong name of its encoder, say, may be configured anew.
     old = study.stored() if study.begun and (asked is None or study.reached) else None
     config = merged(old.config, asked, study.path) if old and asked else asked or old.config  # type: ignore[union-attr]
@@ -81,7 +104,7 @@ def _stored(study: StudyFolder, asked: StudyConfig | None, jobs: int, weights: d
     if old is not None:
         require_same_data(study.path, old.data_fingerprint, data, "study")
     # Written down for good: the number of threads can change the last bits of a result.
-    begun = {"threads": config.threads or threads_of(jobs), "engine": config.engine or DEFAULT_ENGINE}
+    begun = {"threads": config.threads or threads, "engine": config.engine or DEFAULT_ENGINE}
     config = config.model_copy(update=begun)
     cells = plan(config, study.path)
     stored = Stored(

@@ -1,0 +1,101 @@
+"""Where the cells of a study run: the launchers by name, and what can be asked of each."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from metasearch.errors import ConfigError, require_known
+
+LOCAL = "local"
+
+_RESOURCES = {
+    "cpus": "cores of each cell; by default its --threads",
+    "gpus": "GPUs of each cell; by default none",
+    "memory": "memory of each cell, such as 8G; by default what the cluster gives",
+}
+SBATCH = (
+    "account", "begin", "comment", "constraint", "exclude", "gres", "licenses", "mail-type", "mail-user", "nice",
+    "nodelist", "partition", "prefer", "priority", "qos", "reservation", "time", "tmp", "wckey",
+)  # fmt: skip
+"""Options of `sbatch` that are handed on as they are."""
+
+SETTINGS: Mapping[str, Mapping[str, str]] = {
+    LOCAL: {},
+    "slurm": {
+        **_RESOURCES,
+        **{name: f"as sbatch --{name}" for name in SBATCH},
+        "before": "seconds before the time limit at which a cell saves its checkpoint and ends; by default 120",
+        "poll": "seconds between two looks at the queue; by default 30",
+    },
+    "ray": {**_RESOURCES, "address": "of the cluster; by default RAY_ADDRESS, or the one on this machine"},
+}
+"""What `--launcher-set KEY=VALUE` takes, by launcher, each with what it is."""
+
+_FORMS = {
+    "cpus": (r"[1-9]\d*", "a number of cores such as 4"),
+    "gpus": (r"\d+", "a number such as 1; --launcher-set gres=gpu:a100:1 names a type"),
+    "memory": (r"[1-9]\d*[MGT]", "a number with M, G or T, such as 8G"),
+    "before": (r"\d+", "seconds such as 300"),
+    "poll": (r"[1-9]\d*", "seconds such as 30"),
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where cells run.
+
+    Attributes:
+        launcher: its name.
+        settings: what is asked of it, as written, by the keys of `SETTINGS`.
+    """
+
+    launcher: str = LOCAL
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check names and values; `ConfigError` names the nearest right one."""
+        require_known("launcher", self.launcher, SETTINGS)
+        known = SETTINGS[self.launcher]
+        for key, value in self.settings.items():
+            said = f"--launcher-set {key}={value}"
+            if not known:
+                raise ConfigError(f"{said}: the launcher '{self.launcher}' has no settings; name another by --launcher")
+            require_known(f"setting of the launcher '{self.launcher}'", key, known)
+            form, expected = _FORMS.get(key, (r"\S|\S.*\S", "a value without line breaks"))
+            if not re.fullmatch(form, value, re.ASCII if key in _FORMS else 0):
+                raise ConfigError(f"{said}: expected {expected}")
+        if {"gpus", "gres"} <= self.settings.keys():
+            raise ConfigError("--launcher-set gpus and gres both ask for GPUs; leave one of them out")
+
+    @property
+    def together(self) -> bool:
+        """Whether cells share this machine, its cores and its memory."""
+        return self.launcher == LOCAL
+
+    @property
+    def jobs(self) -> int:
+        """How many cells are begun at a time, unless the user says so; on a cluster its scheduler decides what runs."""
+        return 1 if self.together else 1000
+
+
+def place_of(launcher: str | None, assignments: Sequence[str]) -> Place | None:
+    """Return where cells run, from a launcher's name and `KEY=VALUE`; several may stand in one, with spaces between.
+
+    Returns None where nothing is asked.
+
+    Raises:
+        ConfigError: a name or value is wrong, or settings are given and no launcher.
+    """
+    if launcher is None:
+        if assignments:
+            raise ConfigError(f"--launcher-set {assignments[0]} goes with --launcher slurm or ray")
+        return None
+    settings: dict[str, str] = {}
+    for assignment in assignments:
+        # A value may have spaces, such as a comment: only what looks like the next key parts two of them.
+        for each in re.split(r"\s+(?=[a-z-]+=)", assignment.strip()):
+            key, equals, value = each.partition("=")
+            if not equals:
+                raise ConfigError(f"--launcher-set {each}: expected KEY=VALUE, such as cpus=4")
+            settings[key.strip()] = value.strip()
+    return Place(launcher, settings)

@@ -1,0 +1,84 @@
+"""The places where studies are run in tests, each real: this machine, a Slurm and a Ray cluster of one node."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from helpers import slurm
+
+LAUNCHERS = ("local", "slurm", "ray")
+NODE = {"object_store_memory": 80_000_000}
+"""Of each node of Ray: its object store is not used."""
+
+
+@contextmanager
+def place(name, folder):
+    """Yield the flags that let a study run there, and what stands for the cluster."""
+    if name == "local":
+        yield [], None
+    elif name == "slurm":
+        with slurm.cluster(folder):
+            yield ["--launcher=slurm", "--launcher-set=poll=1 cpus=1"], None
+    else:
+        with ray_cluster() as cluster:
+            yield ["--launcher=ray", f"--launcher-set=address={cluster.address} cpus=1"], cluster
+
+
+@contextmanager
+def ray_cluster():
+    """Start a cluster of Ray of a head without cores, and one node; skip the test where Ray is not installed."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'metasearch[ray]'")
+    from ray.cluster_utils import Cluster
+
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
+    # Ray takes the machine's own address for 127.0.0.1.
+    os.environ["METASEARCH_TESTS_OWN_ADDRESS"] = ray.util.get_node_ip_address()
+    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": 0, "include_dashboard": False})
+    try:
+        cluster.add_node(num_cpus=2, **NODE)
+        yield cluster
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+class Runner:
+    """A runner of a study in a process of its own, as a user begins it; it is killed where the test ends before it."""
+
+    def __init__(self, *args):
+        command = [sys.executable, "-m", "metasearch", *map(str, args)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.process.kill()
+        self.process.communicate()
+
+    def until(self, reached, seconds=200):
+        """Wait until something is so."""
+        deadline = time.monotonic() + seconds
+        while not reached():
+            assert self.process.poll() is None, self.process.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def send(self, number):
+        """Send a signal."""
+        self.process.send_signal(number)
+
+    def ended(self):
+        """Wait for its end; return exit code and what it wrote."""
+        said, wrote = self.process.communicate(timeout=250)
+        return self.process.returncode, said, wrote
+
+    def killed(self):
+        """Kill it as `kill -9` does."""
+        self.send(signal.SIGKILL)
+        self.process.communicate()
