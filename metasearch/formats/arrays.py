@@ -81,7 +81,9 @@ class Mapped:
         """Raise `RunFolderError` where the file is not, to the bit, what was written."""
         # What is mapped beyond the end of a file that was cut off since must not be read.
         if self.content.size() != self.stored.size:
-            raise damaged(self.path, f"it has {self.content.size():,} bytes in place of {self.stored.size:,}", self.remedy)
+            raise damaged(
+                self.path, f"it has {self.content.size():,} bytes in place of {self.stored.size:,}", self.remedy
+            )
         found = hashlib.sha256()
         with memoryview(self.content) as view:
             for start in range(0, len(view), _AT_ONCE):

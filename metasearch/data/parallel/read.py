@@ -15,6 +15,7 @@ from metasearch.data.parallel.files import Part, find
 from metasearch.data.report import Report
 from metasearch.errors import DataError
 from metasearch.formats.blank import blank
+from metasearch.formats.parquet import text_pairs
 from metasearch.formats.text_files import byte_lines
 from metasearch.spec.corpus import CorpusSettings
 
@@ -62,7 +63,7 @@ class _Reader:
         report = Report()
         seen: set[int] = set()
         # The loop counts in the report itself, so that it is right wherever the loop ends.
-        for report.read, line in enumerate(_sides(part), 1):
+        for report.read, line in enumerate(sides_of(part), 1):
             reason = self._add(line, seen)
             if reason:
                 report.drop(reason, f"{part.path}:{report.read}")
@@ -104,10 +105,13 @@ class _Reader:
         return ""
 
 
-def _sides(part: Part) -> Iterator[_Sides | None]:
+def sides_of(part: Part) -> Iterator[_Sides | None]:
     """Yield the pivot side and the translation of each line, as bytes; None for a line that has no two columns."""
     if len(part.paths) == 2:
         yield from _aligned(*part.paths)
+        return
+    if part.columns:
+        yield from text_pairs(part.path, *part.columns)
         return
     # Bytes are split: a line that is no UTF-8 is dropped and counted later, and does not end the reading.
     for line in byte_lines(part.path):
