@@ -41,6 +41,11 @@ def fingerprint(model: SentenceTransformer) -> str:
     return digest.hexdigest()[:16]
 
 
+def tokenizer_fingerprint(model: SentenceTransformer) -> str:
+    """Return 16 hexadecimal digits that change with the tokenizer; where it cuts texts, and prompts, are not in it."""
+    return hashlib.sha256(_text(input_of(model).vocabulary)).hexdigest()[:16]
+
+
 def _text(settings: dict[str, Any]) -> bytes:
     relevant = {key: value for key, value in settings.items() if key not in _IGNORED}
     return json.dumps(relevant, sort_keys=True, default=str).encode()
