@@ -19,7 +19,12 @@ from metasearch.errors import ConfigError, quoted
 )  # fmt: skip
 @_options.prompts
 @click.option(
-    "--length", type=click.IntRange(min=3), default=128, show_default=True, metavar="TOKENS", help="Where texts are cut."
+    "--length",
+    type=click.IntRange(min=3),
+    default=128,
+    show_default=True,
+    metavar="TOKENS",
+    help="Where texts are cut.",
 )
 @click.option("--pivot", metavar="TAG", default="en", show_default=True, help="Language on one side of every file.")
 @click.option("--languages", metavar="TAGS", help="Of the translations, such as de,fr; by default all.")
@@ -44,7 +49,7 @@ def command(
     corpus: tuple[Path, ...],
     output: Path | None,
     encoder: str,
-    prompts: dict[str, str],
+    prompts: Any,
     jobs: int,
     languages: str | None,
     only: str | None,
@@ -82,7 +87,9 @@ def command(
     if as_json:
         click.echo(json.dumps({"corpus": str(output), **totals(manifest)}, ensure_ascii=False))
         return
-    click.echo(f"{summary(manifest)}\nreport: {output / 'report.md'}\ntrain: metasearch distill --corpus {quoted(output)}")
+    click.echo(
+        f"{summary(manifest)}\nreport: {output / 'report.md'}\ntrain: metasearch distill --corpus {quoted(output)}"
+    )
 
 
 def _listed(written: str | None) -> tuple[str, ...]:

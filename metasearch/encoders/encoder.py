@@ -189,6 +189,10 @@ class Encoder:
         """Return the number of tokens of each text, special tokens included, cut at the limit of the role."""
         return np.array([row.shape[1] for row in self.tokens(texts, role)], dtype=np.int64)
 
+    def forget(self) -> None:
+        """Forget the tokens of all texts: of many millions they would fill the memory."""
+        self._tokens.clear()
+
     def encode(
         self, texts: Sequence[str], role: Role, output: Output = "sentence", batch_size: int = 64
     ) -> NDArray[np.float32]:

@@ -44,31 +44,41 @@ def tokenizer_of(texts: Sequence[str]) -> Tokenizer | None:
 
 def tokens_of(texts: Sequence[str], tokenizer: Tokenizer, limit: int) -> dict[str, NDArray[np.int32]]:
     """Return the tokens `(columns, length)`, cut at a limit, of the texts that bring enough of those of a tokenizer."""
-    found = {}
+    by_shard: dict[int, tuple[Any, list[str]]] = {}
     for text in texts:
         shard: Any = getattr(text, "shard", None)
-        if shard is None or shard.tokenizer is not tokenizer:
-            continue
-        ids = shard.ids(text.row)  # type: ignore[attr-defined]  # it has a shard
-        if not _lacks(len(ids), tokenizer, limit):
-            found[text] = _rows(ids, tokenizer, limit)
+        if shard is not None and shard.tokenizer is tokenizer:
+            by_shard.setdefault(shard.number, (shard, []))[1].append(text)
+    found: dict[str, NDArray[np.int32]] = {}
+    for shard, own in by_shard.values():
+        ids, ends = shard.ids(np.array([text.row for text in own]))  # type: ignore[attr-defined]  # they have a shard
+        rows = _with_columns(ids, tokenizer.columns)
+        begin, shortest = 0, min(limit + 1, tokenizer.limit)
+        for text, end in zip(own, ends.tolist(), strict=True):
+            tokens, begin = rows[:, begin:end], end
+            if tokens.shape[1] >= shortest:
+                cut = _cut(tokens, tokenizer, limit)
+                if cut is None:
+                    continue
+                tokens = cut
+            found[text] = tokens
     return found
 
 
-def _lacks(length: int, tokenizer: Tokenizer, limit: int) -> bool:
-    """Return whether more of a text would have to be known than its tokens: it was cut shorter, or on the left."""
-    return length >= tokenizer.limit < limit or (length > limit and tokenizer.after < 0)
-
-
-def _rows(ids: NDArray[Any], tokenizer: Tokenizer, limit: int) -> NDArray[np.int32]:
-    length, kept = len(ids), limit - tokenizer.after
-    rows = np.empty((len(tokenizer.columns), min(length, limit)), np.int32)
-    for row, value in zip(rows, tokenizer.columns.values(), strict=True):
-        if value is not None:
-            row[:] = value
-        elif length > limit:
-            row[:kept] = ids[:kept]
-            row[kept:] = ids[length - tokenizer.after :]
-        else:
-            row[:] = ids
+def _with_columns(ids: NDArray[Any], columns: Mapping[str, int | None]) -> NDArray[np.int32]:
+    """Return token numbers `(N,)` with what else the tokenizer gives `(columns, N)`."""
+    rows = np.empty((len(columns), len(ids)), np.int32)
+    for row, value in zip(rows, columns.values(), strict=True):
+        row[:] = ids if value is None else value
     return rows
+
+
+def _cut(tokens: NDArray[np.int32], tokenizer: Tokenizer, limit: int) -> NDArray[np.int32] | None:
+    """Return tokens `(columns, length)` cut at a limit; None where more of the text would have to be known."""
+    length, after = tokens.shape[1], tokenizer.after
+    # It may have been cut before, or have to be cut on the other side.
+    if length >= tokenizer.limit < limit or (length > limit and after < 0):
+        return None
+    if length <= limit:
+        return tokens
+    return np.concatenate([tokens[:, : limit - after], tokens[:, length - after :]], 1)

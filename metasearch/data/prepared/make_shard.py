@@ -141,5 +141,3 @@ def read_made(folder: Path, number: int) -> Made | None:
 
 def _note(folder: Path, number: int) -> Path:
     return folder / "work" / f"shard-{number:06d}.json"
-
-

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.parallel.files import Part
+from metasearch.data.prepared.bits import Bits
 from metasearch.data.prepared.blocks import Block
-from metasearch.data.prepared.duplicates import Kept
 from metasearch.data.prepared.manifest import PartCounts
 from metasearch.data.prepared.shard import PAIRS
 from metasearch.data.report import EXAMPLES
@@ -51,7 +51,7 @@ class Counts:
         return PartCounts(paths, part.corpus, part.language, part.pivot, self.read, dropped, pairs)
 
 
-def pieces(blocks: Sequence[tuple[int, Block]], kept: Kept, counts: Sequence[Counts], most: int) -> Iterator[Piece]:
+def pieces(blocks: Sequence[tuple[int, Block]], kept: Bits, counts: Sequence[Counts], most: int) -> Iterator[Piece]:
     """Yield the pairs that stay, block after block, and count the lines.
 
     Args:
@@ -67,7 +67,7 @@ def pieces(blocks: Sequence[tuple[int, Block]], kept: Kept, counts: Sequence[Cou
         own = counts[part]
         if most and own.pairs >= most:
             continue
-        stays = kept.of_block(number)
+        stays = kept.of(number)
         pairs = np.flatnonzero(stays)[: most - own.pairs if most else None]
         lines = block.array("lines")
         own.pairs += len(pairs)

@@ -88,27 +88,30 @@ class Shard:
         self.mapped = open_arrays(folder / SHARDS, counts.stored, wanted(tokenizer.words), REMEDY)
         arrays = self.mapped.arrays
         self.tokens, self.token_ends = arrays["tokens"], arrays["token_ends"]
-        self.bytes, self.byte_ends = memoryview(arrays["bytes"]), arrays["byte_ends"]
+        self.bytes, self.byte_ends = memoryview(arrays["bytes"].data), arrays["byte_ends"]
         self.source, self.target, self.part = (arrays[name] for name in ("source", "target", "part"))
         self.digests = arrays["digests"]
 
-    def ids(self, row: int) -> NDArray[Any]:
-        """Return the numbers of the tokens of a text, as they are stored."""
-        return self.tokens[self.token_ends[row] : self.token_ends[row + 1]]
+    def ids(self, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the numbers of the tokens of some texts, one after another, and where those of each end."""
+        starts = self.token_ends[rows].astype(np.int64)
+        lengths = self.token_ends[rows + 1] - starts
+        ends = np.cumsum(lengths)
+        return self.tokens[np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1])], ends
 
     def texts(self, rows: NDArray[Any]) -> list[PreparedText]:
         """Return the texts of some rows, in their order."""
         found = []
-        begins, ends = self.byte_ends[rows].tolist(), self.byte_ends[rows + 1].tolist()
+        content, begins, ends = self.bytes, self.byte_ends[rows].tolist(), self.byte_ends[rows + 1].tolist()
         for row, begin, end in zip(rows.tolist(), begins, ends, strict=True):
-            text = PreparedText(self.bytes[begin:end], "utf-8", "surrogatepass")
+            text = PreparedText(content[begin:end], "utf-8", "surrogatepass")
             text.shard, text.row = self, row
             found.append(text)
         return found
 
     def text_lengths(self) -> NDArray[np.int64]:
         """Return the tokens of each text `(T,)`."""
-        return np.diff(self.token_ends.astype(np.int64))
+        return self.token_ends[1:].astype(np.int64) - self.token_ends[:-1]
 
     def lengths(self, pairs: NDArray[Any]) -> Rows:
         """Return the tokens of the longer side of some pairs."""

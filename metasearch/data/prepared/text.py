@@ -10,8 +10,8 @@ class Place(Protocol):
 
     number: int
 
-    def ids(self, row: int) -> NDArray[Any]:
-        """Return the numbers of the tokens of a text."""
+    def ids(self, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the numbers of the tokens of some texts, one after another, and where those of each end."""
 
 
 class PreparedText(str):

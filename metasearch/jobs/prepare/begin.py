@@ -93,7 +93,9 @@ def _tokens(encoder: Encoder) -> tuple[Tokens, TokenizerFile]:
     static = not hasattr(tokenizer, "vocab_size")
     backend = tokenizer if static else getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        raise EncoderError(f"{encoder.name}: its tokenizer is not one of the library tokenizers, and runs in no process")
+        raise EncoderError(
+            f"{encoder.name}: its tokenizer is not one of the library tokenizers, and runs in no process"
+        )
     rows = encoder.tokens(_SAMPLE, "text")
     values = {name: np.unique(np.concatenate([row[i] for row in rows])) for i, name in enumerate(encoder.columns)}
     for name, found in values.items():
@@ -165,6 +167,6 @@ def _check_languages(asked: Asked, parts: Sequence[Part]) -> None:
             if asked.detect == ("all",):
                 detector([plain])
             elif plain not in asked.detect:
-                raise ConfigError(f"--detect {','.join(asked.detect)}: {part.path} is in {plain}, too; name all languages")
-
-
+                raise ConfigError(
+                    f"--detect {','.join(asked.detect)}: {part.path} is in {plain}, too; name all languages"
+                )

@@ -73,7 +73,9 @@ def _begin(job: Job) -> None:
         _require_same(job.folder, read_sealed(path)[0]["asked"], job.asked.tree())
         return
     if others := sorted({entry.name for entry in job.folder.iterdir()} - {".lock", WORK}):
-        raise RunFolderError(f"{job.folder}: there is something else in it: {', '.join(others[:3])}; choose a new folder")
+        raise RunFolderError(
+            f"{job.folder}: there is something else in it: {', '.join(others[:3])}; choose a new folder"
+        )
     # Of packed files the texts take more; certain is that they take no less.
     size = sum(each.size for each in job.asked.inputs)
     require_room(job.folder, size, "the texts alone")
@@ -160,9 +162,9 @@ def _finish(job: Job, counts: Sequence[Counts], made: Sequence[Made], ignored: S
             raise DataError(f"{part.paths[-1]}: max_tokens={job.asked.settings.max_tokens}: no pair is that short")
     manifest = Manifest(job.asked, parts, tuple(one.counts for one in made))
     text, tree = report_of(manifest, [line for own in counts for line in own.examples], ignored)
-    write_all({folder / "report.md": text, folder / "report.json": json.dumps(tree, ensure_ascii=False, indent=1) + "\n"})
+    write_all(
+        {folder / "report.md": text, folder / "report.json": json.dumps(tree, ensure_ascii=False, indent=1) + "\n"}
+    )
     manifest.write(folder)
     shutil.rmtree(folder / WORK)
     return Manifest.read(folder)
-
-
