@@ -26,8 +26,8 @@ SUFFIX = ".safetensors"
 NAME = re.compile(r"[0-9a-f]{64}")
 WRONG = "its SHA-256 is not its name"
 _TYPES = {
-    "I8": np.int8, "U8": np.uint8, "I16": np.int16, "U16": np.uint16, "I32": np.int32, "U32": np.uint32, "I64": np.int64,
-    "U64": np.uint64, "F16": np.float16, "F32": np.float32,
+    "I8": np.int8, "U8": np.uint8, "I16": np.int16, "U16": np.uint16, "I32": np.int32, "U32": np.uint32,
+    "I64": np.int64, "U64": np.uint64, "F16": np.float16, "F32": np.float32,
 }  # fmt: skip
 _LENGTH = 8
 """Bytes before the header, a number that says how many bytes that has."""

@@ -1,4 +1,4 @@
-"""Reads text files, which may be packed with gzip or Zstandard: their lines, rows and values. Errors name file and line."""
+"""Reads text files, which may be packed: their lines, rows and values. Errors name file and line."""
 
 import codecs
 import csv
@@ -27,7 +27,7 @@ def suffix_of(path: Path) -> str:
 
 
 def byte_lines(path: Path) -> Iterator[bytes]:
-    """Yield a file's lines with their ends and without a byte-order mark, unpacked where its name ends in `.gz` or `.zst`.
+    """Yield a file's lines with their ends and without a byte-order mark; that of `.gz` and `.zst` is unpacked.
 
     Of a damaged packed file, the error names the last whole line.
     """

@@ -68,7 +68,7 @@ class ParallelFile:
 
 
 def recognise(path: Path, tables: bool = False) -> ParallelFile | None:
-    """Return what a file's name says; None when it is no name of parallel text, as lines or also as tables (Parquet)."""
+    """Return what a file's name says; None when it is no name of parallel text, of lines or, if wanted, of tables."""
     tsv, moses = _TSV.fullmatch(path.name), _MOSES.fullmatch(path.name)
     match = tsv or moses
     pair = _PAIR.fullmatch(match["pair"]) if match else None

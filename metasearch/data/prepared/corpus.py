@@ -178,9 +178,10 @@ def _require_prepared(folder: Path, asked: CorpusSettings, done: CorpusSettings)
         fewer.append("normalise")
     if fewer:
         name = fewer[0]
+        flag = f"--{name.replace('_', '-')}" + ("" if name == "normalise" else f" {getattr(asked, name)}")
         raise ConfigError(
-            f"corpus.{name}={getattr(asked, name)}: {folder} was prepared with {name} {getattr(done, name)}; prepare it "
-            f"with --{name.replace('_', '-')}, or change it with --set"
+            f"corpus.{name}={getattr(asked, name)}: {folder} was prepared with {name} {getattr(done, name)}. Prepare it "
+            f"with {flag}, or set the stage's to {getattr(done, name)} with --set"
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from metasearch.errors import DataError, RunFolderError, quoted
+from metasearch.errors import DataError, RunFolderError
 from metasearch.files import read_bytes, write_whole
 from metasearch.formats.arrays import Stored
 from metasearch.spec.corpus import CorpusSettings
@@ -195,8 +195,8 @@ def read_sealed(path: Path) -> tuple[dict[str, Any], str]:
         raise RunFolderError(f"{path}: it is not what was written: {REMEDY}")
     if (tree.get("format"), tree.get("schema")) != (FORMAT, SCHEMA):
         raise RunFolderError(
-            f"{path}: it has schema {tree.get('schema')}, and this release of metasearch reads schema {SCHEMA}; prepare "
-            f"the corpus anew in another folder than {quoted(path.parent)}"
+            f"{path}: it has schema {tree.get('schema')}, and this release of metasearch reads schema {SCHEMA}; "
+            "prepare the corpus anew in another folder"
         )
     return tree, seal
 

@@ -133,6 +133,6 @@ def _require_tokenizer(corpus: PreparedCorpus, encoder: Encoder) -> None:
     limit, cut = encoder.limit("text"), sum(shard.cut for shard in corpus.manifest.shards)
     if limit > tokens.limit and cut:
         raise ConfigError(
-            f"max_length={limit}: {corpus.folder} was prepared with --length {tokens.limit}, and {cut} of its texts may "
-            f"be longer; set max_length of the stage to {tokens.limit}, or prepare it with --length {limit}"
+            f"max_length={limit}: {corpus.folder} was prepared with --length {tokens.limit}, and {cut} of its texts "
+            f"may be longer; set max_length of the stage to {tokens.limit}, or prepare it with --length {limit}"
         )

@@ -4,8 +4,8 @@
     <folder>/<key>/<shard>/<sha256>.safetensors  rows of texts of a shard, ascending, and their vectors
     <folder>/<key>/<shard>.lock                  held by a process while it computes those of a shard
 
-Processes take shards that no other one is at work on, and wait only for the last ones. A file has its name when it is on
-the disk, so it is there whole or not at all; one that is damaged is deleted and computed again.
+Processes take shards that no other one is at work on, and wait only for the last ones. A file has its name when it is
+on the disk, so it is there whole or not at all; one that is damaged is deleted and computed again.
 """
 
 import hashlib
