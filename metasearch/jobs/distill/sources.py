@@ -18,6 +18,7 @@ from metasearch.episodes.batches import Batches
 from metasearch.episodes.windows import Windows
 from metasearch.errors import DataError
 from metasearch.jobs.distill.prepared import PreparedSource, prepared_folder, read_prepared
+from metasearch.spec.corpus import CorpusSettings
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.recipe import MaxLength
 from metasearch.spec.stages import Stage
@@ -102,7 +103,11 @@ def training_data(config: DistillConfig, name: str, encoder: Encoder) -> StageDa
 
 
 def _parallel(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
-    settings = stage.corpus
+    return memory_source(files, stage.corpus, encoder, seed)
+
+
+def memory_source(files: Sequence[Path], settings: CorpusSettings, encoder: Encoder, seed: int) -> Source:
+    """Return the pairs of files as the data of a stage, all in memory; raises what `read_source` does."""
     # One more than is allowed, so that a text that is cut shows as too long. A length is at least 3.
     counting = Encoder(encoder.model, encoder.name, MaxLength(text=max(settings.max_tokens, 2) + 1))
     corpus = read_corpus(files, settings, lambda texts: counting.lengths(texts, "text"))
