@@ -14,7 +14,7 @@ def write_lines(folder, count=50, languages=("de", "fr")):
     """Write files of so many lines each, of which some stand twice and one has no tab."""
     folder.mkdir(parents=True)
     for code in languages:
-        lines = [f"{NUMBERS[i % 10]} {i}\t{code} {'long ' * (i % 7)}{i}" for i in range(count)]
+        lines = [f"{NUMBERS[i % 10]} {i}\t{code} {'long ' * (3 * (i % 10))}{i}" for i in range(count)]
         lines += [*lines[:5], "no tab"]
         (folder / f"en-{code}.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return folder
