@@ -160,9 +160,9 @@ class Encoder:
         Arrays are `(columns, length)`; each distinct text is tokenised once in the life of the encoder, and one that
         brings the tokens of this tokenizer with it not at all. One text in the place of a list is a `TypeError`.
         """
-        _require_list(texts)
-        brought = self._brought(texts, role)
-        new = [text for text in _distinct(texts) if text not in brought and (role, text) not in self._tokens]
+        distinct = _distinct(texts)
+        brought = self._brought(distinct, role)
+        new = [text for text in distinct if text not in brought and (role, text) not in self._tokens]
         prompt = self.prompt(role)
         limit = self.limit(role) if new else 0
         # A tokenizer holds far more of each text than its ids until all of its texts are done.
@@ -243,13 +243,8 @@ class Encoder:
         self.model.save_pretrained(str(folder), create_model_card=False)
 
 
-def _require_list(texts: Sequence[str]) -> None:
-    """Refuse a text in the place of a list of texts, which to Python is one of letters."""
+def _distinct(texts: Sequence[str]) -> list[str]:
+    """Return each text once; a text in the place of a list of texts, which to Python is one of letters, is refused."""
     if isinstance(texts, str):
         raise TypeError(f"texts: expected a list of texts, got the text {texts[:40]!r}; write [text]")
-
-
-def _distinct(texts: Sequence[str]) -> list[str]:
-    """Return each text once."""
-    _require_list(texts)
     return list(dict.fromkeys(texts))

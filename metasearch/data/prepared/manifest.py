@@ -166,8 +166,12 @@ class Manifest:
 
 
 def is_prepared(folder: Path) -> bool:
-    """Return whether a folder is a prepared corpus, finished or not."""
-    return (folder / FILE).is_file() or (folder / "work" / "asked.json").is_file()
+    """Return whether a folder is a prepared corpus, finished or not; a damaged one is, too."""
+    for path in (folder / FILE, folder / "work" / "asked.json"):
+        # An index has a manifest of this name, too.
+        if path.is_file() and f'"format": "{FORMAT}"'.encode() in path.read_bytes()[:100]:
+            return True
+    return False
 
 
 def write_sealed(path: Path, tree: Mapping[str, Any]) -> None:

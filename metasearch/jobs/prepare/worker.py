@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Sequence
@@ -77,8 +78,8 @@ def _excluded(tests: Sequence[TestSet]) -> Any:
 _worker: Worker
 
 
-def begin(job: Job) -> None:
-    """Make this process one of a job's; it ends with the process that started it, however that ends."""
+def begin(path: Path) -> None:
+    """Make this process one of the job in a file; it ends with the process that started it, however that ends."""
     global _worker
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # each process has a core
     # Ctrl-C reaches all processes of a terminal; the first one says what there is, and ends the others.
@@ -86,7 +87,7 @@ def begin(job: Job) -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-    _worker = Worker(job)
+    _worker = Worker(pickle.loads(path.read_bytes()))
 
 
 def call(name: str, *arguments: Any) -> Any:
