@@ -180,8 +180,8 @@ def _require_prepared(folder: Path, asked: CorpusSettings, done: CorpusSettings)
         name = fewer[0]
         flag = f"--{name.replace('_', '-')}" + ("" if name == "normalise" else f" {getattr(asked, name)}")
         raise ConfigError(
-            f"corpus.{name}={getattr(asked, name)}: {folder} was prepared with {name} {getattr(done, name)}. Prepare it "
-            f"with {flag}, or set the stage's to {getattr(done, name)} with --set"
+            f"corpus.{name}={getattr(asked, name)}: {folder} was prepared with {name} {getattr(done, name)}. "
+            f"Prepare it with {flag}, or set the stage's to {getattr(done, name)} with --set"
         )
 
 

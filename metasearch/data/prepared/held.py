@@ -6,19 +6,21 @@ What was found is kept in the folder of the corpus, as every stage, process and 
 import hashlib
 import json
 import logging
+from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load, save
 
 from metasearch.data.prepared.corpus import Chosen
 from metasearch.data.prepared.shard import digests_of
 from metasearch.errors import DataError, RunFolderError
-from metasearch.files import write_whole
+from metasearch.formats.arrays import SUFFIX, Stored, Wanted, open_arrays, write
 from metasearch.spec.seeding import seed_of
 
 log = logging.getLogger(__name__)
 Rows = NDArray[np.int64]
+_WANTED: Wanted = {"dev": (np.int64, (-1,)), "out": (np.int64, (-1,))}
 
 
 def hold_out(chosen: Chosen, dev: int, seed: int) -> tuple[Chosen, Rows]:
@@ -34,14 +36,13 @@ def hold_out(chosen: Chosen, dev: int, seed: int) -> tuple[Chosen, Rows]:
     """
     about = json.dumps([{n: rows.starts.tolist() for n, rows in chosen.parts.items()}, len(chosen), dev, seed])
     name = hashlib.sha256((chosen.corpus.manifest.seal + about).encode()).hexdigest()
-    path = chosen.corpus.folder / "held" / f"{name}.safetensors"
-    if path.is_file():
-        found = load(path.read_bytes())
-    else:
+    folder = chosen.corpus.folder / "held" / name[:16]
+    found = _kept(folder)
+    if found is None:
         held = _least(chosen, dev, seed)
         found = {"dev": held, "out": _with_sources_of(chosen, held)}
         try:
-            write_whole(path, save(found))
+            write(folder, found)
         except RunFolderError as error:
             log.info("what is held out is found again at every start: %s", error)
     train = chosen.without(found["out"])
@@ -52,6 +53,19 @@ def hold_out(chosen: Chosen, dev: int, seed: int) -> tuple[Chosen, Rows]:
                 " Lower dev, or add text"
             )
     return train, found["dev"]
+
+
+def _kept(folder: Path) -> Mapping[str, Rows] | None:
+    """Return what was found before; None where it was not, or is damaged."""
+    for path in folder.glob(f"*{SUFFIX}"):
+        try:
+            mapped = open_arrays(folder, Stored(path.stem, path.stat().st_size), _WANTED, "it is found again")
+            mapped.check()
+            return mapped.arrays
+        except RunFolderError as error:
+            log.warning("%s", error)
+            path.unlink()
+    return None
 
 
 def _least(chosen: Chosen, dev: int, seed: int) -> Rows:

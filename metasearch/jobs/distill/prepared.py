@@ -59,23 +59,36 @@ class PreparedSource:
         lengths = np.minimum(self.corpus.lengths(self.dev_rows), encoder.limit("text"))
         return Batches(self.dev, lengths, size, 0, name=f"{name} dev")
 
-    def texts_seen(self, batches: Any, steps: int, translations: bool) -> Iterator[tuple[Shard, Rows]]:
-        """Yield the rows of the texts that so many steps and the dev score look at, shard by shard, each text once.
-
-        They stand in the order of the pairs, those of dev last, as `texts_for` has those of a corpus in memory.
-
-        Args:
-            batches: of the stage.
-            steps: that it takes.
-            translations: whether translations are wanted, too, beside sources.
-        """
+    def texts_seen(self, batches: Any, steps: int, translations: bool) -> "TextsSeen":
+        """Return the texts that so many steps and the dev score look at; translations only where they are wanted."""
         seen, held = (Bits([shard.counts.pairs for shard in self.corpus.shards], full=False) for _ in range(2))
         held.add(self.dev_rows)
         for rows in batches.visited(steps):
             seen.add(rows)
+        return TextsSeen(self.corpus, (seen, held), translations)
+
+
+@dataclass(frozen=True)
+class TextsSeen:
+    """Rows of texts, shard by shard; they are found anew each time, so that only a bit a pair is held in memory.
+
+    They stand in the order of the pairs, those of dev last, as `texts_for` has those of a corpus in memory.
+
+    Attributes:
+        corpus: that they are of.
+        pairs: which pairs have them: those of training, and those of dev.
+        translations: whether translations are among them, too, beside sources.
+    """
+
+    corpus: PreparedCorpus
+    pairs: tuple[Bits, Bits]
+    translations: bool
+
+    def __iter__(self) -> Iterator[tuple[Shard, Rows]]:
+        """Yield each shard that has any, and the rows of its texts, each once."""
         for shard in self.corpus.shards:
-            pairs = np.concatenate([np.flatnonzero(bits.of(shard.number)) for bits in (seen, held)])
-            sides = [shard.source[pairs], *([shard.target[pairs]] if translations else [])]
+            pairs = np.concatenate([np.flatnonzero(bits.of(shard.number)) for bits in self.pairs])
+            sides = [shard.source[pairs], *([shard.target[pairs]] if self.translations else [])]
             texts, first = np.unique(np.stack(sides, 1).ravel(), return_index=True)
             if len(texts):
                 yield shard, texts[np.argsort(first)].astype(np.int64)

@@ -138,7 +138,7 @@ def row_targets(
     Args:
         folder: of the vectors of all encoders.
         encoder: the frozen encoder.
-        wanted: rows of texts, shard by shard.
+        wanted: rows of texts, shard by shard; it is gone through several times.
         output: of the encoder.
         kind: type in which they are stored.
         on_progress: called after each piece with the number of new texts done and of all new texts.
@@ -148,12 +148,12 @@ def row_targets(
         RunFolderError: the folder cannot be written, for want of space say; what is done stays.
     """
     targets = opened(folder, encoder, output, kind)
-    every = list(wanted)
-    for shard, _ in every:
+    missing: dict[int, int] = {}
+    for shard, rows in wanted:
         targets.find(shard, repair=False)
-    todo = [(shard, rows) for shard, rows in every if len(targets.missing(shard, rows))]
-    total = done = sum(len(targets.missing(shard, rows)) for shard, rows in todo)
-    done = 0
+        if count := len(targets.missing(shard, rows)):
+            missing[shard.number] = count
+    total, done = sum(missing.values()), 0
 
     def told(count: int) -> None:
         nonlocal done
@@ -163,17 +163,17 @@ def row_targets(
 
     # First those that nobody is at work on, then those that others have not finished.
     for patience in (0, -1):
-        left = []
-        for shard, rows in todo:
+        for shard, rows in wanted if missing else ():
+            if shard.number not in missing:
+                continue
             try:
-                targets.folder.mkdir(parents=True, exist_ok=True)
                 with FileLock(targets.folder / f"{shard.counts.stored.name[:16]}.lock", timeout=patience):
                     _compute(targets, encoder, shard, rows, output, told)
+                del missing[shard.number]
             except Timeout:
-                left.append((shard, rows))
+                continue
             except OSError as error:
                 raise unwritable(targets.folder, error) from error
-        todo = left
     return targets
 
 

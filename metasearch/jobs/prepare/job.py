@@ -84,6 +84,8 @@ def _begin(job: Job) -> None:
 
 def _require_same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     """Raise `RunFolderError` where a corpus was begun with other files or settings, naming the first."""
+    # Encoders of other names may have the same tokenizer.
+    before, now = ({**tree, "tokens": {**tree["tokens"], "encoder": ""}} for tree in (before, now))
     if before == now:
         return
     files = [{each["path"]: each for each in tree["inputs"]} for tree in (before, now)]
