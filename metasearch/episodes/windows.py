@@ -1,6 +1,6 @@
 """Shuffled epochs of batches of a prepared corpus, while only a window of it is in use at a time.
 
-An epoch goes through chunks of consecutive pairs in random order, some hundred of them in a window, and shuffles the
+An epoch goes through chunks of consecutive pairs in random order, some dozen of them in a window, and shuffles the
 pairs of each window. So every window is a sample of all files, and what is read from the disk is read in long pieces
 (Xu et al. 2022, "In-Database Machine Learning with CorgiPile"). Pairs of a corpus that is no larger than a window come
 as from `Batches`.
@@ -20,7 +20,7 @@ from metasearch.spec.seeding import stream
 
 WINDOW = 2**18
 """Pairs of a window, about."""
-_CHUNK = 2**10
+_CHUNK = 2**12
 """Pairs of a chunk."""
 
 

@@ -128,7 +128,9 @@ def read_prepared(folder: Path, settings: CorpusSettings, encoder: Encoder, seed
     described = f"{train.describe()}, {len(rows)} for dev"
     wanted = settings.model_dump_json(include={"languages", "only", "max_lines"})
     fingerprint = hashlib.sha256((corpus.manifest.seal + wanted).encode()).hexdigest()[:16]
-    return PreparedSource(corpus, train, rows, corpus.pairs(rows), settings, fingerprint, described)
+    pairs = corpus.pairs(rows)
+    corpus.forget()
+    return PreparedSource(corpus, train, rows, pairs, settings, fingerprint, described)
 
 
 def _require_tokenizer(corpus: PreparedCorpus, encoder: Encoder) -> None:
