@@ -23,6 +23,8 @@ from metasearch.errors import ConfigError, EncoderError
 from metasearch.spec.corpus import CorpusSettings
 
 Rows = NDArray[np.int64]
+_AT_ONCE = 64
+"""Dev pairs that are read at a time."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +130,11 @@ def read_prepared(folder: Path, settings: CorpusSettings, encoder: Encoder, seed
     described = f"{train.describe()}, {len(rows)} for dev"
     wanted = settings.model_dump_json(include={"languages", "only", "max_lines"})
     fingerprint = hashlib.sha256((corpus.manifest.seal + wanted).encode()).hexdigest()[:16]
-    pairs = corpus.pairs(rows)
-    corpus.forget()
+    pairs: list[Translation] = []
+    # Each is in a place of its own: of all of them the system would map far more than they are.
+    for some in np.split(rows, range(_AT_ONCE, len(rows), _AT_ONCE)):
+        pairs += corpus.pairs(some)
+        corpus.forget()
     return PreparedSource(corpus, train, rows, pairs, settings, fingerprint, described)
 
 
