@@ -19,6 +19,7 @@ from benchmarks.paper import study_tables
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.distillation_tables import stages_table
 from benchmarks.paper.small_study_tables import changes_table, of_encoder, rates_table
+from benchmarks.speed.corpora_tables import corpora_table
 from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.index_tables import recall_table, size_table, time_table
 from benchmarks.speed.processes import processes_table
@@ -93,6 +94,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "index-recall": lambda: recall_table(rows_of("index_recall")),
     "index-size": lambda: size_table(rows_of("index")),
     "index-time": lambda: time_table(rows_of("index")),
+    "corpora": lambda: corpora_table(rows_of("corpora")),
     "serving": lambda: serving_table(rows_of("serving")),
     "exports": lambda: speed_table(rows_of("exports")),
     "export-scores": lambda: score_table(rows_of("exports")),

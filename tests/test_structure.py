@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "formats": {"signals", "errors", "files"},
     "documents": set(_FILES),
     "data": {*_FILES, "cache"},
-    "index": {"signals", "errors", "files", "documents"},
+    "index": {"signals", "errors", "files", "formats", "documents"},
     "runs": set(BASE),
     "encoders": {*BASE, "cache"},
     "episodes": {*BASE, "data"},

@@ -10,7 +10,6 @@ are left; so does one that such a sentence or question is a part of. The exit co
 """
 
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +18,11 @@ import click
 
 from benchmarks.common.command import Command
 from benchmarks.mini.corpus_lines import Line, read_lines, write_lines
-from benchmarks.mini.test_sets import TestSet, test_sets
+from benchmarks.mini.test_sets import test_sets
 from metasearch.compress.output import whole
+from metasearch.data.overlap import Index, key
 from metasearch.runs.markdown import markdown
 
-LEAST = 25
-"""Characters, after normalisation, from which a text that is a part of another one says something."""
 _SHOWN = 3
 
 
@@ -39,66 +37,6 @@ class Overlap:
 
     line: Line
     place: str
-
-
-class _Kept(dict[int, str | None]):
-    """Translates characters: punctuation, symbols, white space and control characters are left out."""
-
-    def __missing__(self, code: int) -> str | None:
-        kept = None if unicodedata.category(chr(code))[0] in "PSZC" else chr(code)
-        self[code] = kept
-        return kept
-
-
-_KEPT = _Kept()
-
-
-def key(text: str) -> str:
-    """Return what is compared of a text; texts that a reader would call the same have the same."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(_KEPT)
-
-
-class Index:
-    """The texts of a test set, to be looked up.
-
-    Args:
-        test: the test set.
-    """
-
-    def __init__(self, test: TestSet) -> None:
-        self.name = test.name
-        self.size = len(test.texts)
-        self.places: dict[str, str] = {}
-        for text, place in test.texts:
-            if normalised := key(text):
-                self.places.setdefault(normalised, place)
-        self.passages = [(key(text), place) for text, place in test.passages]
-        # Hashes take a fraction of the memory of the texts; what they find is looked at.
-        self.parts = {hash(text[i : i + LEAST]) for text, _ in self.passages for i in range(len(text) - LEAST + 1)}
-        self.heads: dict[str, list[str]] = {}
-        if self.passages:
-            for text in self.places:
-                if len(text) >= LEAST:
-                    self.heads.setdefault(text[:LEAST], []).append(text)
-
-    def find(self, text: str) -> str | None:
-        """Return the place where a normalised text stands, if it does."""
-        return self.places.get(text) or self._within(text) or self._around(text)
-
-    def _within(self, text: str) -> str | None:
-        """Return a passage that the text is a part of."""
-        if len(text) < LEAST or hash(text[:LEAST]) not in self.parts:
-            return None
-        return next((f"{place} (part)" for passage, place in self.passages if text in passage), None)
-
-    def _around(self, text: str) -> str | None:
-        """Return a text of the test set that is a part of this one."""
-        if self.heads:
-            for i in range(len(text) - LEAST + 1):
-                for known in self.heads.get(text[i : i + LEAST], ()):
-                    if text.startswith(known, i):
-                        return f"{self.places[known]} (contained)"
-        return None
 
 
 def overlaps(lines: Iterable[Line], indices: Sequence[Index]) -> dict[str, list[Overlap]]:

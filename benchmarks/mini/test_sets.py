@@ -1,11 +1,11 @@
 """The texts that no encoder may be trained on: all files of the test sets, also those that no task reads."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from metasearch.data.locate import locate
+from metasearch.data.overlap import TestSet
 from metasearch.errors import DataError
 from metasearch.formats.text_files import csv_rows, json_of, lines_of, text_of
 from metasearch.spec import registry
@@ -13,23 +13,6 @@ from metasearch.spec.library import Library
 
 Placed = Iterator[tuple[str, str]]
 """Texts, each with the place where it stands."""
-
-
-@dataclass(frozen=True)
-class TestSet:
-    """The texts of a test set.
-
-    Attributes:
-        name: as a table shows it.
-        texts: each with file and line.
-        passages: long texts, of which a training text may not be a part; also in `texts`.
-    """
-
-    __test__ = False  # it is no test of pytest's
-
-    name: str
-    texts: tuple[tuple[str, str], ...]
-    passages: tuple[tuple[str, str], ...] = ()
 
 
 def test_sets(data: Path) -> list[TestSet]:

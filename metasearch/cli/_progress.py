@@ -90,6 +90,10 @@ class ProgressBar(Listener):
         """Show how many documents are read; likewise."""
         self._count("read", done, total, "documents", f"{done:,} of {total:,} documents read")
 
+    def on_prepare(self, what: str, done: int, total: int) -> None:
+        """Show what is done of a corpus; likewise, and without a time where it is not known how much there is."""
+        self._count(what, done, total, what, f"{done:,} {what}" if not total else f"{done:,} of {total:,} {what}")
+
     def _count(self, what: str, done: int, total: int, counted: str, line: str) -> None:
         now = time.monotonic()
         if what != self._what or done < self._first_texts:
@@ -97,15 +101,15 @@ class ProgressBar(Listener):
             self._what, self._first_texts, self._texts_began, self._said_texts = what, done, now, False
         if self._bar:
             if self._texts is None:
-                self._texts = self._bar.add_task("", label="", terms=counted, dev="", total=total)
-            self._bar.update(self._texts, label=what, completed=done, total=total)
+                self._texts = self._bar.add_task("", label="", terms=counted, dev="", total=total or None)
+            self._bar.update(self._texts, label=what, completed=done, total=total or None)
             if done == total:
                 self._bar.remove_task(self._texts)
                 self._texts = None
         elif now - self._last >= EVERY_SECONDS or (done == total and self._said_texts):
             self._last, self._said_texts = now, True
             left = _left(now - self._texts_began, done - self._first_texts, total - done)
-            self._line(f"{line}, {left} left")
+            self._line(f"{line}, {left} left" if total else line)
 
     def _line(self, text: str) -> None:
         print(f"{self.label}: {text}", file=sys.stderr, flush=True)  # noqa: T201

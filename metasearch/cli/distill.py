@@ -32,6 +32,12 @@ _PATHS = ("corpus", "scored", "entailment")
     help="Score on a task before and after stages; repeatable.",
 )
 @click.option("--targets", metavar="DIR", help="Where outputs of frozen encoders are kept; by default in the run.")
+@click.option(
+    "--target-type",
+    type=click.Choice(["fp32", "fp16", "int8"]),
+    default="fp32",
+    help="How they are kept, of a prepared corpus.",
+)
 @_options.seed("Of batches, dropout and the student.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Steps of each stage, at most.")
 @_options.run

@@ -10,6 +10,7 @@ from pathlib import Path
 from metasearch.data.parallel.names import recognise
 from metasearch.errors import DataError
 from metasearch.formats.blank import blank
+from metasearch.formats.packed import unpacked
 from metasearch.formats.text_files import text_lines
 
 SUFFIXES = (".txt", ".tsv")
@@ -47,7 +48,7 @@ def text_files(paths: Iterable[Path]) -> list[Path]:
 
 def read_file(path: Path) -> Iterator[str]:
     """Yield the texts of one file; raises as `read_texts` does."""
-    table = path.name.removesuffix(".gz").endswith(".tsv")
+    table = unpacked(path.name).endswith(".tsv")
     empty = True
     for _, line in text_lines(path):
         for text in line.split("\t")[:2] if table else [line]:
@@ -74,4 +75,4 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _is_text(path: Path) -> bool:
-    return path.name.removesuffix(".gz").endswith(SUFFIXES) or recognise(path) is not None
+    return unpacked(path.name).endswith(SUFFIXES) or recognise(path) is not None

@@ -14,6 +14,7 @@ from pathlib import Path
 from metasearch.data.gold import SCORE_MAX, score_of
 from metasearch.data.records import ScoredPair
 from metasearch.errors import DataError
+from metasearch.formats.packed import unpacked
 from metasearch.formats.text_files import csv_rows, sentence_of, suffix_of, tsv_rows
 from metasearch.spec.seeding import stream
 
@@ -85,7 +86,7 @@ def split_dev(
 
 def _name_of(path: Path) -> tuple[tuple[str, str], str]:
     """Return the languages in a file's name, and the name without them: `stsb-en-train` is of series `stsb-train`."""
-    words = re.findall(r"[^-_.]+", path.name.removesuffix(".gz").rsplit(".", 1)[0])
+    words = re.findall(r"[^-_.]+", unpacked(path.name).rsplit(".", 1)[0])
     codes = [word for word in words if re.fullmatch(r"[a-z]{2}", word)]
     if len(codes) not in (1, 2):
         raise DataError(

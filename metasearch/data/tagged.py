@@ -17,6 +17,7 @@ from metasearch.data.texts import texts_of
 from metasearch.data.translation import TranslationData
 from metasearch.errors import DataError, nearest
 from metasearch.formats.blank import blank
+from metasearch.formats.packed import unpacked
 from metasearch.formats.text_files import text_lines
 from metasearch.spec.arrangement import language_of
 from metasearch.spec.recipe import Role
@@ -111,9 +112,9 @@ def _sides(path: Path) -> list[tuple[str, int | None]]:
     if file := recognise(path):
         if not file.sides:
             return [(language, column) for column, language in enumerate(file.languages)]
-        own = file.sides.index(path.name.removesuffix(".gz"))
+        own = file.sides.index(unpacked(path.name))
         return [(file.languages[own], None)]
-    stem, _, suffix = path.name.removesuffix(".gz").rpartition(".")
+    stem, _, suffix = unpacked(path.name).rpartition(".")
     try:
         return [(language_of(stem), None)] if suffix == "txt" else []
     except ValueError:

@@ -17,13 +17,14 @@ from torch import Tensor, nn
 
 from metasearch.encoders.alike import normalise, pools_prompts, require_alike
 from metasearch.encoders.batches import BATCH_TOKENS, batches
-from metasearch.encoders.fingerprint import fingerprint
+from metasearch.encoders.fingerprint import fingerprint, tokenizer_fingerprint
 from metasearch.encoders.input_module import Features as Features
 from metasearch.encoders.input_module import InputModule
 from metasearch.encoders.input_module import Output as Output
 from metasearch.encoders.inputs import input_of
 from metasearch.encoders.lengths import length_of
 from metasearch.encoders.prompts import prompt_of, written_out
+from metasearch.encoders.tokenised import tokenizer_of, tokens_of
 from metasearch.errors import EncoderError
 from metasearch.spec.recipe import MaxLength, Role
 
@@ -84,6 +85,7 @@ class Encoder:
         self.max_length = max_length or own or MaxLength()
         # One array `(columns, T)` for each text: lists of numbers would take ten times the memory.
         self._tokens: dict[tuple[Role, str], NDArray[np.int32]] = {}
+        self._tokenizer = ""
         self.columns: tuple[str, ...] = ()
         """What the tokenizer gives for each token, such as `input_ids`; known once a text was tokenised."""
         self.on_progress: Callable[[int, int], None] | None = None
@@ -155,10 +157,12 @@ class Encoder:
     def tokens(self, texts: Sequence[str], role: Role) -> list[NDArray[np.int32]]:
         """Return the tokens of each text, special tokens included, cut at the limit of the role.
 
-        Arrays are `(columns, length)`; each distinct text is tokenised once in the life of the encoder. One text in the
-        place of a list is a `TypeError`.
+        Arrays are `(columns, length)`; each distinct text is tokenised once in the life of the encoder, and one that
+        brings the tokens of this tokenizer with it not at all. One text in the place of a list is a `TypeError`.
         """
-        new = [text for text in _distinct(texts) if (role, text) not in self._tokens]
+        distinct = _distinct(texts)
+        brought = self._brought(distinct, role)
+        new = [text for text in distinct if text not in brought and (role, text) not in self._tokens]
         prompt = self.prompt(role)
         limit = self.limit(role) if new else 0
         # A tokenizer holds far more of each text than its ids until all of its texts are done.
@@ -168,11 +172,26 @@ class Encoder:
             self.columns = tuple(encoded)
             for i, text in enumerate(chunk):
                 self._tokens[role, text] = np.array([values[i] for values in encoded.values()], np.int32)
-        return [self._tokens[role, text] for text in texts]
+        return [brought[text] if text in brought else self._tokens[role, text] for text in texts]
+
+    def _brought(self, texts: Sequence[str], role: Role) -> dict[str, NDArray[np.int32]]:
+        """Return the tokens that texts bring with them, of those with tokens of this tokenizer."""
+        tokenizer = tokenizer_of(texts)
+        if tokenizer is None:
+            return {}
+        self._tokenizer = self._tokenizer or tokenizer_fingerprint(self.model)
+        if (tokenizer.fingerprint, tokenizer.prompt) != (self._tokenizer, self.prompt(role)):
+            return {}
+        self.columns = tuple(tokenizer.columns)
+        return tokens_of(texts, tokenizer, self.limit(role))
 
     def lengths(self, texts: Sequence[str], role: Role) -> NDArray[np.int64]:
         """Return the number of tokens of each text, special tokens included, cut at the limit of the role."""
         return np.array([row.shape[1] for row in self.tokens(texts, role)], dtype=np.int64)
+
+    def forget(self) -> None:
+        """Forget the tokens of all texts: of many millions they would fill the memory."""
+        self._tokens.clear()
 
     def encode(
         self, texts: Sequence[str], role: Role, output: Output = "sentence", batch_size: int = 64

@@ -41,6 +41,11 @@ def fingerprint(model: SentenceTransformer) -> str:
     return digest.hexdigest()[:16]
 
 
+def tokenizer_fingerprint(model: SentenceTransformer) -> str:
+    """Return 16 hexadecimal digits that change with the tokenizer; where it cuts texts, and prompts, are not in it."""
+    return hashlib.sha256(settings_text(input_of(model).vocabulary).encode()).hexdigest()[:16]
+
+
 def settings_text(settings: dict[str, Any]) -> str:
     """Return settings as JSON, without those that change no vector."""
     relevant = {key: value for key, value in settings.items() if key not in _IGNORED}

@@ -75,10 +75,7 @@ class Batches:
 
     def batch(self, step: int, size: int = 1) -> list[Episode]:
         """Return the one episode of a step, whatever `size` the trainer asks for: all batches have one size."""
-        rows = self.rows(step).tolist()
-        examples = tuple(self.examples[row] for row in rows)
-        variant = variant_of(examples)
-        return [Episode(Arrangement((variant,)), (LabelledSet(variant, examples),))]
+        return [episode_of(tuple(self.examples[row] for row in self.rows(step).tolist()))]
 
     def rows(self, step: int) -> Order:
         """Return the numbers of the examples of a step `(size,)`; steps are counted over all epochs, from 0."""
@@ -98,15 +95,7 @@ class Batches:
         """Return the batches of an epoch."""
         rng = stream(self.seed, self.name, "epoch", epoch)
         order = rng.permutation(np.concatenate([self._share(part, epoch) for part in range(len(self._members))]))
-        batches: list[Order] = []
-        for start in range(0, len(order), self.bucket * self.size):
-            stretch = order[start : start + self.bucket * self.size]
-            if self.bucket > 1:
-                # Stable, so that texts of one length keep their shuffled order everywhere.
-                stretch = stretch[np.argsort(self.lengths[stretch], kind="stable")]
-            batches += [stretch[i : i + self.size] for i in range(0, len(stretch), self.size)]
-        # Unshuffled, every stretch would run from short texts to long ones.
-        return [batches[i] for i in rng.permutation(len(batches))]
+        return cut(order, self.lengths[order], self.size, self.bucket, rng)
 
     def _share(self, part: int, epoch: int) -> Order:
         """Return the examples that a part gives to an epoch: the next ones of an endless row of its permutations."""
@@ -117,6 +106,33 @@ class Batches:
         row = [members[stream(self.seed, self.name, "part", part, i).permutation(len(members))] for i in rounds]
         first = start - rounds.start * len(members)
         return np.concatenate(row)[first : first + self._quota]
+
+
+def cut(order: Order, lengths: Order, size: int, bucket: int, rng: np.random.Generator) -> list[Order]:
+    """Cut shuffled examples into shuffled batches, those of similar length together.
+
+    Args:
+        order: numbers of the examples `(P,)`.
+        lengths: length of each of them, in their order `(P,)`.
+        size: examples in a batch.
+        bucket: batches that are sorted together; 1 sorts nothing.
+        rng: shuffles the batches.
+    """
+    batches: list[Order] = []
+    for start in range(0, len(order), bucket * size):
+        stretch = order[start : start + bucket * size]
+        if bucket > 1:
+            # Stable, so that texts of one length keep their shuffled order everywhere.
+            stretch = stretch[np.argsort(lengths[start : start + bucket * size], kind="stable")]
+        batches += [stretch[i : i + size] for i in range(0, len(stretch), size)]
+    # Unshuffled, every stretch would run from short texts to long ones.
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def episode_of(examples: Sequence[Example]) -> Episode:
+    """Return the episode of one set of a batch."""
+    variant = variant_of(examples)
+    return Episode(Arrangement((variant,)), (LabelledSet(variant, tuple(examples)),))
 
 
 def variant_of(examples: Sequence[Example]) -> Variant:

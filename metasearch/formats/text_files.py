@@ -1,20 +1,18 @@
-"""Reads text files, which may be packed with gzip: their lines, rows and values. Errors name file and line."""
+"""Reads text files, which may be packed: their lines, rows and values. Errors name file and line."""
 
 import codecs
 import csv
-import gzip
 import io
 import json
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from metasearch.errors import DataError
-from metasearch.files import require_file
 from metasearch.formats import strict_json
 from metasearch.formats.blank import blank
+from metasearch.formats.packed import damage, open_packed, unpacked
 
 LONGEST_ROW = 2**24
 """Characters that a line of rows, or a cell of a CSV, may have."""
@@ -24,14 +22,14 @@ csv.field_size_limit(LONGEST_ROW)
 
 
 def suffix_of(path: Path) -> str:
-    """Return what a file's name ends in, without `.gz`: `.csv` for `pairs.csv.gz`."""
-    return Path(path.name.removesuffix(".gz")).suffix.lower()
+    """Return what a file's name ends in, without `.gz` or `.zst`: `.csv` for `pairs.csv.gz`."""
+    return Path(unpacked(path.name)).suffix.lower()
 
 
 def byte_lines(path: Path) -> Iterator[bytes]:
-    """Yield a file's lines with their ends and without a byte-order mark, unpacked where its name ends in `.gz`.
+    """Yield a file's lines with their ends and without a byte-order mark; that of `.gz` and `.zst` is unpacked.
 
-    Of a damaged gzip file, the error names the last whole line.
+    Of a damaged packed file, the error names the last whole line.
     """
     number = 0
     with opened(path, lambda: f"line {number}") as file:
@@ -41,26 +39,19 @@ def byte_lines(path: Path) -> Iterator[bytes]:
 
 @contextmanager
 def opened(path: Path, reached: Callable[[], str]) -> Iterator[BinaryIO]:
-    """Open a file to read, unpacked where its name ends in `.gz`.
+    """Open a file to read, unpacked where its name ends in `.gz` or `.zst`.
 
     Raises:
-        DataError: it cannot be read, or is a damaged gzip file, of which the error says what was `reached` before.
+        DataError: it cannot be read, or is a damaged packed file, of which the error says what was `reached` before.
     """
     try:
-        with _open(path) as file:
+        with open_packed(path) as file:
             yield file
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path}: damaged gzip file after {reached()}: {error}") from None
+    except damage() as error:
+        kind = "zstd" if path.suffix == ".zst" else "gzip"
+        raise DataError(f"{path}: damaged {kind} file after {reached()}: {error}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
-
-
-def _open(path: Path) -> BinaryIO:
-    require_file(path)
-    if path.suffix != ".gz":
-        return path.open("rb")
-    # Lines are cut faster by a buffered reader than by the gzip file itself.
-    return io.BufferedReader(cast(io.RawIOBase, gzip.open(path)))
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -18,6 +18,9 @@ class Listener:
     def on_read(self, done: int, total: int) -> None:
         """Hear how many documents of an index are read."""
 
+    def on_prepare(self, what: str, done: int, total: int) -> None:
+        """Hear how much of a corpus is prepared; `what` is counted, and a total of 0 is one that is not known."""
+
 
 SILENT = Listener()
 

@@ -1,10 +1,12 @@
 """What a distillation is asked to do, as resolved from the command line; `config.yaml` of its run folder."""
 
-from typing import get_args
+from typing import Literal, get_args
 
 from metasearch.spec.recipe import DEFAULT_ENGINE, Declared, Engine, Positive
 from metasearch.spec.run import Checkpointing, Device, Precision
 from metasearch.spec.stages import Distillation, RoleName, Stage
+
+TargetType = Literal["fp32", "fp16", "int8"]
 
 
 class DistillConfig(Declared):
@@ -20,6 +22,7 @@ class DistillConfig(Declared):
         entailment: files of entailment pairs.
         evaluate: tasks that the trained encoder is scored on before the first and after each stage.
         targets: folder in which outputs of frozen encoders are kept; by default in the run.
+        target_type: type in which outputs of frozen encoders are kept, of a prepared corpus; others have fp32.
         max_steps: steps of each stage, at most.
         checkpointing: as in `RunConfig`.
         engine: what computes the gradients.
@@ -36,6 +39,7 @@ class DistillConfig(Declared):
     entailment: tuple[str, ...] = ()
     evaluate: tuple[str, ...] = ()
     targets: str | None = None
+    target_type: TargetType = "fp32"
     seed: int = 0
     max_steps: Positive | None = None
     device: Device = "auto"

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from metasearch.data.parallel.names import recognise
 from metasearch.data.parallel.read import read_corpus
 from metasearch.data.translation import Translation
+from metasearch.errors import DataError
 from metasearch.formats.blank import blank
 from metasearch.spec.arrangement import language_of
 from metasearch.spec.corpus import CorpusSettings
@@ -286,3 +287,46 @@ def test_the_published_corpora_are_read_whole(real_data):
     assert sum(lines.values()) == corpus.report.read
     assert corpus.counts == lines
     assert corpus.report.dropped == {}
+
+
+@pytest.mark.parametrize("packed", ["en-de.tsv.zst", "A.de-en.de.zst"])
+def test_files_packed_with_zstandard_are_read(tmp_path, packed):
+    zstd = pytest.importorskip("backports.zstd")
+    if packed.endswith(".tsv.zst"):
+        (tmp_path / packed).write_bytes(zstd.compress(b"one\teins\ntwo\tzwei\n"))
+    else:
+        (tmp_path / packed).write_bytes(zstd.compress(b"eins\nzwei\n"))
+        put(tmp_path / "A.de-en.en", ["one", "two"])
+    assert pairs_of(read(tmp_path)) == ONE_TWO
+    (tmp_path / packed).write_bytes(zstd.compress(b"one\teins\n" * 9999)[:-9])
+    with pytest.raises(DataError, match=r"zst: damaged zstd file after line \d+"):
+        read(tmp_path / packed)
+
+
+def table(path, **columns):
+    """Write a Parquet file of some columns."""
+    parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    parquet.write_table(pyarrow.table(columns), path)
+    return path
+
+
+def test_a_parquet_file_has_a_column_a_language_or_one_of_both(tmp_path):
+    english, german = zip(*ONE_TWO, strict=True)
+    table(tmp_path / "de-en.parquet", de=german, en=english, score=[0.5, 0.7])
+    assert pairs_of(read(tmp_path)) == ONE_TWO
+    table(tmp_path / "de-en.parquet", translation=[{"en": e, "de": d} for e, d in ONE_TWO] + [None])
+    corpus = read(tmp_path)
+    assert pairs_of(corpus) == ONE_TWO
+    assert (corpus.report.read, corpus.report.dropped) == (2 + 1, {"empty side": 1})
+
+
+def test_what_is_wrong_with_a_parquet_file_is_said(tmp_path):
+    path = table(tmp_path / "en-de.parquet", en=["one"], german=["eins"])
+    with pytest.raises(DataError, match=r"no column 'de'; there must be one for each language.*Known: en, german"):
+        read(path)
+    table(path, en=["one"], de=[1])
+    with pytest.raises(DataError, match="column 'de' is int64; expected text"):
+        read(path)
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(DataError, match=r"en-de\.parquet: damaged Parquet file after row 0"):
+        read(path)

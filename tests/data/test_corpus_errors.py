@@ -80,7 +80,8 @@ def test_a_file_of_nothing_but_damage_says_what_is_wrong_with_it(folder):
 def test_a_missing_side_is_named(folder):
     path = folder(**{"X.de-en.de": "eins\n", "X.de-en.ids": "1\n"})
     assert failing(path) == (
-        f"{path / 'X.de-en.de'}: its other side is missing; expected X.de-en.en or X.de-en.en.gz beside it"
+        f"{path / 'X.de-en.de'}: its other side is missing; "
+        "expected X.de-en.en or X.de-en.en.gz or X.de-en.en.zst beside it"
     )
 
 

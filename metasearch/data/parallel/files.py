@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from metasearch.data.parallel.names import EXPECTED, ParallelFile, recognise
 from metasearch.errors import DataError, nearest
+from metasearch.formats.packed import unpacked
 from metasearch.spec.corpus import CorpusSettings
 
 Item = TypeVar("Item", bound="ParallelFile | Part")
@@ -15,14 +16,15 @@ Item = TypeVar("Item", bound="ParallelFile | Part")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The text of one corpus in one language: a TSV file, or the two files of a Moses pair.
+    """The text of one corpus in one language: a TSV or Parquet file, or the two files of a Moses pair.
 
     Attributes:
-        paths: the TSV file, or the two line-aligned files, pivot first.
+        paths: the file, or the two line-aligned files, pivot first.
         corpus: name of the corpus, such as `TED2020`.
         language: language of the translations.
         pivot: language of the sources.
         pivot_first: whether the pivot is the first column of a TSV file.
+        columns: names of the columns of a Parquet file, the pivot's first; empty for other files.
         pairs: number of its pairs; 0 before it is read.
     """
 
@@ -31,11 +33,12 @@ class Part:
     language: str
     pivot: str
     pivot_first: bool = True
+    columns: tuple[str, ...] = ()
     pairs: int = 0
 
     @property
     def path(self) -> Path:
-        """The TSV file, or the side in the language of the translations."""
+        """The file, or the side in the language of the translations."""
         return self.paths[-1]
 
 
@@ -56,7 +59,7 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], t
     ignored: list[str] = []
     for path in map(Path, paths):
         for below in _walk(path):
-            file = recognise(below)
+            file = recognise(below, tables=True)
             if not path.is_dir() and file is None:
                 raise DataError(f"{below}: not named as parallel text; {EXPECTED}")
             if file is None or (path.is_dir() and file.split != "train"):
@@ -89,7 +92,8 @@ def _part(file: ParallelFile, pivot: str) -> Part:
     pivot_first = file.languages[0] == pivot
     step = 1 if pivot_first else -1
     # The pivot comes first from here on; the columns of a TSV file are swapped when it is read.
-    return Part(file.paths()[::step], file.corpus, file.languages[::step][1], pivot, pivot_first)
+    columns = file.columns[::step] if file.path.suffix == ".parquet" else ()
+    return Part(file.paths()[::step], file.corpus, file.languages[::step][1], pivot, pivot_first, columns)
 
 
 def _distinct(parts: Sequence[Part]) -> list[Part]:
@@ -97,7 +101,7 @@ def _distinct(parts: Sequence[Part]) -> list[Part]:
     distinct: dict[str, Part] = {}
     for part in parts:
         # A packed and an unpacked copy of a text share this key, and then differ in their paths.
-        name = str(part.path.resolve()).removesuffix(".gz")
+        name = unpacked(str(part.path.resolve()))
         other = distinct.setdefault(name, part)
         if [path.resolve() for path in other.paths] != [path.resolve() for path in part.paths]:
             raise DataError(f"{other.path} and {part.path}: the same text, packed and not; remove one of them")

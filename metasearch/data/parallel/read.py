@@ -15,10 +15,12 @@ from metasearch.data.parallel.files import Part, find
 from metasearch.data.report import Report
 from metasearch.errors import DataError
 from metasearch.formats.blank import blank
+from metasearch.formats.parquet import text_pairs
 from metasearch.formats.text_files import byte_lines
 from metasearch.spec.corpus import CorpusSettings
 
-_Sides = tuple[bytes, bytes]
+Sides = tuple[bytes, bytes]
+"""The pivot side and the translation of a line, as bytes."""
 Lengths = Callable[[Sequence[str]], ArrayLike]
 """Texts → how many tokens each has."""
 
@@ -62,7 +64,7 @@ class _Reader:
         report = Report()
         seen: set[int] = set()
         # The loop counts in the report itself, so that it is right wherever the loop ends.
-        for report.read, line in enumerate(_sides(part), 1):
+        for report.read, line in enumerate(sides_of(part), 1):
             reason = self._add(line, seen)
             if reason:
                 report.drop(reason, f"{part.path}:{report.read}")
@@ -75,22 +77,12 @@ class _Reader:
         self.report.include(report)
         return replace(part, pairs=len(seen))
 
-    def _add(self, line: _Sides | None, seen: set[int]) -> str:
+    def _add(self, line: Sides | None, seen: set[int]) -> str:
         """Add a pair, or return why not."""
-        if line is None:
-            return "no tab"
-        try:
-            first, second = line[0].decode().strip(), line[1].decode().strip()
-        except UnicodeDecodeError:
-            return "not UTF-8"
-        if self.settings.normalise:
-            first, second = normalise(first), normalise(second)
-        if "\0" in first or "\0" in second:
-            return "NUL character"
-        if blank(first) or blank(second):
-            return "empty side"
-        if 0 < self.settings.max_chars < max(len(first), len(second)):
-            return f"over {self.settings.max_chars} characters"
+        found = cleaned(line, self.settings)
+        if isinstance(found, str):
+            return found
+        first, second = found
         # After all checks: a line that is dropped leaves no text in the corpus.
         source = self.row.setdefault(first, len(self.row))
         target = self.row.setdefault(second, len(self.row))
@@ -104,10 +96,32 @@ class _Reader:
         return ""
 
 
-def _sides(part: Part) -> Iterator[_Sides | None]:
+def cleaned(line: Sides | None, settings: CorpusSettings) -> tuple[str, str] | str:
+    """Return both texts of a line, or in a text why it is left out; duplicates and tokens are not looked at."""
+    if line is None:
+        return "no tab"
+    try:
+        first, second = line[0].decode().strip(), line[1].decode().strip()
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    if settings.normalise:
+        first, second = normalise(first), normalise(second)
+    if "\0" in first or "\0" in second:
+        return "NUL character"
+    if blank(first) or blank(second):
+        return "empty side"
+    if 0 < settings.max_chars < max(len(first), len(second)):
+        return f"over {settings.max_chars} characters"
+    return first, second
+
+
+def sides_of(part: Part) -> Iterator[Sides | None]:
     """Yield the pivot side and the translation of each line, as bytes; None for a line that has no two columns."""
     if len(part.paths) == 2:
         yield from _aligned(*part.paths)
+        return
+    if part.columns:
+        yield from text_pairs(part.path, *part.columns)
         return
     # Bytes are split: a line that is no UTF-8 is dropped and counted later, and does not end the reading.
     for line in byte_lines(part.path):
@@ -118,7 +132,7 @@ def _sides(part: Part) -> Iterator[_Sides | None]:
             yield (columns[0], columns[1]) if part.pivot_first else (columns[1], columns[0])
 
 
-def _aligned(pivot: Path, other: Path) -> Iterator[_Sides]:
+def _aligned(pivot: Path, other: Path) -> Iterator[Sides]:
     left, right = byte_lines(pivot), byte_lines(other)
     for number, (source, target) in enumerate(zip_longest(left, right)):
         if source is None or target is None:

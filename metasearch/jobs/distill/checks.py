@@ -5,6 +5,7 @@ from pathlib import Path
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.parallel.files import find
 from metasearch.errors import ConfigError
+from metasearch.jobs.distill.prepared import prepared_folder, require_settings
 from metasearch.jobs.distill.roles import Roles
 from metasearch.jobs.distill.stage import learner_of
 from metasearch.jobs.distill.targets import comparable
@@ -63,16 +64,26 @@ def roles_of(config: DistillConfig) -> Roles:
     for _, _, stage in config.stages:
         if stage.data == "parallel":
             # Before any weights are loaded: a missing file shows at once.
-            find([Path(path) for path in config.corpus], stage.corpus)
+            _check_corpus(config, stage)
     roles = Roles(config)
     roles.check()
     for _, name, stage in config.stages:
-        _check_length(name, stage, roles)
+        if prepared_folder(config.corpus) is None:
+            _check_length(name, stage, roles)
         _, _, wanted = learner_of(stage, f"stage '{name}'")
         if wanted and stage.against:
             trained = roles.stand_in(stage.trains, stage.max_length)
             comparable(roles.stand_in(stage.against, stage.max_length), trained, wanted)
     return roles
+
+
+def _check_corpus(config: DistillConfig, stage: Stage) -> None:
+    """Raise `DataError` or `ConfigError` where the files of a stage are not there."""
+    folder = prepared_folder(config.corpus)
+    if folder is not None:
+        require_settings(folder, stage.corpus)
+    else:
+        find([Path(path) for path in config.corpus], stage.corpus)
 
 
 def _check_length(name: str, stage: Stage, roles: Roles) -> None:

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from metasearch.errors import MetasearchError
 from metasearch.files import require_room
+from metasearch.jobs.distill.prepared import PreparedSource
 from metasearch.jobs.distill.roles import Roles
+from metasearch.jobs.distill.row_targets import bytes_each as bytes_each_row
 from metasearch.jobs.distill.segments import bytes_each, digests_of
-from metasearch.jobs.distill.sources import training_data
+from metasearch.jobs.distill.sources import StageData, training_data
 from metasearch.jobs.distill.stage import learner_of
 from metasearch.jobs.distill.target_store import VectorOutput, stored_digests
 from metasearch.jobs.distill.targets import targets_folder, texts_for
+from metasearch.learners.base import Wanted
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.stages import RoleName, Stage
 from metasearch.training.room import checkpoint_bytes, checkpoints_kept
@@ -42,15 +45,18 @@ def rehearse(config: DistillConfig, roles: Roles, folder: Path) -> None:
     room = _Room(config, roles, targets_folder(config, folder))
     for _, name, stage in config.stages:
         encoder = roles.stand_in(stage.trains, stage.max_length)
-        source, batches, total = training_data(config, name, encoder)
+        data = training_data(config, name, encoder)
+        source, batches, total = data
         learner, options, wanted = learner_of(stage, f"stage '{name}'")
         try:
             learner.check_steps(options, total)
         except MetasearchError as error:
             raise type(error)(f"stage '{name}': {error}") from None
         if wanted and wanted.output != "tokens":
-            texts = texts_for(wanted, source.seen(batches, total))
-            room.add_targets(stage, wanted.output, texts)
+            if isinstance(source, PreparedSource):
+                room.add_rows(stage, wanted, data)
+            else:
+                room.add_targets(stage, wanted.output, texts_for(wanted, source.seen(batches, total)))
         room.add_stage(stage, total)
     # At its end there is one model more, that of the run.
     own = max(*room.peaks, room.models + room.last)
@@ -80,6 +86,7 @@ class _Room:
     last: int = 0
     peaks: list[int] = field(default_factory=lambda: [0])
     _known: dict[tuple[RoleName, int, VectorOutput], Digests] = field(default_factory=dict)
+    _rows: dict[tuple[object, ...], int] = field(default_factory=dict)
     _trained: set[RoleName] = field(default_factory=set)
 
     def add_targets(self, stage: Stage, output: VectorOutput, texts: list[str]) -> None:
@@ -101,6 +108,21 @@ class _Room:
         size = len(new) * bytes_each(frozen.dimension(output))
         self.targets += size
         self.models += 0 if self.config.targets else size
+
+    def add_rows(self, stage: Stage, wanted: Wanted, data: StageData) -> None:
+        """Add the vectors that a stage needs of a prepared corpus; of those that are kept in a shared folder none."""
+        assert isinstance(data.source, PreparedSource)
+        if self.config.targets:
+            return
+        frozen, kind = self.roles.at(cast(RoleName, stage.against), stage.max_length), self.config.target_type
+        each = bytes_each_row(frozen.dimension(wanted.output), kind)
+        for shard, rows in data.source.texts_seen(data.batches, data.steps, wanted.translations):
+            key = (stage.against, frozen.limit("text"), wanted.output, shard.number)
+            # Stages that learn from one role share its vectors; that of several stages take no less than that of one.
+            before, now = self._rows.get(key, 0), len(rows) * each
+            self._rows[key] = max(before, now)
+            self.targets += max(now - before, 0)
+            self.models += max(now - before, 0)
 
     def add_stage(self, stage: Stage, steps: int) -> None:
         """Add the checkpoints of a stage while it trains, and its model."""

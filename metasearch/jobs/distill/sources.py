@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,10 @@ from metasearch.data.records import SimilarityData
 from metasearch.data.scored import read_scored, split_dev
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.batches import Batches
+from metasearch.episodes.windows import Windows
 from metasearch.errors import DataError
+from metasearch.jobs.distill.prepared import PreparedSource, prepared_folder, read_prepared
+from metasearch.spec.corpus import CorpusSettings
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.recipe import MaxLength
 from metasearch.spec.stages import Stage
@@ -49,7 +52,7 @@ class Source:
         """Return the dev batches, of which one epoch holds every pair once."""
         return Batches(self.dev, self.lengths(self.dev, encoder), size, 0, name=f"{name} dev")
 
-    def seen(self, batches: Batches, steps: int) -> Iterator[Any]:
+    def seen(self, batches: Any, steps: int) -> Iterator[Any]:
         """Yield the training pairs that so many steps look at, then the dev pairs."""
         yield from (self.train[i] for i in batches.visited(steps).tolist())
         yield from self.dev
@@ -63,7 +66,7 @@ class Source:
         return np.maximum(encoder.lengths(first, "text"), encoder.lengths(second, "text"))
 
 
-def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:
+def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source | PreparedSource:
     """Read the data of a stage; the encoder counts tokens, where long pairs are left out.
 
     Raises:
@@ -71,25 +74,40 @@ def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source:
     """
     stage = config.recipe.stages[name]
     files = [Path(path) for path in config.files(stage)]
+    folder = prepared_folder(files) if stage.data == "parallel" else None
     read = {"parallel": _parallel, "scored": _scored, "entailment": _entailment}[stage.data]
     try:
+        if folder is not None:
+            return read_prepared(folder, stage.corpus, encoder, config.seed)
         return read(files, stage, encoder, config.seed)
     except DataError as error:
         hint = f" Below --set it is stages.{name}.corpus.dev" if str(error).startswith("dev") else ""
         raise DataError(f"stage '{name}': {error}{hint}") from None
 
 
-def training_data(config: DistillConfig, name: str, encoder: Encoder) -> tuple[Source, Batches, int]:
+class StageData(NamedTuple):
+    """The data of a stage, its training batches, and how many of them it takes at most."""
+
+    source: Source | PreparedSource
+    batches: Batches | Windows
+    steps: int
+
+
+def training_data(config: DistillConfig, name: str, encoder: Encoder) -> StageData:
     """Return the data of a stage, its training batches, and how many of them it takes at most; errors as there."""
     budget = config.recipe.stages[name].budget
     source = read_source(config, name, encoder)
     batches = source.batches(encoder, budget.batch, config.seed, name)
     limits = (budget.epochs * batches.steps_per_epoch, budget.steps, config.max_steps)
-    return source, batches, min(limit for limit in limits if limit)
+    return StageData(source, batches, min(limit for limit in limits if limit))
 
 
 def _parallel(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
-    settings = stage.corpus
+    return memory_source(files, stage.corpus, encoder, seed)
+
+
+def memory_source(files: Sequence[Path], settings: CorpusSettings, encoder: Encoder, seed: int) -> Source:
+    """Return the pairs of files as the data of a stage, all in memory; raises what `read_source` does."""
     # One more than is allowed, so that a text that is cut shows as too long. A length is at least 3.
     counting = Encoder(encoder.model, encoder.name, MaxLength(text=max(settings.max_tokens, 2) + 1))
     corpus = read_corpus(files, settings, lambda texts: counting.lengths(texts, "text"))

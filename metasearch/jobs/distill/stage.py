@@ -1,7 +1,7 @@
 """Runs one stage in its own folder: data, targets, learner, and the engine's loop."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,10 @@ from metasearch.errors import ConfigError, DataError, quoted
 from metasearch.files import write_whole
 from metasearch.jobs.compose import make_gradients, resolved_loss
 from metasearch.jobs.distill.dev import Dev
+from metasearch.jobs.distill.prepared import PreparedSource
 from metasearch.jobs.distill.roles import Roles
-from metasearch.jobs.distill.sources import Source, training_data
-from metasearch.jobs.distill.targets import targets_folder, targets_of
+from metasearch.jobs.distill.sources import Source, StageData, training_data
+from metasearch.jobs.distill.targets import TargetStore, targets_folder, targets_of
 from metasearch.learners.base import Learner, Wanted
 from metasearch.learners.losses.base import warn_of_unused
 from metasearch.runs.folder import RunFolder
@@ -80,17 +81,16 @@ def run_stage(
     """
     stage = config.recipe.stages[name]
     encoder = roles.at(stage.trains, stage.max_length)
-    source, batches, total = training_data(config, name, encoder)
+    data = training_data(config, name, encoder)
+    source, batches, total = data
     if processes.first:
         _same_data(files.path, source)
     for line in filter(None, (source.described, source.report)):
         log.info("stage %s: %s", name, line)
     warn_of_unused(stage.loss)
-    folder = targets_folder(config, files.path.parent)
     # Targets are made of what these steps look at only: in a short stage a small part of the corpus.
-    learner = processes.in_turn(
-        lambda: _learner(name, stage, roles, encoder, source.seen(batches, total), folder, listener)
-    )
+    store = TargetStore(targets_folder(config, files.path.parent), config.target_type, listener)
+    learner = processes.in_turn(lambda: _learner(name, stage, roles, encoder, data, store))
     trainer = Trainer(
         learner,
         make_gradients(encoder, config.engine, config.checkpointing),
@@ -109,7 +109,14 @@ def run_stage(
     return require_memory(trainer).fit(resume=True), source.described
 
 
-def _dev(name: str, stage: Stage, learner: Learner, source: Source, files: RunFolder, step: Callable[[], int]) -> Dev:
+def _dev(
+    name: str,
+    stage: Stage,
+    learner: Learner,
+    source: Source | PreparedSource,
+    files: RunFolder,
+    step: Callable[[], int],
+) -> Dev:
     """Return what gives the dev score, and notes all that it measures with the step."""
     output: Output = getattr(learner.options, "output", "sentence")
     return Dev(
@@ -123,19 +130,17 @@ def _dev(name: str, stage: Stage, learner: Learner, source: Source, files: RunFo
     )
 
 
-def _learner(
-    name: str, stage: Stage, roles: Roles, trained: Encoder, pairs: Iterable[Any], folder: Path, listener: Listener
-) -> Learner:
+def _learner(name: str, stage: Stage, roles: Roles, trained: Encoder, data: StageData, store: TargetStore) -> Learner:
     """Return the learner of a stage, with the targets of the pairs that it sees where it learns from a frozen role."""
     kind, options, wanted = learner_of(stage, f"stage '{name}'")
     if not (wanted and stage.against):
         return kind(trained, stage.loss, options)
     frozen = roles.at(stage.against, stage.max_length)
-    targets = targets_of(frozen, trained, wanted, pairs, folder, listener)
+    targets = targets_of(frozen, trained, wanted, data, store)
     return kind(trained, stage.loss, options, targets)
 
 
-def _same_data(folder: Path, source: Source) -> None:
+def _same_data(folder: Path, source: Source | PreparedSource) -> None:
     """Write the fingerprint of a stage's data, or raise `DataError` where it began with other data."""
     path = folder / "data.txt"
     before = path.read_text(encoding="utf-8").split()[:1] if path.is_file() else []

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
+from metasearch.jobs.distill.prepared import PreparedSource
+from metasearch.jobs.distill.row_targets import row_targets
+from metasearch.jobs.distill.sources import StageData
 from metasearch.jobs.distill.target_store import stored_targets
 from metasearch.learners.base import Targets, Wanted
 from metasearch.runs.listener import Listener
-from metasearch.spec.distill_run import DistillConfig
+from metasearch.spec.distill_run import DistillConfig, TargetType
 
 log = logging.getLogger(__name__)
 
@@ -33,18 +36,23 @@ class LiveTokens:
         return rows
 
 
-def targets_of(
-    frozen: Encoder, trained: Encoder, wanted: Wanted, pairs: Iterable[Any], folder: Path, listener: Listener
-) -> Targets:
-    """Return the outputs of a frozen encoder on the texts of pairs; what is not kept in the folder yet is computed.
+class TargetStore(NamedTuple):
+    """Where outputs of frozen encoders are kept, in which type, and what hears how many texts are encoded."""
+
+    folder: Path
+    kind: TargetType
+    listener: Listener
+
+
+def targets_of(frozen: Encoder, trained: Encoder, wanted: Wanted, data: StageData, store: TargetStore) -> Targets:
+    """Return the outputs of a frozen encoder on the texts that a stage looks at; what is not kept yet is computed.
 
     Args:
         frozen: the encoder whose outputs are learnt.
         trained: the encoder that learns them.
         wanted: which output, and whether of both sides.
-        pairs: pairs that the stage looks at.
-        folder: where outputs are kept.
-        listener: hears how many texts are encoded.
+        data: of the stage.
+        store: where outputs are kept.
 
     Raises:
         ConfigError: the outputs of the two encoders cannot be compared.
@@ -53,13 +61,16 @@ def targets_of(
     comparable(frozen, trained, wanted)
     if wanted.output == "tokens":
         return LiveTokens(frozen)
-    texts = texts_for(wanted, pairs)
-    log.info(f"{len(texts):,} texts for {frozen.name}; what is kept already is not computed again")
 
     def told(done: int, total: int) -> None:
-        listener.on_encode(f"targets by {frozen.name}", done, total)
+        store.listener.on_encode(f"targets by {frozen.name}", done, total)
 
-    return stored_targets(folder, frozen, texts, "text", wanted.output, told)
+    if isinstance(data.source, PreparedSource):
+        rows = data.source.texts_seen(data.batches, data.steps, wanted.translations)
+        return row_targets(store.folder, frozen, rows, wanted.output, store.kind, told)
+    texts = texts_for(wanted, data.source.seen(data.batches, data.steps))
+    log.info(f"{len(texts):,} texts for {frozen.name}; what is kept already is not computed again")
+    return stored_targets(store.folder, frozen, texts, "text", wanted.output, told)
 
 
 def texts_for(wanted: Wanted, pairs: Iterable[Any]) -> list[str]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from metasearch.data.prepared.corpus import PreparedCorpus
+from metasearch.data.prepared.manifest import Manifest, is_prepared
 from metasearch.errors import MetasearchError, RunFolderError
 from metasearch.index.index import Index
 from metasearch.index.manifest import FILE as MANIFEST
@@ -37,6 +39,8 @@ def sections_of(folder: Path, trust_remote_code: bool = False) -> Iterator[Secti
         if not RunFolder(folder).finished:
             found.append(note("distillation", going_on(folder.parent)))
         yield Section(f"{folder}: a stage of the distillation {folder.parent}", found)
+    elif is_prepared(folder):
+        yield Section(f"{folder}: a prepared corpus", [_corpus(folder)])
     elif _has(folder, (MANIFEST,)):
         yield Section(f"{folder}: an index", [checked("files", lambda: _index(folder))])
     elif _has(folder, _ENCODER):
@@ -116,6 +120,21 @@ def _unknown(folder: Path) -> RunFolderError:
 
 def _has(folder: Path, names: tuple[str, ...]) -> bool:
     return any((folder / name).is_file() for name in names)
+
+
+def _corpus(folder: Path) -> Finding:
+    """Return what a prepared corpus has, all shards compared with their hashes."""
+    if not (folder / MANIFEST).exists():
+        return note(
+            "preparation", "it is not finished; the command of metasearch prepare, given again, goes on with it"
+        )
+
+    def found() -> str:
+        corpus = PreparedCorpus(folder, Manifest.read(folder))
+        tokens = corpus.manifest.asked.tokens
+        return f"{len(corpus):,} pairs in {len(corpus.shards)} shards, all files sound; tokens of '{tokens.encoder}'"
+
+    return checked("files", found)
 
 
 def _index(folder: Path) -> str:

@@ -1,0 +1,120 @@
+"""Tells whether a training text stands in a test set, also as a part, and whatever its punctuation and case.
+
+Texts are compared after NFKC and case folding and without punctuation, symbols and white space. A text that is a part
+of a passage overlaps, too, if `LEAST` characters of it are left; so does one that a text of a set with passages is a
+part of.
+"""
+
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from metasearch.data.records import Data, RetrievalData
+from metasearch.data.texts import texts_of
+from metasearch.errors import DataError
+from metasearch.formats.blank import blank
+from metasearch.formats.text_files import suffix_of, text_lines
+
+LEAST = 25
+"""Characters, after normalisation, from which a text that is a part of another one says something."""
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """The texts of a test set.
+
+    Attributes:
+        name: as a table shows it.
+        texts: each with file and line.
+        passages: long texts, of which a training text may not be a part; also in `texts`.
+    """
+
+    __test__ = False  # it is no test of pytest's
+
+    name: str
+    texts: tuple[tuple[str, str], ...]
+    passages: tuple[tuple[str, str], ...] = ()
+
+
+def set_of(name: str, data: Data) -> TestSet:
+    """Return the texts of a task's data; its candidates are passages, as training texts may be their sentences."""
+    texts = [(each.text, f"{name}: {each.role} in {each.language}") for each in texts_of(data)]
+    passages = [each for each in data.candidates if each.shown] if isinstance(data, RetrievalData) else []
+    shown = [(each.shown, f"{name}: {each.id}") for each in passages]
+    return TestSet(name, (*texts, *shown), tuple((each.text, f"{name}: {each.id}") for each in passages))
+
+
+def set_of_file(path: Path) -> TestSet:
+    """Return the texts of a file: its lines, or of a `.tsv` file all cells; `DataError` where it has none."""
+
+    def texts() -> Iterator[tuple[str, str]]:
+        for number, line in text_lines(path):
+            for text in line.split("\t") if suffix_of(path) == ".tsv" else [line]:
+                if not blank(text):
+                    yield text.strip(), f"{path.name}:{number}"
+
+    found = TestSet(path.name, tuple(texts()))
+    if not found.texts:
+        raise DataError(f"{path}: the file has no text")
+    return found
+
+
+class _Kept(dict[int, str | None]):
+    """Translates characters: punctuation, symbols, white space and control characters are left out."""
+
+    def __missing__(self, code: int) -> str | None:
+        kept = None if unicodedata.category(chr(code))[0] in "PSZC" else chr(code)
+        self[code] = kept
+        return kept
+
+
+_KEPT = _Kept()
+
+
+def key(text: str) -> str:
+    """Return what is compared of a text; texts that a reader would call the same have the same."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(_KEPT)
+
+
+class Index:
+    """The texts of a test set, to be looked up.
+
+    Args:
+        test: the test set.
+    """
+
+    def __init__(self, test: TestSet) -> None:
+        self.name = test.name
+        self.size = len(test.texts)
+        self.places: dict[str, str] = {}
+        for text, place in test.texts:
+            if normalised := key(text):
+                self.places.setdefault(normalised, place)
+        self.passages = [(key(text), place) for text, place in test.passages]
+        # Hashes take a fraction of the memory of the texts; what they find is looked at.
+        self.parts = {hash(text[i : i + LEAST]) for text, _ in self.passages for i in range(len(text) - LEAST + 1)}
+        self.heads: dict[str, list[str]] = {}
+        if self.passages:
+            for text in self.places:
+                if len(text) >= LEAST:
+                    self.heads.setdefault(text[:LEAST], []).append(text)
+
+    def find(self, text: str) -> str | None:
+        """Return the place where a normalised text stands, if it does."""
+        return self.places.get(text) or self._within(text) or self._around(text)
+
+    def _within(self, text: str) -> str | None:
+        """Return a passage that the text is a part of."""
+        if len(text) < LEAST or hash(text[:LEAST]) not in self.parts:
+            return None
+        return next((f"{place} (part)" for passage, place in self.passages if text in passage), None)
+
+    def _around(self, text: str) -> str | None:
+        """Return a text of the test set that is a part of this one."""
+        if self.heads:
+            for i in range(len(text) - LEAST + 1):
+                for known in self.heads.get(text[i : i + LEAST], ()):
+                    if text.startswith(known, i):
+                        return f"{self.places[known]} (contained)"
+        return None

@@ -1,0 +1,190 @@
+"""Reads a prepared corpus: its pairs by row, while what is in memory does not grow with it.
+
+Rows are numbered over all shards, in the order of the files and of their lines.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.data.prepared.manifest import Manifest
+from metasearch.data.prepared.ranges import Ranges
+from metasearch.data.prepared.shard import Shard
+from metasearch.data.translation import Translation
+from metasearch.errors import ConfigError, DataError, nearest
+from metasearch.spec.corpus import Balance, CorpusSettings
+
+Rows = NDArray[np.int64]
+
+
+class PreparedCorpus:
+    """A corpus whose files are mapped into memory.
+
+    Args:
+        folder: of the corpus.
+        manifest: of it.
+
+    Raises:
+        RunFolderError: a shard is missing or is not, to the bit, what was written.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder, self.manifest = folder, manifest
+        tokens = manifest.asked.tokens
+        self.shards = [Shard(folder, number, each, tokens) for number, each in enumerate(manifest.shards)]
+        for shard in self.shards:
+            shard.mapped.check()
+        self.starts = np.concatenate([[0], np.cumsum([each.pairs for each in manifest.shards])]).astype(np.int64)
+        self._part_starts = np.concatenate([[0], np.cumsum([part.pairs for part in manifest.parts])]).astype(np.int64)
+        self._languages = [(part.pivot, part.language) for part in manifest.parts]
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def pairs(self, rows: NDArray[Any]) -> list[Translation]:
+        """Return the pairs of some rows, in their order; the texts know their tokens."""
+        found: list[Translation] = [None] * len(rows)  # type: ignore[list-item]  # each is put in its place below
+        for shard, places, own in self.by_shard(rows):
+            sources, targets = shard.texts(shard.source[own]), shard.texts(shard.target[own])
+            parts = shard.part[own].tolist()
+            for place, source, target, part in zip(places.tolist(), sources, targets, parts, strict=True):
+                found[place] = Translation(source, target, self._languages[part])
+        return found
+
+    def lengths(self, rows: NDArray[Any]) -> Rows:
+        """Return the tokens of the longer side of some rows, as they were cut when they were prepared."""
+        found = np.zeros(len(rows), np.int64)
+        for shard, places, own in self.by_shard(rows):
+            found[places] = shard.lengths(own)
+        return found
+
+    def by_shard(self, rows: NDArray[Any]) -> Iterator[tuple[Shard, Rows, Rows]]:
+        """Yield the shards of some rows: the shard, the places of its rows among them, and their numbers in it."""
+        if len(self.shards) == 1:
+            yield self.shards[0], np.arange(len(rows)), np.asarray(rows)
+            return
+        number = np.searchsorted(self.starts, rows, side="right") - 1
+        order = np.argsort(number, kind="stable")
+        for places in np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(rows) else ():
+            shard = int(number[places[0]])
+            yield self.shards[shard], places, rows[places] - self.starts[shard]
+
+    def forget(self) -> None:
+        """Let go of the memory that files were read to; what is used again is read again."""
+        for shard in self.shards:
+            shard.mapped.forget()
+
+    def chosen(self, settings: CorpusSettings) -> "Chosen":
+        """Return the pairs that a stage asks for.
+
+        Raises:
+            ConfigError: it asks for what was not done when the corpus was prepared.
+            DataError: nothing is there of a language or a corpus that it asks for.
+        """
+        _require_prepared(self.folder, settings, self.manifest.asked.settings)
+        for key, values in (("language", settings.languages), ("corpus", settings.only)):
+            known = {getattr(part, key) for part in self.manifest.parts}
+            for value in values:
+                if value not in known:
+                    raise DataError(f"{self.folder}: no parallel text of {key} '{value}'.{nearest(value, known)}")
+        parts = {}
+        for number, part in enumerate(self.manifest.parts):
+            wanted = part.language in (settings.languages or {part.language})
+            if wanted and part.corpus in (settings.only or {part.corpus}):
+                start, end = self._part_starts[number : number + 2].tolist()
+                parts[number] = Ranges([(start, min(end, start + (settings.max_lines or end)))])
+        return Chosen(self, parts)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Some pairs of a corpus.
+
+    Attributes:
+        corpus: that they are from.
+        parts: number of a part → its rows.
+    """
+
+    corpus: PreparedCorpus
+    parts: dict[int, Ranges]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts.values()))
+
+    @property
+    def rows(self) -> Ranges:
+        """All rows."""
+        return sum(self.parts.values(), Ranges([]))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Language → how many pairs translate into it; those that have any, sorted."""
+        found: Counter[str] = Counter()
+        for number, rows in self.parts.items():
+            found[self.corpus.manifest.parts[number].language] += len(rows)
+        return dict(sorted((+found).items()))
+
+    def groups(self, balance: Balance) -> list[Ranges]:
+        """Return the shares of an epoch: of each file or language, in the order of `Corpus.groups`, or of all."""
+        if balance == "none":
+            return [self.rows]
+        if balance == "file":
+            return [rows for rows in self.parts.values() if len(rows)]
+        return [rows for _, rows in self.by_language()]
+
+    def by_language(self) -> Iterator[tuple[str, Ranges]]:
+        """Yield each language that has pairs, sorted, and its rows."""
+        for language in self.counts:
+            own = (n for n in self.parts if self.corpus.manifest.parts[n].language == language)
+            yield language, sum((self.parts[number] for number in own), Ranges([]))
+
+    def without(self, rows: NDArray[Any]) -> "Chosen":
+        """Return the pairs without some rows."""
+        return Chosen(self.corpus, {number: own.without(rows) for number, own in self.parts.items()})
+
+    def describe(self) -> str:
+        """Return the size in words, such as `161000 pairs of en with ar, de from 2 files`."""
+        files, pivot = sum(len(rows) > 0 for rows in self.parts.values()), self.corpus.manifest.asked.settings.pivot
+        return f"{len(self)} pairs of {pivot} with {', '.join(self.counts)} from {files} files"
+
+
+def open_corpus(folder: Path) -> PreparedCorpus:
+    """Return a prepared corpus; its files are compared with their hashes once in the life of a process.
+
+    Raises:
+        DataError: the folder is no prepared corpus, or its preparation is not finished.
+        RunFolderError: a file is missing or damaged; the message names it.
+    """
+    return _opened(folder, Manifest.read(folder).seal)
+
+
+@lru_cache(4)
+def _opened(folder: Path, seal: str) -> PreparedCorpus:
+    return PreparedCorpus(folder, Manifest.read(folder))
+
+
+def _require_prepared(folder: Path, asked: CorpusSettings, done: CorpusSettings) -> None:
+    """Raise `ConfigError` where a stage asks for pairs that were not chosen so when the corpus was prepared."""
+    fewer = [name for name in ("max_chars", "max_tokens") if _looser(getattr(done, name), getattr(asked, name))]
+    if asked.pivot != done.pivot:
+        fewer.append("pivot")
+    if asked.normalise and not done.normalise:
+        fewer.append("normalise")
+    if fewer:
+        name = fewer[0]
+        flag = f"--{name.replace('_', '-')}" + ("" if name == "normalise" else f" {getattr(asked, name)}")
+        raise ConfigError(
+            f"corpus.{name}={getattr(asked, name)}: {folder} was prepared with {name} {getattr(done, name)}. "
+            f"Prepare it with {flag}, or set the stage's to {getattr(done, name)} with --set"
+        )
+
+
+def _looser(done: int, asked: int) -> bool:
+    """Return whether a limit of preparation, 0 for none, leaves in what a stage's leaves out."""
+    return bool(asked) and (not done or done > asked)

@@ -1,0 +1,209 @@
+"""The manifest of a prepared corpus: with it the corpus is finished."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from metasearch.errors import DataError, RunFolderError
+from metasearch.files import read_bytes, write_whole
+from metasearch.formats.arrays import Stored
+from metasearch.spec.corpus import CorpusSettings
+
+FILE = "manifest.json"
+SHARDS = "shards"
+"""Folder of the shards."""
+FORMAT = "metasearch corpus"
+SCHEMA = 1
+"""Changes whenever a corpus that this release writes could not be read by the one before, or the other way round."""
+REMEDY = "the corpus is damaged. Put the file back, or prepare the corpus anew in another folder"
+_SEAL = "sha256"
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """How the texts were tokenised.
+
+    Attributes:
+        encoder: name of the encoder whose tokenizer it was.
+        fingerprint: hash of the tokenizer.
+        prompt: what was put before each text.
+        limit: tokens at which texts were cut.
+        columns: what the tokenizer gives for each token → its value, the same for all tokens; None for `input_ids`.
+        after: special tokens at the end of a text, which stay when it is cut shorter; -1 where it is cut on the left.
+        words: size of the vocabulary.
+    """
+
+    encoder: str
+    fingerprint: str
+    prompt: str
+    limit: int
+    columns: Mapping[str, int | None]
+    after: int
+    words: int
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file that the corpus was made of: its path, bytes and SHA-256."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class PartCounts:
+    """What became of the lines of a part; see `metasearch.data.parallel.files.Part`.
+
+    Attributes:
+        read: its lines.
+        dropped: reason → how many were left out for it.
+        pairs: how many are in the corpus; `read` is `pairs` and all of `dropped`.
+    """
+
+    paths: tuple[str, ...]
+    corpus: str
+    language: str
+    pivot: str
+    read: int
+    dropped: Mapping[str, int]
+    pairs: int
+
+
+@dataclass(frozen=True)
+class ShardCounts:
+    """A shard: its file, and how many pairs, distinct texts and tokens it has, and texts that were cut."""
+
+    stored: Stored
+    pairs: int
+    texts: int
+    tokens: int
+    cut: int
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a preparation was asked to do; the same asked of the same files gives the same bits.
+
+    Attributes:
+        tokens: how texts are tokenised.
+        settings: which pairs are read and how they are cleaned; `balance` and `dev` are of stages.
+        across: whether a pair that another file had before is a duplicate, too.
+        detect: languages among which that of a text is told; `all`, or empty where it is not told.
+        exclude: tasks and files, texts of which are left out → hash of their texts.
+        inputs: files that are read.
+    """
+
+    tokens: Tokens
+    settings: CorpusSettings
+    across: bool
+    detect: tuple[str, ...]
+    exclude: Mapping[str, str]
+    inputs: tuple[Input, ...]
+
+    def tree(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        settings = self.settings.model_dump(mode="json", exclude={"balance", "dev"})
+        values = {"tokens": asdict(self.tokens), "settings": settings, "across": self.across, "detect": self.detect}
+        inputs = [asdict(each) for each in self.inputs]
+        back: dict[str, Any] = json.loads(json.dumps({**values, "exclude": dict(self.exclude), "inputs": inputs}))
+        return back
+
+    @classmethod
+    def of(cls, tree: Mapping[str, Any]) -> "Asked":
+        """Return what a tree says."""
+        inputs = tuple(Input(**each) for each in tree["inputs"])
+        settings = CorpusSettings.model_validate(tree["settings"])
+        tokens, detect = Tokens(**tree["tokens"]), tuple(tree["detect"])
+        return cls(tokens, settings, tree["across"], detect, tree["exclude"], inputs)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a finished corpus is.
+
+    Attributes:
+        asked: how it was made, and of which files.
+        parts: in their order, with what became of their lines.
+        shards: in their order.
+        seal: hash of all this.
+    """
+
+    asked: Asked
+    parts: tuple[PartCounts, ...]
+    shards: tuple[ShardCounts, ...]
+    seal: str = field(default="", compare=False)
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of the whole corpus."""
+        return sum(shard.pairs for shard in self.shards)
+
+    def write(self, folder: Path) -> None:
+        """Write it, whole or not at all; `RunFolderError` where that fails."""
+        parts, shards = ([asdict(each) for each in several] for several in (self.parts, self.shards))
+        write_sealed(folder / FILE, {"asked": self.asked.tree(), "parts": parts, "shards": shards})
+
+    @classmethod
+    def read(cls, folder: Path) -> "Manifest":
+        """Read it.
+
+        Raises:
+            DataError: the folder is no prepared corpus, or its preparation is not finished.
+            RunFolderError: the manifest is damaged, or of another release's schema.
+        """
+        path = folder / FILE
+        if not path.exists():
+            state = "its preparation is not finished" if (folder / "work").exists() else "it is no prepared corpus"
+            raise DataError(f"{folder}: {state}: it has no {FILE}; see metasearch prepare --help")
+        tree, seal = read_sealed(path)
+        parts = tuple(PartCounts(**{**each, "paths": tuple(each["paths"])}) for each in tree["parts"])
+        shards = tuple(ShardCounts(**{**each, "stored": Stored(**each["stored"])}) for each in tree["shards"])
+        return cls(Asked.of(tree["asked"]), parts, shards, seal)
+
+
+def is_prepared(folder: Path) -> bool:
+    """Return whether a folder is a prepared corpus, finished or not; a damaged one is, too."""
+    for path in (folder / FILE, folder / "work" / "asked.json"):
+        # An index has a manifest of this name, too.
+        if path.is_file() and f'"format": "{FORMAT}"'.encode() in path.read_bytes()[:100]:
+            return True
+    return False
+
+
+def write_sealed(path: Path, tree: Mapping[str, Any]) -> None:
+    """Write a value as JSON with its own hash; `RunFolderError` where it cannot be written."""
+    whole = {"format": FORMAT, "schema": SCHEMA, **tree}
+    write_whole(path, json.dumps({**whole, _SEAL: _hash(whole)}, ensure_ascii=False, indent=1) + "\n")
+
+
+def read_sealed(path: Path) -> tuple[dict[str, Any], str]:
+    """Return what `write_sealed` wrote, and its hash.
+
+    Raises:
+        RunFolderError: the file cannot be read, is not what was written, or is of another release's schema.
+    """
+    try:
+        tree = json.loads(content := read_bytes(path))
+        seal = tree.pop(_SEAL)
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        tree, seal, content = {}, "", b""
+    # The text, too: white space may not differ either, so that no bit is free.
+    written = json.dumps({**tree, _SEAL: seal}, ensure_ascii=False, indent=1) + "\n"
+    if seal != _hash(tree) or written.encode() != content:
+        raise RunFolderError(f"{path}: it is not what was written: {REMEDY}")
+    if (tree.get("format"), tree.get("schema")) != (FORMAT, SCHEMA):
+        raise RunFolderError(
+            f"{path}: it has schema {tree.get('schema')}, and this release of metasearch reads schema {SCHEMA}; "
+            "prepare the corpus anew in another folder"
+        )
+    return tree, seal
+
+
+def _hash(tree: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(tree, ensure_ascii=False, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,108 @@
+"""Which pairs of the blocks go to which shard, and what became of all lines."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.data.parallel.files import Part
+from metasearch.data.prepared.bits import Bits
+from metasearch.data.prepared.blocks import Block
+from metasearch.data.prepared.manifest import PartCounts
+from metasearch.data.prepared.shard import PAIRS
+from metasearch.data.report import EXAMPLES
+from metasearch.errors import DataError
+
+Piece = tuple[int, int, NDArray[np.int32]]
+"""Number of a part and of a block, and pairs of that block."""
+
+
+@dataclass
+class Counts:
+    """What became of the lines of a part; a line is counted once.
+
+    Attributes:
+        read: lines, to the last one that is looked at.
+        pairs: that stay before long ones are left out.
+        dropped: reason → lines.
+        examples: the first few lines of each reason, as `file:line: reason`.
+    """
+
+    part: Part
+    read: int = 0
+    pairs: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+
+    def drop(self, why: str, line: int) -> None:
+        """Count a line that is left out."""
+        self.dropped[why] += 1
+        if self.dropped[why] <= EXAMPLES:
+            self.examples.append(f"{self.part.path}:{line}: {why}")
+
+    def done(self) -> PartCounts:
+        """Return the counts; `pairs` is what is left of the lines."""
+        part = self.part
+        paths = tuple(map(str, part.paths))
+        dropped = dict(sorted(self.dropped.items()))
+        pairs = self.read - self.dropped.total()
+        return PartCounts(paths, part.corpus, part.language, part.pivot, self.read, dropped, pairs)
+
+
+def pieces(blocks: Sequence[tuple[int, Block]], kept: Bits, counts: Sequence[Counts], most: int) -> Iterator[Piece]:
+    """Yield the pairs that stay, block after block, and count the lines.
+
+    Args:
+        blocks: all blocks in the order of the lines, each with the number of its part.
+        kept: which pairs are no duplicates.
+        counts: of each part; they are right once all pieces were taken.
+        most: pairs that are taken of a part, at most; 0 takes all. Lines after the last of them are not counted.
+
+    Raises:
+        DataError: a part has no pair.
+    """
+    for number, (part, block) in enumerate(blocks):
+        own = counts[part]
+        if most and own.pairs >= most:
+            continue
+        stays = kept.of(number)
+        pairs = np.flatnonzero(stays)[: most - own.pairs if most else None]
+        lines = block.array("lines")
+        own.pairs += len(pairs)
+        last = int(lines[pairs[-1]]) if most and own.pairs == most else own.read + block.read
+        _count(own, block, lines[~stays], last)
+        own.read = last
+        yield part, number, pairs.astype(np.int32)
+    for own in counts:
+        if not own.pairs:
+            why = ", ".join(f"{count} {reason}" for reason, count in own.dropped.items())
+            raise DataError(
+                f"{own.part.path}: " + (f"no line of {own.read} is a pair: {why}" if own.read else "the file is empty")
+            )
+
+
+def _count(own: Counts, block: Block, repeated: NDArray[np.uint32], last: int) -> None:
+    """Count the lines of a block that are left out, to a last line, in their order."""
+    numbers, whys = block.left_out()
+    out = [*zip(numbers.tolist(), whys, strict=True), *((line, "duplicate") for line in repeated.tolist())]
+    for line, why in sorted(out):
+        if line <= last:
+            own.drop(why, line)
+
+
+def in_shards(found: Iterator[Piece]) -> Iterator[list[Piece]]:
+    """Yield the pieces of each shard: as many pairs as it may have, in their order."""
+    shard: list[Piece] = []
+    room = PAIRS
+    for part, block, pairs in found:
+        while len(pairs):
+            shard.append((part, block, pairs[:room]))
+            pairs = pairs[room:]
+            room -= len(shard[-1][2])
+            if not room:
+                yield shard
+                shard, room = [], PAIRS
+    if shard:
+        yield shard

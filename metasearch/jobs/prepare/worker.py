@@ -1,0 +1,100 @@
+"""What a process of a preparation does: cleans blocks of lines, and tokenises shards. It never imports torch."""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+from metasearch.data.overlap import Index, TestSet, key
+from metasearch.data.parallel.read import Sides
+from metasearch.data.prepared.blocks import Rules, scan
+from metasearch.data.prepared.make_shard import Made, ShardPieces, Tokeniser, TokenizerFile, make_shard
+from metasearch.data.prepared.manifest import Asked
+from metasearch.documents.detect import detector
+
+_KNOWN = 2**14
+"""Texts of which is remembered whether they stand in a test set, as many pairs share their source."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all processes of a preparation know.
+
+    Attributes:
+        folder: of the corpus.
+        asked: what was asked for.
+        tokenizer: by which texts are tokenised.
+        tests: texts that are left out.
+    """
+
+    folder: Path
+    asked: Asked
+    tokenizer: TokenizerFile
+    tests: tuple[TestSet, ...]
+
+
+class Worker:
+    """Does one job's work."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self._tokeniser = Tokeniser(job.tokenizer, job.asked.tokens)
+        self._rules = Rules(job.asked.settings, job.asked.across, language_of(job.asked), _excluded(job.tests))
+
+    def scan(self, path: Path, lines: Sequence[Sides | None], first: int, part: int, codes: tuple[str, str]) -> int:
+        """Clean a block of lines; see `metasearch.data.prepared.blocks.scan`. Returns how many these are."""
+        scan(path, self._rules, lines, first, part, codes)
+        return len(lines)
+
+    def make(self, number: int, pieces: ShardPieces) -> Made:
+        """Make a shard; see `metasearch.data.prepared.make_shard.make_shard`."""
+        most = self.job.asked.settings.max_tokens
+        return make_shard(self.job.folder, number, pieces, self._tokeniser, most)
+
+
+def language_of(asked: Asked) -> Any:
+    """Return what tells the language of a text; None where it is not asked for; `ConfigError` as `detector`."""
+    return detector(() if asked.detect == ("all",) else asked.detect) if asked.detect else None
+
+
+def _excluded(tests: Sequence[TestSet]) -> Any:
+    indices = [Index(test) for test in tests]
+
+    @lru_cache(_KNOWN)
+    def found(text: str) -> str:
+        normalised = key(text)
+        return next((index.name for index in indices if index.find(normalised)), "")
+
+    return found if indices else None
+
+
+_worker: Worker
+
+
+def begin(path: Path) -> None:
+    """Make this process one of the job in a file; it ends with the process that started it, however that ends."""
+    global _worker
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # each process has a core
+    # Ctrl-C reaches all processes of a terminal; the first one says what there is, and ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    _worker = Worker(pickle.loads(path.read_bytes()))
+
+
+def call(name: str, *arguments: Any) -> Any:
+    """Do a piece of the job that `begin` was given."""
+    return getattr(_worker, name)(*arguments)
+
+
+def _end_with(sentinel: Any) -> None:
+    wait([sentinel])
+    os._exit(1)

@@ -1,0 +1,91 @@
+"""`metasearch prepare` as a user runs it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from helpers.prepared import contents, write_lines
+from metasearch.cli import main
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, (result.output, result.exception)
+    assert "Traceback" not in result.output
+    return result
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return write_lines(tmp_path / "files", 20)
+
+
+def test_prepare_tells_what_it_kept_and_what_comes_next(files):
+    said = metasearch("prepare", "files", "-o", "my corpus", "--encoder=tiny", "--max-chars=60").stdout.splitlines()
+    report = json.loads((files.parent / "my corpus" / "report.json").read_text())
+    long = report["dropped"]["over 60 characters"]
+    # Of each file 20 lines, 5 of them again, and one without a tab; what is too long is not compared.
+    assert said[0] == "lines read: 52"
+    assert sorted(said[1].removeprefix("left out: ").split(", ")) == sorted(
+        f"{count} {reason}" for reason, count in report["dropped"].items()
+    )
+    assert report["pairs kept"] + sum(report["dropped"].values()) == 52
+    assert said[2].startswith(f"pairs: {52 - long - 2 - report['dropped']['duplicate']} in 1 shards, ")
+    assert said[-2:] == ["report: my corpus/report.md", "train: metasearch distill --corpus 'my corpus'"]
+    assert "| files  | en-de     |" in (files.parent / "my corpus" / "report.md").read_text()
+    told = json.loads(
+        metasearch("prepare", "files", "-o", "my corpus", "--encoder=tiny", "--max-chars=60", "--json").stdout
+    )
+    assert told == {"corpus": "my corpus", **{key: report[key] for key in told if key != "corpus"}}
+
+
+def test_doctor_knows_a_prepared_corpus(files):
+    metasearch("prepare", "files", "-o", "prepared", "--encoder=tiny")
+    said = " ".join(metasearch("doctor", "prepared").stdout.split())
+    assert "prepared: a prepared corpus" in said
+    assert "40 pairs in 1 shards, all files sound; tokens of 'tiny'" in said
+    (shard,) = (files.parent / "prepared" / "shards").iterdir()
+    shard.write_bytes(shard.read_bytes()[:-1])
+    assert "the corpus is damaged" in " ".join(metasearch("doctor", "prepared", code=5).output.split())
+
+
+def error(*args, code):
+    (line,) = [line for line in metasearch(*args, code=code).stderr.splitlines() if "error:" in line]
+    return line.partition("error: ")[2]
+
+
+def test_wrong_words_are_one_line(files):
+    assert error("prepare", "files", code=2) == "say where the corpus goes with -o DIR"
+    assert "no parallel text of language 'it'" in error("prepare", "files", "-o", "x", "--languages=it", code=3)
+    assert "no such file or folder" in error("prepare", "file", "-o", "x", code=3)
+    assert "neither side is 'pt', the pivot language" in error("prepare", "files", "-o", "x", "--pivot=pt", code=3)
+    assert not (files.parent / "x").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_is_stopped_goes_on(tmp_path, jobs):
+    write_lines(tmp_path / "files", 150_000, ("de",))
+    command = [sys.executable, "-m", "metasearch", "prepare", "files", "--encoder=tiny", "--jobs", str(jobs), "-o"]
+    whole = subprocess.run([*command, "whole"], cwd=tmp_path, check=False)
+    assert whole.returncode == 0
+    with subprocess.Popen([*command, "stopped"], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        while not list(tmp_path.glob("stopped/work/blocks/*.safetensors")):
+            time.sleep(0.05)
+        os.kill(process.pid, signal.SIGINT)
+        _, said = process.communicate()
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == (
+        "metasearch: error: stopped; what is done stays. Go on with: the same command again"
+    )
+    blocks = {path: path.stat().st_mtime_ns for path in tmp_path.glob("stopped/work/blocks/*.safetensors")}
+    assert blocks
+    assert subprocess.run([*command, "stopped"], cwd=tmp_path, check=False).returncode == 0
+    assert contents(tmp_path / "stopped") == contents(tmp_path / "whole")

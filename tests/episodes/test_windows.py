@@ -1,0 +1,99 @@
+"""Batches of a prepared corpus: those of one in memory where that is small, and a good shuffle where it is not."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from helpers.prepared import prepared, write_lines
+from metasearch.data.parallel.read import read_corpus
+from metasearch.episodes.batches import Batches
+from metasearch.episodes.windows import Windows
+from metasearch.errors import DataError
+from metasearch.jobs.compose import load_encoder
+from metasearch.spec.corpus import CorpusSettings
+
+SIZE, COUNT = 8, 50
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("windows")
+    write_lines(folder / "files", COUNT)
+    with (folder / "files" / "en-fr.tsv").open("a") as file:
+        file.writelines(f"more {i}\tplus {i}\n" for i in range(COUNT))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def corpus(files):
+    return prepared([files / "files"], files / "prepared", shard=40, block=16)
+
+
+@pytest.mark.parametrize("balance", ["none", "file", "language"])
+@pytest.mark.parametrize("seed", [0, 7])
+def test_batches_are_those_of_the_corpus_in_memory(files, corpus, balance, seed):
+    memory = read_corpus([files / "files"], CorpusSettings())
+    lengths = memory.lengths(load_encoder("tiny").lengths(memory.texts, "text"))
+    expected = Batches(memory, lengths, SIZE, seed, memory.groups(balance), "stage")
+    found = Windows(corpus, corpus.chosen(CorpusSettings()).groups(balance), SIZE, seed, "stage")
+    assert found.steps_per_epoch == expected.steps_per_epoch
+    for step in (0, 5, found.steps_per_epoch - 1, found.steps_per_epoch + 2, 0):
+        assert found.batch(step) == expected.batch(step)
+
+
+def windows(corpus, balance="none", **more):
+    shares = corpus.chosen(CorpusSettings()).groups(balance)
+    return Windows(corpus, shares, SIZE, 3, "stage", window=32, **more)
+
+
+def test_an_epoch_of_windows_has_every_pair_once(corpus):
+    found = windows(corpus)
+    steps = found.steps_per_epoch
+    # 150 pairs are 5 windows of 30, and each is 4 batches.
+    assert (len(corpus), steps) == (3 * COUNT, 5 * 4)
+    for epoch in range(2):
+        rows = np.concatenate([found.rows(epoch * steps + step) for step in range(steps)])
+        assert sorted(rows.tolist()) == list(range(len(corpus)))
+    assert not np.array_equal(found.rows(0), found.rows(steps))
+
+
+def test_every_share_gives_the_same_number_of_pairs_and_all_of_them_in_the_end(corpus):
+    found = windows(corpus, "language")
+    steps, each = found.steps_per_epoch, 3 * COUNT // 2
+    counts = Counter()
+    for epoch in range(4):
+        rows = np.concatenate([found.rows(epoch * steps + step) for step in range(steps)])
+        # German are the first 50 rows, and come half as often again as they are.
+        assert np.bincount(rows >= COUNT).tolist() == [each, each]
+        counts.update(rows.tolist())
+    assert {counts[row] for row in range(COUNT)} == {4 * each // COUNT}
+    assert {counts[row] for row in range(COUNT, 3 * COUNT)} == {4 * each // (2 * COUNT)}
+
+
+def test_a_batch_depends_on_its_step_alone(corpus):
+    found, again = windows(corpus), windows(corpus)
+    in_order = [found.rows(step).tolist() for step in range(45)]
+    assert [again.rows(step).tolist() for step in reversed(range(45))] == in_order[::-1]
+
+
+def test_visited_rows_are_those_of_the_steps(corpus):
+    found = windows(corpus)
+    for steps in (3, found.steps_per_epoch, found.steps_per_epoch + 1):
+        seen = {row for step in range(steps) for row in found.rows(step).tolist()}
+        assert {row for rows in found.visited(steps) for row in rows.tolist()} == seen
+
+
+def test_a_corpus_larger_than_a_window_comes_in_chunks(corpus, monkeypatch):
+    monkeypatch.setattr("metasearch.episodes.windows._CHUNK", 5)
+    found = windows(corpus)
+    first = np.sort(np.concatenate([found.rows(step) for step in range(4)]))
+    # A window of 30 pairs is of six whole chunks.
+    assert sorted(first.tolist()) == sorted(row for start in set(first // 5) for row in range(5 * start, 5 * start + 5))
+    assert len(set(first // 5)) == 6
+    assert (np.diff(first // 5) > 1).any()
+
+
+def test_no_pairs_are_an_error(corpus):
+    with pytest.raises(DataError, match="stage: there are no examples"):
+        Windows(corpus, [], SIZE, 0, "stage")
