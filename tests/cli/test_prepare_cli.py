@@ -46,6 +46,7 @@ def test_prepare_tells_what_it_kept_and_what_comes_next(files):
     assert told == {"corpus": "my corpus", **{key: report[key] for key in told if key != "corpus"}}
 
 
+@pytest.mark.slow
 def test_doctor_knows_a_prepared_corpus(files):
     metasearch("prepare", "files", "-o", "prepared", "--encoder=tiny")
     said = " ".join(metasearch("doctor", "prepared").stdout.split())

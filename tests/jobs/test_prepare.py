@@ -70,6 +70,7 @@ def test_any_lines_are_read_as_in_memory(tmp_path_factory, lines, most):
     shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 def test_all_forms_of_a_corpus_give_the_same_pairs(tmp_path):
     zstd, parquet = pytest.importorskip("backports.zstd"), pytest.importorskip("pyarrow.parquet")
     pyarrow = pytest.importorskip("pyarrow")
@@ -96,6 +97,7 @@ def test_a_pair_that_another_file_had_is_left_out_where_that_is_asked_for(tmp_pa
         prepared([tmp_path / "files"], tmp_path / "x", across=True, settings={"max_lines": 1})
 
 
+@pytest.mark.slow
 def test_duplicates_are_found_bucket_by_bucket(files, tmp_path, monkeypatch):
     whole = prepared([files], tmp_path / "whole", block=16)
     monkeypatch.setattr("metasearch.data.prepared.duplicates._BUCKET", 7)
@@ -142,6 +144,7 @@ def test_a_finished_corpus_is_not_prepared_again(files, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "prepared").rglob("*")} == before
 
 
+@pytest.mark.slow
 def test_a_corpus_of_other_files_or_settings_is_refused(files, tmp_path):
     shutil.copytree(files, tmp_path / "files")
     prepared([tmp_path / "files"], tmp_path / "prepared")

@@ -133,6 +133,7 @@ def failing(place, corpus, *more, code):
     return " ".join(distill(*on(place, corpus, *more), code=code).output.split())
 
 
+@pytest.mark.slow
 def test_another_tokenizer_is_refused(place, tmp_path):
     prepared([place / "corpus"], tmp_path / "mini", "mini", settings=ASKED, length=64)
     said = failing(place, tmp_path / "mini", code=6)
