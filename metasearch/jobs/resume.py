@@ -106,6 +106,10 @@ def _go_on(
         benchmarks = benchmarks_of(config)
         # The full check loads every encoder; a run that has begun has passed it.
         roles = Roles(config, began.weights) if files.begun else roles_of(config)
+        if files.begun and rank().count > 1:
+            # Some built-in encoders are made by way of a folder, which transformers saves in the first process alone
+            # once they are joined.
+            roles.check()
         processes = joined()
         if not processes.first:
             return distill.follow(config, files.path, roles, processes)

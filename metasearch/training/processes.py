@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from metasearch.errors import ProcessLost, first_line
+from metasearch.errors import ProcessLost
 from metasearch.learners.base import Values
 from metasearch.learners.gradients import Gradient
 from metasearch.runs.ranks import Rank, rank
@@ -159,7 +159,7 @@ class Group(Processes):
         with _lost():
             stretches = torch.empty_like(flat)
             dist.all_to_all_single(stretches, flat)
-            dist.all_gather_into_tensor(flat, in_pairs(stretches.view(count, -1)))
+            dist.all_gather(list(flat.view(count, -1)), in_pairs(stretches.view(count, -1)))
         found = torch.split(flat, [*sizes, missing])
         return [one.view(part.shape) for one, part in zip(found, parts, strict=False)]
 
@@ -181,7 +181,7 @@ def _lost() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise ProcessLost(f"another process of the run has ended ({first_line(error)})") from error
+        raise ProcessLost("another process of the run has ended, or cannot be reached") from error
 
 
 Kind = Literal["dense"] | Tensor | None

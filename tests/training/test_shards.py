@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from helpers.gradients import QUERY, REFERENCE, SUPPORT, Case, encoder_of, error, outer
+from helpers.gradients import REFERENCE, Case, encoder_of, error, outer
+from helpers.sharded import CASES
 from metasearch.errors import ConfigError
 from metasearch.fast import FastGradients
 from metasearch.learners.base import Learner, OuterLoss, contiguous
@@ -14,24 +15,6 @@ from metasearch.spec.recipe import Loss
 from metasearch.training.adding import NOTHING, TreeSum, added, in_pairs, of_rows
 from metasearch.training.processes import Processes
 from metasearch.training.shards import outer_gradient
-
-THREE = (SUPPORT, QUERY, QUERY)
-CASES = [
-    Case("maml"),
-    Case("maml", sizes=THREE, options=(("reduction", "sum"),)),
-    Case("maml", options=(("first_order", False),)),
-    Case("meta-sgd"),
-    *(Case("maml-align", sizes=THREE, options=(("kd_reduction", how),)) for how in ("sum", "mean", "per-task")),
-    Case("maml-align", sizes=THREE, options=(("task_reduction", "sum"), ("detach_teacher", True))),
-    Case("maml-align", sizes=THREE, options=(("shared", False),)),
-    Case("reptile"),
-    Case("fine-tune"),
-    Case("distill", "translations", (3,), (("output", "pooled"), ("source_share", 0.4))),
-    *(Case("distill", "translations", (3,), (("contrast", kind),)) for kind in ("soft", "bool", "ce", "infonce")),
-    Case("distill", "translations", (3,), (("output", "tokens"), ("target", "own"))),
-    Case("ema", "translations", (3,)),
-    Case("entailment", "entailments", (3,)),
-]
 
 
 def in_shards(learner, episodes, gradients, shards):

@@ -1,0 +1,101 @@
+"""Trains every learner for two steps of four shards, and says which weights came out: the same for all processes.
+
+torchrun --nproc-per-node 2 tests/helpers/sharded.py OUT.json [CASE ...]
+"""
+
+import copy
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+from helpers.gradients import QUERY, REFERENCE, SUPPORT, Case, encoder_of
+from metasearch.fast import FastGradients
+from metasearch.spec.recipe import Outer, Pace
+from metasearch.training.processes import ALONE, joined
+from metasearch.training.schedule import Phase, Schedule
+from metasearch.training.trainer import Trainer
+
+THREE = (SUPPORT, QUERY, QUERY)
+CASES = [
+    Case("maml"),
+    Case("maml", sizes=THREE, options=(("reduction", "sum"),)),
+    Case("maml", options=(("first_order", False),)),
+    Case("meta-sgd"),
+    *(Case("maml-align", sizes=THREE, options=(("kd_reduction", how),)) for how in ("sum", "mean", "per-task")),
+    Case("maml-align", sizes=THREE, options=(("task_reduction", "sum"), ("detach_teacher", True))),
+    Case("maml-align", sizes=THREE, options=(("shared", False),)),
+    Case("reptile"),
+    Case("fine-tune"),
+    Case("distill", "translations", (3,), (("output", "pooled"), ("source_share", 0.4))),
+    *(Case("distill", "translations", (3,), (("contrast", kind),)) for kind in ("soft", "bool", "ce", "infonce")),
+    Case("distill", "translations", (3,), (("output", "tokens"), ("target", "own"))),
+    Case("ema", "translations", (3,)),
+    Case("entailment", "entailments", (3,)),
+]
+SHARDS, STEPS = 4, 2
+
+
+class Source:
+    """Other episodes at every step."""
+
+    def __init__(self, case):
+        self.case = case
+
+    def batch(self, step, size):
+        return self.case.episodes(step + size)[step:]
+
+
+def weights_after(case, engine, processes=ALONE, dropout=True, shards=SHARDS):
+    """Return a digest of the weights after some steps, of what the learner has beside them, and of what was logged."""
+    learner = case.learn(copy.deepcopy(encoder_of("bert", torch.float32)), inner_steps=1)
+    told = []
+    made = Trainer(
+        learner,
+        FastGradients(learner.encoder) if engine == "fast" else REFERENCE,
+        Schedule((Phase("train", Source(case), STEPS),), STEPS, SHARDS),
+        Outer(lr=1e-2, weight_decay=0.01, clip=1.0),
+        Pace(eval_every=0, patience=0, shards=shards),
+        dev=lambda: 0.5,
+        listener=Terms(told),
+        dropout=dropout,
+        processes=processes,
+    )
+    made.fit()
+    digest = hashlib.sha256(json.dumps(told).encode())
+    for name, value in {**made.parameters, **learner.state()}.items():
+        digest.update(name.encode() + value.detach().numpy().tobytes())
+    return digest.hexdigest()
+
+
+class Terms:
+    """Hears the terms of each step."""
+
+    def __init__(self, told):
+        self.told = told
+
+    def on_step(self, step, total, phase, terms):
+        self.told.append(terms)
+
+    def on_dev(self, step, score, best):
+        pass
+
+
+def main(out, *names):
+    """Write the digest of every case, or of those that are named, by both kinds of gradients."""
+    torch.set_num_threads(1)
+    encoder_of("bert", torch.float32)  # before: in a group, transformers saves checkpoints in the first process alone
+    processes = joined()
+    chosen = [case for case in CASES if not names or str(case) in names]
+    found = {f"{case} {e}": weights_after(case, e, processes) for case in chosen for e in ("fast", "reference")}
+    every = processes.gather([[torch.tensor(list(bytes.fromhex("".join(found.values()))))]])
+    assert all(torch.equal(every[0][0], other[0]) for other in every)
+    if processes.first:
+        Path(out).write_text(json.dumps(found), encoding="utf-8")
+    processes.end()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
