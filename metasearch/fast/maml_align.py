@@ -21,10 +21,10 @@ from metasearch.learners.gradients import Begun
 from metasearch.learners.maml_align import Losses, MAMLAlign
 from metasearch.learners.sets import Prepared
 
+Episodes = Sequence[Episode]
 
-def gradient(
-    learner: MAMLAlign, episodes: Sequence[Episode], shard: Sequence[Episode], fast: FastEncoder, bf16: bool
-) -> Begun:
+
+def gradient(learner: MAMLAlign, episodes: Episodes, shard: Episodes, fast: FastEncoder, bf16: bool) -> Begun:
     """Put the three sums together, each share known once all losses are (or those of its episode, for `per-task`)."""
     batch = MetaBatch(fast, [episode.sets for episode in shard], learner.loss, bf16)
     options, lr = learner.options, learner.options.inner_lr

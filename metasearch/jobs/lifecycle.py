@@ -12,6 +12,7 @@ from metasearch.files import OutOfRoom
 from metasearch.runs.folder import Begun, RunFolder
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.study.read import STUDY_FILE
+from metasearch.training.processes import ALONE, Processes
 
 Row = dict[str, Any]
 """A score, as in `results.jsonl`."""
@@ -53,8 +54,12 @@ def silent(name: str) -> AbstractContextManager[Listener]:
     return nullcontext(SILENT)
 
 
-def complete(files: RunFolder, work: Callable[[], object], patience: float = 0) -> RunResult:
+def complete(
+    files: RunFolder, work: Callable[[], object], patience: float = 0, processes: Processes = ALONE
+) -> RunResult:
     """Do the work of a run that is not finished, alone in its folder; wait `patience` seconds for who is at work there.
+
+    The other processes of the run are let go when everything is written.
 
     Raises:
         Interrupted: by Ctrl-C or SIGTERM; it says how to go on.
@@ -64,6 +69,7 @@ def complete(files: RunFolder, work: Callable[[], object], patience: float = 0) 
         # Asked under the lock only: the process that was waited for may have finished the run.
         if not files.finished:
             work()
+        processes.end()
     return RunResult.of(files)
 
 
@@ -89,7 +95,10 @@ def resumable(folder: Path) -> Iterator[None]:
                 raise
             raise OutOfRoom(f"{error}. Then go on with: {to_resume(folder)}", resumes=True) from error
         except ProcessLost as error:
-            raise ProcessLost(f"{error}{_go_on(folder) if holds_something(folder) else ''}") from error
+            # Entered twice where a command makes the folder.
+            if _go_on(folder) in str(error) or not holds_something(folder):
+                raise
+            raise ProcessLost(f"{error}{_go_on(folder)}") from error
 
 
 def stopped(folder: Path, what: str = "stopped") -> Interrupted:

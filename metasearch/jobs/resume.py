@@ -1,7 +1,8 @@
 """`metasearch resume`: goes on with whatever a folder holds, a run, a cell of a study, a distillation or a study."""
 
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, RunFolderError, nearest, to_resume
@@ -102,23 +103,7 @@ def _go_on(
 ) -> RunResult:
     config = began.config
     if isinstance(config, DistillConfig):
-        distill.check_processes(config)
-        benchmarks = benchmarks_of(config)
-        # The full check loads every encoder; a run that has begun has passed it.
-        roles = Roles(config, began.weights) if files.begun else roles_of(config)
-        if files.begun and rank().count > 1:
-            # Some built-in encoders are made by way of a folder, which transformers saves in the first process alone
-            # once they are joined.
-            roles.check()
-        processes = joined()
-        if not processes.first:
-            return distill.follow(config, files.path, roles, processes)
-        hold_weights(files, began, roles.origins)
-        if not files.begun:
-            rehearse(config, roles, files.path)
-        return complete(
-            files, lambda: distill.run_to_end(files, config, benchmarks, roles, listener_of, processes), patience
-        )
+        return _go_on_distilling(files, began, config, listener_of, patience)
     if isinstance(config, RunConfig):
         require_divides(rank().count, config.recipe.budget.shards, "budget.shards")
     benchmark = load_benchmark(DataRef.of(config), config.mode if isinstance(config, RunConfig) else None)
@@ -132,10 +117,30 @@ def _go_on(
         train.check_room(config, files.path, encoder)
     with listener_of(files.path.name) as listener:
         if isinstance(config, RunConfig):
-            return complete(
-                files, lambda: train.run_to_end(files, config, benchmark, encoder, listener, processes), patience
-            )
+            work = partial(train.run_to_end, files, config, benchmark, encoder, listener, processes)
+            return complete(files, work, patience, processes)
         return complete(files, lambda: score.run_to_end(files, config, benchmark, encoder, listener), patience)
+
+
+def _go_on_distilling(
+    files: RunFolder, began: Begun[Any], config: DistillConfig, listener_of: ListenerOf, patience: float
+) -> RunResult:
+    distill.check_processes(config)
+    benchmarks = benchmarks_of(config)
+    # The full check loads every encoder; a run that has begun has passed it.
+    roles = Roles(config, began.weights) if files.begun else roles_of(config)
+    if files.begun and rank().count > 1:
+        # Some built-in encoders are made by way of a folder, which transformers saves in the first process alone once
+        # they are joined.
+        roles.check()
+    processes = joined()
+    if not processes.first:
+        return distill.follow(config, files.path, roles, processes)
+    hold_weights(files, began, roles.origins)
+    if not files.begun:
+        rehearse(config, roles, files.path)
+    work = partial(distill.run_to_end, files, config, benchmarks, roles, listener_of, processes)
+    return complete(files, work, patience, processes)
 
 
 def _what_is_missing(folder: Path) -> str:

@@ -59,7 +59,9 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
         if not processes.first:
             return follow(config, folder, benchmark, encoder, processes)
         files = RunFolder.create(folder, config, benchmark.data.fingerprint, {ENCODER: encoder.origin})
-        return complete(files, lambda: run_to_end(files, config, benchmark, encoder, listener, processes))
+        return complete(
+            files, lambda: run_to_end(files, config, benchmark, encoder, listener, processes), processes=processes
+        )
 
 
 def follow(config: RunConfig, folder: Path, benchmark: Benchmark, encoder: Encoder, processes: Processes) -> RunResult:
@@ -123,10 +125,8 @@ def run_to_end(
     trained = (dev_score.vectors if again else None) or Remembered(encoder)
     _score_trained(files, facts, benchmark, encoder, trained, recipe, parts, listener)
     write_card(files, config, encoder)
-    how = {"engine": config.engine, "steps": outcome.steps, "processes": processes.rank.count}
-    cost = used(time.monotonic() - began, encoder.device) | how
+    cost = used(time.monotonic() - began, encoder.device) | {"engine": config.engine, "steps": outcome.steps}
     files.finish(report(files, config, benchmark, outcome, cost["seconds"]), cost)
-    processes.end()
 
 
 def with_map_before(encoder: Encoder, benchmark: Benchmark, recipe: Recipe, listener: Listener = SILENT) -> None:

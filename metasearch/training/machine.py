@@ -78,6 +78,7 @@ def used(seconds: float, device: torch.device) -> dict[str, Any]:
         "processor": processor(),
         "cores": cores(),
         "threads": torch.get_num_threads(),
+        "processes": rank().count,
         "system": f"{platform.system()} {platform.machine()}",
         "device": device.type,
     }

@@ -59,7 +59,9 @@ def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent)
             return follow(config, folder, roles, processes)
         files = RunFolder.create(folder, config, "", roles.origins)
         try:
-            return complete(files, lambda: run_to_end(files, config, benchmarks, roles, listener_of, processes))
+            return complete(
+                files, lambda: run_to_end(files, config, benchmarks, roles, listener_of, processes), processes=processes
+            )
         except (ConfigError, DataError, EncoderError):
             if not files.begun:
                 _discard(files)
@@ -117,9 +119,8 @@ def run_to_end(
     files.save_model(encoder)
     write_card(files, config, encoder)
     seconds = time.monotonic() - began
-    facts = used(seconds, encoder.device) | {"engine": config.engine, "processes": processes.rank.count}
+    facts = used(seconds, encoder.device) | {"engine": config.engine}
     files.finish(whole_report(files, config, encoder, seconds), facts)
-    processes.end()
 
 
 def _below(folder: Path, number: int, name: str) -> RunFolder:

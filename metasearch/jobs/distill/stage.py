@@ -1,7 +1,7 @@
 """Runs one stage in its own folder: data, targets, learner, and the engine's loop."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -90,23 +90,14 @@ def run_stage(
     learner = processes.in_turn(
         lambda: _learner(name, stage, roles, encoder, source.seen(batches, total), folder, listener)
     )
-    output: Output = getattr(learner.options, "output", "sentence")
     trainer = Trainer(
         learner,
         make_gradients(encoder, config.engine),
         Schedule((Phase(name, batches, total),), total, stage.budget.batch),
         stage.outer,
         stage.budget,
-        dev=Dev(
-            learner,
-            source.dev,
-            source.dev_batches(encoder, stage.budget.batch, name),
-            stage.monitor,
-            "embedding" if output == "tokens" else output,  # tokens are seen as the mean of a text
-            # The trainer is only made by this call: the name is looked up when the first score is noted.
-            note=lambda measured: files.log({"step": trainer.step, **measured}),
-            before=Dev.noted(files.events()),
-        ),
+        # The trainer is only made by this call: the name is looked up when the first score is noted.
+        dev=_dev(name, stage, learner, source, files, lambda: trainer.step),
         listener=Logged(files, listener) if processes.first else listener,
         store=CheckpointStore(files.path) if processes.first else None,
         seed=config.seed,
@@ -115,6 +106,20 @@ def run_stage(
         processes=processes,
     )
     return trainer.fit(resume=True), source.described
+
+
+def _dev(name: str, stage: Stage, learner: Learner, source: Source, files: RunFolder, step: Callable[[], int]) -> Dev:
+    """Return what gives the dev score, and notes all that it measures with the step."""
+    output: Output = getattr(learner.options, "output", "sentence")
+    return Dev(
+        learner,
+        source.dev,
+        source.dev_batches(learner.encoder, stage.budget.batch, name),
+        stage.monitor,
+        "embedding" if output == "tokens" else output,  # tokens are seen as the mean of a text
+        note=lambda measured: files.log({"step": step(), **measured}),
+        before=Dev.noted(files.events()),
+    )
 
 
 def _learner(
