@@ -1,4 +1,4 @@
-"""`torchrun -m metasearch train` and `distill`: the files of one process, whatever stops them, and one line of errors."""
+"""`torchrun -m metasearch train` and `distill`: the files of one process, whatever stops them, and one line."""
 
 import json
 import os

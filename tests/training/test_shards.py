@@ -79,7 +79,7 @@ def test_a_batch_of_one_set_is_cut_by_its_examples(engine):
 def test_a_shard_without_texts_adds_nothing(engine):
     """The last batch of an epoch may hold one pair."""
     for case in (Case("distill", "translations", (1,)), Case("ema", "translations", (1,))):
-        learner, episodes = case.learn(encoder_of("static")), case.episodes(1)
+        learner, episodes = case.learn(encoder_of("bert")), case.episodes(1)
         assert_same(in_shards(learner, episodes, engines(learner)[engine], 4), outer(learner, episodes))
 
 
