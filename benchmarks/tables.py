@@ -21,7 +21,6 @@ from benchmarks.paper.distillation_tables import stages_table
 from benchmarks.paper.small_study_tables import changes_table, of_encoder, rates_table
 from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.index_tables import recall_table, size_table, time_table
-from benchmarks.speed.processes import processes_table
 from benchmarks.speed.speed_tables import (
     comparison_table,
     distillation_table,
@@ -94,7 +93,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "serving": lambda: serving_table(rows_of("serving")),
     "exports": lambda: speed_table(rows_of("exports")),
     "export-scores": lambda: score_table(rows_of("exports")),
-    "processes": lambda: processes_table(rows_of("processes")),
     "main-job": lambda: main_job_table(rows_of("main_job")),
 }
 
