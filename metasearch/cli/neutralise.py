@@ -96,7 +96,7 @@ def configure(
     from metasearch.data.benchmark import load_benchmark
     from metasearch.data.tagged import read_tagged
     from metasearch.spec import yaml
-    from metasearch.spec.recipe import NeutralSettings
+    from metasearch.spec.run_stages import NeutralSettings
 
     if bool(texts) == bool(task):
         raise ConfigError("say what to estimate from: --texts PATH, or --task TASK; one of them")

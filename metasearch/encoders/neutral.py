@@ -34,7 +34,8 @@ from torch import nn
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.vectors import EncodesTexts
 from metasearch.errors import ConfigError, DataError, EncoderError
-from metasearch.spec.recipe import NeutralMethod, Role
+from metasearch.spec.recipe import Role
+from metasearch.spec.run_stages import NeutralMethod
 
 Vectors = NDArray[np.float64]
 

@@ -8,7 +8,8 @@ from pydantic import Field, ValidationError
 
 from metasearch.errors import EncoderError
 from metasearch.files import read_bytes
-from metasearch.spec.recipe import Declared, MaxLength, Role
+from metasearch.spec.declared import Declared
+from metasearch.spec.recipe import MaxLength, Role
 
 FILE = "metasearch.json"
 

@@ -12,7 +12,8 @@ from metasearch.compress.average import average, copied, put
 from metasearch.encoders.encoder import Encoder
 from metasearch.jobs.dev_score import DevScore
 from metasearch.runs.rows import Row
-from metasearch.spec.recipe import Merge, Recipe
+from metasearch.spec.recipe import Recipe
+from metasearch.spec.run_stages import Merge
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,8 @@ from metasearch.encoders.neutral import NeutralMap, append, check, estimate, is_
 from metasearch.encoders.vectors import EncodesTexts
 from metasearch.errors import ConfigError
 from metasearch.runs.listener import SILENT, Listener
-from metasearch.spec.recipe import NeutralSettings, Recipe
+from metasearch.spec.recipe import Recipe
+from metasearch.spec.run_stages import NeutralSettings
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from metasearch.publish.licence import CARD
 from metasearch.reports.charts.points import Picture, point_chart, standalone
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.markdown import by_language, markdown, percent
-from metasearch.spec.recipe import NeutralSettings
+from metasearch.spec.run_stages import NeutralSettings
 from metasearch.study.bias import DEPTH, bias_of_ranking
 
 BEFORE, AFTER = "before", "after"

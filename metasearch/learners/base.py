@@ -19,7 +19,8 @@ from metasearch.errors import ConfigError
 from metasearch.learners.inner_loop import FastModel
 from metasearch.learners.losses.base import Embedded, fitting, losses_of
 from metasearch.learners.sets import Forward, Prepared, prepare
-from metasearch.spec.recipe import Declared, Loss
+from metasearch.spec.declared import Declared
+from metasearch.spec.recipe import Loss
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from metasearch.learners.losses import base
 from metasearch.learners.sets import numbered
 from metasearch.learners.texts import RowOf, TextLearner, rows
 from metasearch.spec import registry
-from metasearch.spec.recipe import Declared, Loss, NonNegative, Rate
+from metasearch.spec.declared import Declared, NonNegative, Rate
+from metasearch.spec.recipe import Loss
 
 _CONTRAST = "contrast-"
 """What the names of contrastive losses begin with."""

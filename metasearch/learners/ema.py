@@ -27,7 +27,8 @@ from metasearch.errors import ConfigError
 from metasearch.learners.base import OuterLoss, Values, contiguous
 from metasearch.learners.sets import numbered
 from metasearch.learners.texts import RowOf, TextLearner, joined, rows
-from metasearch.spec.recipe import Count, Declared, Loss, Positive
+from metasearch.spec.declared import Count, Declared, Positive
+from metasearch.spec.recipe import Loss
 
 PAPER_STEPS = 105_000
 """K of the paper, which its τ of 0.99999 belongs to."""

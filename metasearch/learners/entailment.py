@@ -15,7 +15,8 @@ from metasearch.data.entailment import LABELS, EntailmentPair
 from metasearch.encoders.encoder import Encoder
 from metasearch.learners.base import OuterLoss
 from metasearch.learners.texts import RowOf, TextLearner, rows
-from metasearch.spec.recipe import Declared, Loss
+from metasearch.spec.declared import Declared
+from metasearch.spec.recipe import Loss
 from metasearch.spec.seeding import seed_of
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.learners.base import Learner, OuterLoss, Values, contiguous, reduce
-from metasearch.spec.recipe import Declared
+from metasearch.spec.declared import Declared
 
 
 class FineTune(Learner):

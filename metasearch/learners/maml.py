@@ -11,7 +11,7 @@ from torch import nn
 
 from metasearch.episodes.episode import Episode
 from metasearch.learners.base import Learner, OuterLoss, Values, reduce
-from metasearch.spec.recipe import Declared, Positive, Rate
+from metasearch.spec.declared import Declared, Positive, Rate
 
 
 class MAML(Learner):

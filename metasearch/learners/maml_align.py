@@ -21,7 +21,8 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
 from metasearch.learners.base import Learner, OuterLoss, Values, reduce
 from metasearch.learners.inner_loop import FastModel
-from metasearch.spec.recipe import Count, Declared, Loss, NonNegative, Positive, Rate
+from metasearch.spec.declared import Count, Declared, NonNegative, Positive, Rate
+from metasearch.spec.recipe import Loss
 
 Losses = tuple[Tensor, Tensor, Tensor]
 """L_Y(θ_T), L_Y(θ) and L_Z(θ_S) of an episode."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from metasearch.episodes.episode import Episode
 from metasearch.learners.base import Learner, OuterLoss, Values, reduce
 from metasearch.learners.inner_loop import FastModel
-from metasearch.spec.recipe import Declared, Positive, Rate
+from metasearch.spec.declared import Declared, Positive, Rate
 
 
 class Reptile(Learner):

@@ -26,7 +26,7 @@ from metasearch.runs import sealed, sums
 from metasearch.runs.log import read_events
 from metasearch.runs.owner import owned
 from metasearch.runs.questions import questions_path
-from metasearch.spec.recipe import Declared
+from metasearch.spec.declared import Declared
 from metasearch.spec.run import Config, with_original_gradients
 
 CONFIG = "config.yaml"

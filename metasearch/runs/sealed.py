@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from metasearch.errors import RunFolderError
 from metasearch.files import write_whole
 from metasearch.spec import yaml
-from metasearch.spec.recipe import Declared
+from metasearch.spec.declared import Declared
 
 _KEY = "sha256"
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from metasearch.spec.arrangement import language_of
-from metasearch.spec.recipe import Count, Declared
+from metasearch.spec.declared import Count, Declared
 
 Language = Annotated[str, AfterValidator(language_of)]
 Balance = Literal["none", "file", "language"]

@@ -2,7 +2,8 @@
 
 from typing import Literal, get_args
 
-from metasearch.spec.recipe import DEFAULT_ENGINE, Declared, Engine, Positive
+from metasearch.spec.declared import Declared, Positive
+from metasearch.spec.recipe import DEFAULT_ENGINE, Engine
 from metasearch.spec.run import Checkpointing, Device, Precision
 from metasearch.spec.stages import Distillation, RoleName, Stage
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from metasearch.spec.recipe import Count, Declared, Positive, Role
+from metasearch.spec.declared import Count, Declared, Positive
+from metasearch.spec.recipe import Role
 
 PASSAGE_LENGTH = 128
 """Tokens of a passage where nothing else is said and the encoder reads so many."""

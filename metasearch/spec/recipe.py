@@ -6,18 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from metasearch.errors import nearest
-from metasearch.spec.declared import Contradiction as Contradiction
-from metasearch.spec.declared import Count as Count
-from metasearch.spec.declared import Declared as Declared
-from metasearch.spec.declared import Length as Length
-from metasearch.spec.declared import NonNegative as NonNegative
-from metasearch.spec.declared import Positive as Positive
-from metasearch.spec.declared import Rate as Rate
-from metasearch.spec.declared import Share as Share
-from metasearch.spec.run_stages import Merge as Merge
-from metasearch.spec.run_stages import Neutralise as Neutralise
-from metasearch.spec.run_stages import NeutralMethod as NeutralMethod
-from metasearch.spec.run_stages import NeutralSettings as NeutralSettings
+from metasearch.spec.declared import Contradiction, Count, Declared, Length, NonNegative, Positive, Rate, Share
+from metasearch.spec.run_stages import Merge, Neutralise
 from metasearch.spec.shards import Shards, require_work
 
 Role = Literal["question", "candidate", "text"]

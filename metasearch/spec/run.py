@@ -10,17 +10,9 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import BaseModel
 
 from metasearch.spec import yaml
-from metasearch.spec.recipe import (
-    DEFAULT_ENGINE,
-    ZERO_SHOT,
-    Count,
-    Declared,
-    Engine,
-    NeutralSettings,
-    Positive,
-    Recipe,
-    Role,
-)
+from metasearch.spec.declared import Count, Declared, Positive
+from metasearch.spec.recipe import DEFAULT_ENGINE, ZERO_SHOT, Engine, Recipe, Role
+from metasearch.spec.run_stages import NeutralSettings
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16"]

@@ -10,7 +10,8 @@ from pydantic import Field, model_validator
 
 from metasearch.errors import ConfigError, nearest
 from metasearch.spec.corpus import CorpusSettings
-from metasearch.spec.recipe import Contradiction, Count, Declared, Length, Loss, Outer, Pace, Positive
+from metasearch.spec.declared import Contradiction, Count, Declared, Length, Positive
+from metasearch.spec.recipe import Loss, Outer, Pace
 from metasearch.spec.shards import require_work
 
 RoleName = Literal["teacher", "assistant", "student"]

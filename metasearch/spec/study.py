@@ -5,20 +5,11 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from metasearch.spec.declared import Contradiction, Count, Declared, Positive
 from metasearch.spec.distill_run import DistillConfig
-from metasearch.spec.recipe import (
-    NEUTRAL,
-    ZERO_SHOT,
-    Contradiction,
-    Count,
-    Declared,
-    Engine,
-    NeutralSettings,
-    Positive,
-    Recipe,
-    Role,
-)
+from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT, Engine, Recipe, Role
 from metasearch.spec.run import Checkpointing, Device, Precision
+from metasearch.spec.run_stages import NeutralSettings
 
 
 class Trained(Declared):

@@ -6,7 +6,8 @@ from pydantic import Field, model_validator
 
 from metasearch.errors import ConfigError
 from metasearch.spec.arrangement import Arrangement, Pattern
-from metasearch.spec.recipe import Contradiction, Declared, MaxLength
+from metasearch.spec.declared import Contradiction, Declared
+from metasearch.spec.recipe import MaxLength
 from metasearch.spec.translate import ORACLE, Translate
 
 Kind = Literal["retrieval", "similarity", "translation"]

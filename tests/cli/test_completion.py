@@ -13,7 +13,7 @@ from metasearch.cli import main
 from metasearch.cli.ls import KINDS
 from metasearch.spec import registry
 from metasearch.spec.library import Library
-from metasearch.spec.recipe import NeutralMethod
+from metasearch.spec.run_stages import NeutralMethod
 
 SLOW = ("torch", "transformers", "sentence_transformers", "learn2learn", "numpy", "pydantic", "huggingface_hub", "rich")
 VARIABLE = "_METASEARCH_COMPLETE"

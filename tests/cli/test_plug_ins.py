@@ -16,7 +16,7 @@ LEARNER = '''
 """Learns from the last set of each episode alone."""
 
 from metasearch.learners.base import Learner, OuterLoss
-from metasearch.spec.recipe import Declared
+from metasearch.spec.declared import Declared
 
 
 class LastSet(Learner):

@@ -15,8 +15,9 @@ from metasearch.jobs.resume import resume_run
 from metasearch.runs.listener import Listener
 from metasearch.runs.rows import MEAN
 from metasearch.spec.library import load_recipe
-from metasearch.spec.recipe import Merge, Recipe
+from metasearch.spec.recipe import Recipe
 from metasearch.spec.run import RunConfig
+from metasearch.spec.run_stages import Merge
 from metasearch.study.read import read_study
 
 SMALL = (

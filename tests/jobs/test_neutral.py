@@ -22,8 +22,8 @@ from metasearch.jobs.resume import resume_run
 from metasearch.runs.listener import Listener
 from metasearch.runs.rows import MEAN
 from metasearch.spec.library import load_recipe
-from metasearch.spec.recipe import Neutralise, NeutralSettings
 from metasearch.spec.run import RunConfig
+from metasearch.spec.run_stages import Neutralise, NeutralSettings
 from metasearch.study.read import read_study
 
 SMALL = [

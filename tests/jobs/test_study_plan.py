@@ -7,8 +7,9 @@ from metasearch.jobs.crossval.board import StatusBoard
 from metasearch.jobs.crossval.estimate import Forecast, Measured, evaluations, seconds_of
 from metasearch.jobs.crossval.plan import Cell, plan
 from metasearch.spec.distill_run import DistillConfig
-from metasearch.spec.recipe import NeutralSettings, Outer, Recipe
+from metasearch.spec.recipe import Outer, Recipe
 from metasearch.spec.run import RunConfig, ScoreConfig
+from metasearch.spec.run_stages import NeutralSettings
 from metasearch.spec.stages import Distillation
 from metasearch.spec.study import StudyConfig, Trained
 

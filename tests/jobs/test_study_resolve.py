@@ -10,7 +10,7 @@ from metasearch.jobs.crossval.folder import Stored, StudyFolder
 from metasearch.jobs.crossval.merge import merged
 from metasearch.jobs.crossval.resolve import folds_of
 from metasearch.spec.library import Library
-from metasearch.spec.recipe import NeutralSettings
+from metasearch.spec.run_stages import NeutralSettings
 
 DEMO = Library().task("demo")
 

@@ -15,8 +15,9 @@ from metasearch.jobs.compose import load_encoder, make_learner
 from metasearch.learners import gradients as taking
 from metasearch.learners.base import Learner, OuterLoss
 from metasearch.learners.gradients import ReferenceGradients
+from metasearch.spec.declared import Declared
 from metasearch.spec.library import load_recipe
-from metasearch.spec.recipe import Declared, Loss
+from metasearch.spec.recipe import Loss
 
 SMALL = ["episodes.k=2", "episodes.q=2", "episodes.n_neg=1", "options.inner_steps=2", "options.inner_lr=0.1"]
 TASK, MODE = "demo", "mono-bi-multi"

@@ -12,8 +12,8 @@ from metasearch.publish.header import load_card, with_licence
 from metasearch.publish.licence import CARD, licence_in, require_identifier
 from metasearch.runs import sums
 from metasearch.runs.folder import CONFIG, RunFolder
+from metasearch.spec.declared import Declared
 from metasearch.spec.distill_run import DistillConfig
-from metasearch.spec.recipe import Declared
 from metasearch.spec.run import RunConfig
 
 

@@ -13,8 +13,8 @@ from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.crossval.merge import merged
 from metasearch.jobs.crossval.plan import Cell, plan
 from metasearch.jobs.crossval.process import environment, how_ended, threads_of
+from metasearch.spec.declared import Declared
 from metasearch.spec.launchers import Place
-from metasearch.spec.recipe import Declared
 from metasearch.spec.run import RunConfig
 from metasearch.spec.study import StudyConfig
 

@@ -12,8 +12,9 @@ from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.neutral import train_texts
 from metasearch.spec import yaml
 from metasearch.spec.library import Library, choose_recipe, overrides
-from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT, NeutralSettings
+from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.spec.run import DataRef
+from metasearch.spec.run_stages import NeutralSettings
 from metasearch.spec.study import StudyConfig, Trained
 from metasearch.spec.task import Task
 

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from metasearch.errors import ConfigError
 from metasearch.spec import registry, yaml
-from metasearch.spec.recipe import Declared
+from metasearch.spec.declared import Declared
 from metasearch.spec.recipe import Loss as Settings
 
 log = logging.getLogger(__name__)

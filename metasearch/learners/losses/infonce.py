@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from metasearch.learners.losses.base import Embedded, Loss, cosines, equal_texts
-from metasearch.spec.recipe import Declared, Rate
+from metasearch.spec.declared import Declared, Rate
 
 
 class InfoNCE(Loss):

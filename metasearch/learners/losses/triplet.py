@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from metasearch.learners.losses.base import Embedded, Loss
-from metasearch.spec.recipe import Declared, NonNegative
+from metasearch.spec.declared import Declared, NonNegative
 
 
 class Triplet(Loss):
