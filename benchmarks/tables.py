@@ -22,7 +22,6 @@ from benchmarks.paper.small_study_tables import changes_table, of_encoder, rates
 from benchmarks.speed.corpora_tables import corpora_table
 from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.index_tables import recall_table, size_table, time_table
-from benchmarks.speed.processes import processes_table
 from benchmarks.speed.speed_tables import (
     checkpointing_table,
     comparison_table,
@@ -98,7 +97,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "serving": lambda: serving_table(rows_of("serving")),
     "exports": lambda: speed_table(rows_of("exports")),
     "export-scores": lambda: score_table(rows_of("exports")),
-    "processes": lambda: processes_table(rows_of("processes")),
     "main-job": lambda: main_job_table(rows_of("main_job")),
 }
 

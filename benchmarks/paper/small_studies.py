@@ -31,7 +31,7 @@ from benchmarks.common.rows import RESULTS, Row, read_rows
 from benchmarks.paper.grid import Point, points
 from benchmarks.paper.small_study_tables import of_encoder, points_table, score
 from metasearch.errors import Interrupted, NonFiniteError
-from metasearch.jobs.compose import check_fit
+from metasearch.jobs.fitting import check_fit
 from metasearch.runs.rows import append_rows
 from metasearch.runs.versions import versions
 from metasearch.spec.library import Library

@@ -8,22 +8,21 @@ from typing import Any, get_args
 
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
-from metasearch.data.records import RetrievalData, ScoredPair
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
-from metasearch.episodes.episode import Triplet
 from metasearch.episodes.of_benchmark import needs_vectors, samplers
 from metasearch.errors import ConfigError, nearest
 from metasearch.fast import FastGradients
 from metasearch.jobs.dev_score import DevScore
-from metasearch.jobs.neutral import require_map, train_texts
+from metasearch.jobs.fitting import check_fit, learner_class, learner_options
+from metasearch.jobs.neutral import require_map
 from metasearch.learners.base import Learner
 from metasearch.learners.gradients import Gradients, ReferenceGradients
-from metasearch.learners.losses.base import fitting, losses_of, warn_of_unused
+from metasearch.learners.losses.base import losses_of, warn_of_unused
 from metasearch.runs.listener import SILENT, Listener
-from metasearch.spec import registry, yaml
+from metasearch.spec import registry
 from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe, Role
 from metasearch.spec.run import Checkpointing, EncoderRef, Precision
 from metasearch.training.checkpoint import CheckpointStore
@@ -91,17 +90,6 @@ def make_gradients(encoder: Encoder, engine: Engine = DEFAULT_ENGINE, checkpoint
     for note in fast.notes:
         log.info("fast gradients: %s", note)
     return fast
-
-
-def learner_class(recipe: Recipe) -> type[Learner]:
-    """Return the class of a recipe's learner."""
-    kind: type[Learner] = registry.load("learners", recipe.learner).LEARNER
-    return kind
-
-
-def learner_options(recipe: Recipe) -> Any:
-    """Return the checked options of a recipe's learner."""
-    return yaml.check(recipe.options, learner_class(recipe).Options, f"recipe '{recipe.recipe}': options")
 
 
 def resolved(recipe: Recipe) -> Recipe:
@@ -215,28 +203,6 @@ def trainer_of(
         processes=processes,
     )
     return require_memory(trainer)
-
-
-def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
-    """Raise `ConfigError` unless learner, options, mode and precision fit together; loads no weights."""
-    mode, learner = benchmark.mode, learner_class(recipe)
-    options = learner_options(recipe)
-    losses = losses_of(recipe.loss, f"recipe '{recipe.recipe}': loss")
-    fitting(losses, (Triplet if isinstance(benchmark.data, RetrievalData) else ScoredPair).roles)
-    learner.check_shards(recipe.budget.shards)
-    if mode is None:
-        raise ConfigError("nothing can be trained without a transfer mode; load the benchmark with mode=...")
-    if mode.links not in learner.links:
-        wanted = " or ".join(map(str, learner.links))
-        raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links; '{mode.mode}' has {mode.links}")
-    if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
-        raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
-    if recipe.neutralise:
-        train_texts(benchmark, recipe.neutralise)
-    if precision not in ("fp32", "bf16"):
-        raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
-    if precision == "bf16" and not getattr(options, "first_order", True):
-        raise ConfigError("--precision bf16 works in first order only; use fp32, or --set options.first_order=true")
 
 
 def _say(learner: Learner, recipe: Recipe, one_part: bool) -> None:

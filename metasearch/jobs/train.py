@@ -16,6 +16,7 @@ from metasearch.files import require_room, write_whole
 from metasearch.jobs import compose
 from metasearch.jobs.cards.runs import write_card
 from metasearch.jobs.dev_score import DevScore
+from metasearch.jobs.fitting import check_fit
 from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, resumable, stopped
 from metasearch.jobs.merge_stage import MergeStage, said_of
 from metasearch.jobs.neutral import neutralise, say, train_map
@@ -50,7 +51,7 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
     require_divides(rank().count, config.recipe.budget.shards, "budget.shards")
     config = config.model_copy(update={"recipe": compose.resolved(config.recipe)})
     benchmark = load_benchmark(DataRef.of(config), config.mode).trained_on(config.recipe.translate)
-    compose.check_fit(config.recipe, benchmark, config.precision)
+    check_fit(config.recipe, benchmark, config.precision)
     check_sizes(benchmark, config.recipe)
     encoder = encoder_of(config, benchmark)
     if config.recipe.neutralise:

@@ -9,7 +9,8 @@ import torch
 from metasearch.data.benchmark import load_benchmark
 from metasearch.episodes.of_benchmark import samplers
 from metasearch.errors import ConfigError
-from metasearch.jobs.compose import check_fit, learner_class, load_encoder, make_learner
+from metasearch.jobs.compose import load_encoder, make_learner
+from metasearch.jobs.fitting import check_fit, learner_class
 from metasearch.spec import registry
 from metasearch.spec.library import Library, choose_recipe
 from metasearch.spec.task import applies

@@ -9,6 +9,7 @@ from metasearch.episodes.of_benchmark import check_sizes
 from metasearch.errors import ConfigError
 from metasearch.jobs import compose
 from metasearch.jobs.crossval.folder import StudyFolder
+from metasearch.jobs.fitting import check_fit, learner_class
 from metasearch.jobs.neutral import train_texts
 from metasearch.spec import yaml
 from metasearch.spec.library import Library, choose_recipe, overrides
@@ -118,7 +119,7 @@ def arms_of(
                 benchmarks[mode] = load_benchmark(DataRef.of(config, fold=config.folds[0]), mode)
             learner, recipe = (name, None) if flag == "learner" else (None, name)
             chosen = choose_recipe(mode, config.encoder, learner, recipe, changed, config.include)
-            links, needed = library.mode(mode).links, compose.learner_class(chosen).links
+            links, needed = library.mode(mode).links, learner_class(chosen).links
             needs = " or ".join(map(str, needed))
             if links not in needed:
                 log.info(f"{name} is left out in mode {mode}, which has {links} links; it needs {needs}")
@@ -127,7 +128,7 @@ def arms_of(
             arm = Trained(arm=f"{name}-{mode}", mode=mode, recipe=compose.resolved(chosen))
             if arms.setdefault(arm.arm, arm) != arm:
                 raise ConfigError(f"learner and recipe '{name}' are both called so and differ; leave one of them out")
-            compose.check_fit(chosen, benchmarks[mode], config.precision)
+            check_fit(chosen, benchmarks[mode], config.precision)
             check_sizes(benchmarks[mode], chosen)
         if not fits:
             raise ConfigError(f"'{name}' needs a mode of {needs} links; none of {', '.join(own)} is one")

@@ -1,0 +1,46 @@
+"""Whether learner, options, loss, mode and data of a training fit together, before any weights are loaded."""
+
+from typing import Any
+
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.records import RetrievalData, ScoredPair
+from metasearch.episodes.episode import Triplet
+from metasearch.errors import ConfigError, nearest
+from metasearch.jobs.neutral import train_texts
+from metasearch.learners.base import Learner
+from metasearch.learners.losses.base import fitting, losses_of
+from metasearch.spec import registry, yaml
+from metasearch.spec.recipe import Recipe
+
+
+def learner_class(recipe: Recipe) -> type[Learner]:
+    """Return the class of a recipe's learner."""
+    kind: type[Learner] = registry.load("learners", recipe.learner).LEARNER
+    return kind
+
+
+def learner_options(recipe: Recipe) -> Any:
+    """Return the checked options of a recipe's learner."""
+    return yaml.check(recipe.options, learner_class(recipe).Options, f"recipe '{recipe.recipe}': options")
+
+
+def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
+    """Raise `ConfigError` unless learner, options, mode and precision fit together; loads no weights."""
+    mode, learner = benchmark.mode, learner_class(recipe)
+    options = learner_options(recipe)
+    losses = losses_of(recipe.loss, f"recipe '{recipe.recipe}': loss")
+    fitting(losses, (Triplet if isinstance(benchmark.data, RetrievalData) else ScoredPair).roles)
+    learner.check_shards(recipe.budget.shards)
+    if mode is None:
+        raise ConfigError("nothing can be trained without a transfer mode; load the benchmark with mode=...")
+    if mode.links not in learner.links:
+        wanted = " or ".join(map(str, learner.links))
+        raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links; '{mode.mode}' has {mode.links}")
+    if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
+        raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
+    if recipe.neutralise:
+        train_texts(benchmark, recipe.neutralise)
+    if precision not in ("fp32", "bf16"):
+        raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
+    if precision == "bf16" and not getattr(options, "first_order", True):
+        raise ConfigError("--precision bf16 works in first order only; use fp32, or --set options.first_order=true")
