@@ -39,6 +39,7 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
     from metasearch.cli._settings import fresh_folder
     from metasearch.cli.train import configure
     from metasearch.jobs import train
+    from metasearch.jobs.train_report import side_by_side
     from metasearch.spec.library import Library
     from metasearch.training.machine import keep_memory
 
@@ -59,7 +60,7 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
         with ProgressBar(learner) as bar:
             results.append(train.begin(config, folder / learner, bar))
         signals.keep(f"; {folder} holds the runs that are finished")
-    show(train.side_by_side(folder, results), as_json)
+    show(side_by_side(folder, results), as_json)
     if library.task(task).kind == "retrieval":
         from metasearch.jobs.demo import index_articles
 

@@ -2,7 +2,6 @@
 
 import shlex
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from metasearch.data.benchmark import Benchmark, load_benchmark
@@ -12,25 +11,24 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import Mapped, append, require_none
 from metasearch.encoders.vectors import Remembered
 from metasearch.episodes.of_benchmark import check_sizes
-from metasearch.files import require_room, write_whole
+from metasearch.files import require_room
 from metasearch.jobs import compose
 from metasearch.jobs.cards.runs import write_card
 from metasearch.jobs.dev_score import DevScore
 from metasearch.jobs.fitting import check_fit
 from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, resumable, stopped
-from metasearch.jobs.merge_stage import MergeStage, said_of
+from metasearch.jobs.merge_stage import MergeStage
 from metasearch.jobs.neutral import neutralise, say, train_map
 from metasearch.jobs.score import add_scores, origin_of
 from metasearch.jobs.task_encoder import encoder_of
+from metasearch.jobs.train_report import monitored, report
 from metasearch.jobs.translated import facts_of, translated
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import SILENT, Listener, Logged
-from metasearch.runs.markdown import by_language, markdown
 from metasearch.runs.ranks import rank, require_divides
-from metasearch.runs.rows import MEAN
-from metasearch.runs.versions import versions
 from metasearch.spec.recipe import ZERO_SHOT, Recipe, with_merge
 from metasearch.spec.run import DataRef, RunConfig
+from metasearch.spec.run_stages import Neutralise
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import used
 from metasearch.training.processes import ALONE, Processes, joined
@@ -112,18 +110,14 @@ def run_to_end(
     dev_score = DevScore(encoder, benchmark, recipe, config.precision)
     merging = MergeStage(encoder, recipe, dev_score)
     # Without a map zero-shot's dev score is that of step 0: the trainer need not compute it again.
-    baseline = None if stage else _means(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"]
+    baseline = None if stage else monitored(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"]
     store, logged = CheckpointStore(files.path), Logged(files, listener)
     trainer = trainer_of(config, benchmark, encoder, store, logged, baseline, dev_score, processes)
     try:
         outcome = trainer.fit(resume=True)
     except NonFiniteStep as error:
         raise repeatable(error, files.path) from error
-    # A run that was stopped has a model as well, to be used as it is.
-    files.save_model(encoder)
-    if outcome.reason == "interrupted":
-        what = "model (before its map is fitted)" if stage and stage.when == "after" else "model"
-        raise stopped(files.path, f"stopped after outer step {outcome.steps}; {what} and checkpoint are saved")
+    _save(files, encoder, outcome, stage)
     facts |= {"learner": recipe.learner, "step": outcome.best_step}
     # The last dev score was of these weights where they are the best; vectors in bfloat16 are for dev scores alone.
     again = outcome.best_step == outcome.steps and config.precision == "fp32"
@@ -175,6 +169,14 @@ def repeatable(error: NonFiniteStep, folder: Path) -> NonFiniteStep:
     return NonFiniteStep(f"{error}. Look at the step with: {command}", error.step)
 
 
+def _save(files: RunFolder, encoder: Encoder, outcome: Outcome, stage: Neutralise | None) -> None:
+    """Save the model, also of a run that was stopped, to be used as it is; `Interrupted` says that it was."""
+    files.save_model(encoder)
+    if outcome.reason == "interrupted":
+        what = "model (before its map is fitted)" if stage and stage.when == "after" else "model"
+        raise stopped(files.path, f"stopped after outer step {outcome.steps}; {what} and checkpoint are saved")
+
+
 def _score_trained(
     files: RunFolder,
     facts: Row,
@@ -202,50 +204,3 @@ def _score_trained(
         add_scores(files, facts, benchmark, encoder, parts, listener, lambda _: mapped)
         append(encoder, mapped.neutral)
         files.save_model(encoder)
-
-
-def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: Outcome, seconds: float) -> str:
-    """Return the scores before and after training, by language, and the facts of the run, in Markdown."""
-    recipe, rows = config.recipe, files.results()
-    monitor, scores = benchmark.task.monitor, _means(rows, benchmark.task.monitor)
-    stage = recipe.neutralise
-    verdicts = []
-    for split in ("dev", "test"):
-        before, after = 100 * scores[ZERO_SHOT, split], 100 * scores[recipe.delivers, split]
-        verdicts.append(f"- {split}: {monitor} {before:.2f} → {after:.2f} ({after - before:+.2f})")
-    ended = {"patience": "no better dev score for the recipe's patience", "finished": "all steps done"}[outcome.reason]
-    shuffled = "" if config.fold_seed is None else f" (articles or rows shuffled with seed {config.fold_seed})"
-    facts = [
-        ["encoder", config.encoder],
-        ["learner", f"{recipe.learner} (recipe {recipe.recipe})"],
-        *([["neutralise", f"{stage.when} training, {stage.method}"]] if stage else []),
-        *([["merge", said_of(recipe.merge, rows)]] if recipe.merge else []),
-        *([["translated", str(benchmark.translations)]] if benchmark.translations else []),
-        ["mode", config.mode],
-        ["fold, seed", f"{config.fold}{shuffled}, {config.seed}"],
-        ["outer steps", f"{outcome.steps}, weights of step {outcome.best_step} kept ({ended})"],
-        ["time", f"{seconds:.0f} s since the start or the last resume, evaluation included"],
-        ["data", f"{benchmark.data.describe()}, fingerprint {benchmark.data.fingerprint}"],
-        ["versions", ", ".join(f"{name} {value}" for name, value in versions().items())],
-    ]
-    parts = [f"# {recipe.learner} on {config.task}", "\n".join(verdicts)]
-    parts += [by_language(rows, "test"), by_language(rows, "dev"), markdown(["run", ""], facts, left=2)]
-    return "\n\n".join(parts) + "\n"
-
-
-def side_by_side(folder: Path, results: Sequence[RunResult]) -> RunResult:
-    """Write one report of several runs below a folder; return it with all scores, zero-shot once."""
-    rows = [row for i, result in enumerate(results) for row in result.rows if i == 0 or row["learner"] != ZERO_SHOT]
-    parts = ["# Learners side by side", by_language(rows, "test"), by_language(rows, "dev")]
-    combined = "\n\n".join(parts) + "\n"
-    write_whole(folder / "report.md", combined)
-    return RunResult(folder, rows, combined)
-
-
-def _means(rows: Sequence[Row], monitor: str) -> dict[tuple[str, str], float]:
-    """Return the mean of a measure by learner and split, in the first pool that was scored."""
-    means: dict[tuple[str, str], float] = {}
-    for row in rows:
-        if (row["measure"], row["language"]) == (monitor, MEAN):
-            means.setdefault((row["learner"], row["split"]), row["value"])
-    return means

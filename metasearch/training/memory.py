@@ -12,9 +12,11 @@ from metasearch.fast.memory import capacity
 from metasearch.learners.base import Learner
 from metasearch.learners.gradients import ReferenceGradients
 from metasearch.learners.texts import TextLearner
+from metasearch.runs.ranks import Rank
 from metasearch.spec.recipe import Outer
 from metasearch.training.activations import Activations, groups_of, words_of
 from metasearch.training.machine import return_memory
+from metasearch.training.processes import ALONE
 from metasearch.training.room import MOMENTS
 from metasearch.training.trainer import Trainer
 
@@ -70,7 +72,7 @@ def require_memory(trainer: Trainer) -> Trainer:
     phase, position = trainer.schedule.at(0)
     episodes = phase.episodes.batch(position, trainer.schedule.batch)
     learner.train(trainer.dropout)
-    given = learner, gradients, episodes, trainer.settings, trainer.precision == "bf16"
+    given = learner, gradients, episodes, trainer.settings, trainer.precision == "bf16", trainer.processes.rank
     kept = found = step_memory(*given)
     automatic = gradients.checkpointing == "auto" and not kept.fits
     if automatic:
@@ -93,9 +95,14 @@ def require_memory(trainer: Trainer) -> Trainer:
 
 
 def step_memory(
-    learner: Learner, gradients: ReferenceGradients, episodes: Sequence[Episode], outer: Outer, bf16: bool = False
+    learner: Learner,
+    gradients: ReferenceGradients,
+    episodes: Sequence[Episode],
+    outer: Outer,
+    bf16: bool = False,
+    rank: Rank = ALONE.rank,
 ) -> StepMemory:
-    """Return what the outer step of a meta-batch takes.
+    """Return what the outer step of a meta-batch takes in one process.
 
     Args:
         learner: what is trained, with dropout as it will be.
@@ -103,6 +110,7 @@ def step_memory(
         episodes: the meta-batch.
         outer: settings of the optimiser.
         bf16: whether forward passes run in bfloat16.
+        rank: which process of how many; those of one machine share its memory, unless each has a GPU of its own.
     """
     encoder, groups = learner.encoder, groups_of(learner, episodes)
     # A learner without a fast form takes the reference's way in any case.
@@ -117,16 +125,18 @@ def step_memory(
     # The reference keeps the graphs of all episodes until the end, fast gradients those of one job for each thread.
     # Of a loss of outputs the graphs of all texts are kept, and only the way there has threads.
     jobs = fast.workers if fast else sum(len(episode.sets) - 1 for episode in episodes)
-    at_once = None if fast is None or isinstance(learner, TextLearner) else jobs
+    of_texts = isinstance(learner, TextLearner)
+    at_once = None if fast is None or of_texts else jobs
     passes = Activations(learner, groups, bf16, gradients.checkpointing == "on")
-    activations = passes.of(at_once, padded=fast is None)
+    activations = passes.of(at_once, padded=fast is None) // (rank.count if of_texts else 1)
     points = 0
     if passes.second_order and steps:
         if fast is None or fast.keeps_graphs((steps + 1) * activations):
             activations *= steps + 1
         else:
             points = steps * moved * jobs
-    best = size if encoder.device.type == "cpu" else 0
+    on_cpu = encoder.device.type == "cpu"
+    best = size if on_cpu else 0
     parts = {
         "weights": encoder.size + sum(tensor.nbytes for tensor in learner.state().values()) + best,
         # A job has its own weights where they move, and its gradient.
@@ -134,7 +144,7 @@ def step_memory(
         "optimiser": MOMENTS[outer.optimizer] * size,
         "activations": activations,
     }
-    return StepMemory(parts, capacity(encoder.device))
+    return StepMemory(parts, capacity(encoder.device) // (rank.beside if on_cpu else 1))
 
 
 def shown(size: int) -> str:

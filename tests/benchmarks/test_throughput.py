@@ -101,6 +101,8 @@ class Constant:
 class Nothing:
     """A setting without episodes, and its encoder."""
 
+    device = torch.device("cpu")
+
     def __init__(self):
         self.asked = []
 

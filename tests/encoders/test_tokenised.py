@@ -33,7 +33,11 @@ def prompted(folder):
     return str(folder / "prompted")
 
 
-@pytest.fixture(scope="module", params=["tiny", "mini", "minilm", "e5", static, prompted], ids=str)
+@pytest.fixture(
+    scope="module",
+    params=["tiny", "mini", "minilm", "e5", static, prompted],
+    ids=lambda each: getattr(each, "__name__", each),
+)
 def place(request, tmp_path_factory):
     """An encoder, and a corpus that was prepared with its tokenizer."""
     folder = tmp_path_factory.mktemp("tokenised")

@@ -12,6 +12,7 @@ from metasearch.errors import OutOfMemory
 from metasearch.fast import FastGradients
 from metasearch.jobs import compose
 from metasearch.learners.gradients import ReferenceGradients
+from metasearch.runs.ranks import Rank
 from metasearch.spec.recipe import Outer
 from metasearch.training import memory
 from metasearch.training.memory import step_memory
@@ -233,3 +234,19 @@ def test_who_chooses_is_told_and_not_stopped(caplog, there, choice):
     compose.fit(*start(), max_steps=1, checkpointing=choice)
     (line,) = said(caplog)
     assert line.endswith("; layers are computed again on the way back") == (choice == "on")
+
+
+def test_processes_of_one_machine_share_its_memory_and_the_texts_of_a_batch(there):
+    there(LARGE)
+    of_texts, of_sets = PLAIN[6], Case("fine-tune")
+
+    def found(case, rank):
+        learner = case.learn(encoder_of("bert", layers=2))
+        engine = FastGradients(learner.encoder, workers=1, checkpointing="off")
+        return step_memory(learner, engine, case.episodes(), OUTER, rank=rank)
+
+    alone, one_of_four = (found(of_texts, rank) for rank in (Rank(), Rank(1, 4, 1, 2)))
+    assert one_of_four.there == LARGE // 2
+    assert one_of_four.parts["activations"] == alone.parts["activations"] // 4
+    # One set at a time, in whatever process.
+    assert found(of_sets, Rank(1, 4, 1, 2)).parts == found(of_sets, Rank()).parts
