@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from metasearch.episodes.episode import Episode
 from metasearch.errors import OutOfMemory
 from metasearch.fast import FastGradients
+from metasearch.fast.encoder import FastEncoder
 from metasearch.fast.gradients import FORMS
 from metasearch.fast.memory import capacity
 from metasearch.learners.base import Learner
@@ -14,7 +15,7 @@ from metasearch.learners.gradients import ReferenceGradients
 from metasearch.learners.texts import TextLearner
 from metasearch.runs.ranks import Rank
 from metasearch.spec.recipe import Outer
-from metasearch.training.activations import Activations, groups_of, words_of
+from metasearch.training.activations import Activations, Group, groups_of, words_of
 from metasearch.training.machine import return_memory
 from metasearch.training.processes import ALONE
 from metasearch.training.room import MOMENTS
@@ -116,11 +117,7 @@ def step_memory(
     # A learner without a fast form takes the reference's way in any case.
     fast = gradients.encoder if isinstance(gradients, FastGradients) and type(learner) in FORMS else None
     size = sum(parameter.nbytes for _, parameter in learner.named_parameters())
-    moved = size
-    if fast and fast.plan.table is not None:
-        # Gradients and inner steps have the rows of the words that the meta-batch holds.
-        table = fast.weights[fast.plan.table]
-        moved += (words_of(encoder, groups) - len(table)) * table[0].nbytes
+    moved = size - (_rows_apart(fast, groups) if fast else 0)
     steps = max(getattr(learner.options, name, 0) for name in ("inner_steps", "student_inner_steps"))
     # The reference keeps the graphs of all episodes until the end, fast gradients those of one job for each thread.
     # Of a loss of outputs the graphs of all texts are kept, and only the way there has threads.
@@ -145,6 +142,14 @@ def step_memory(
         "activations": activations,
     }
     return StepMemory(parts, capacity(encoder.device) // (rank.beside if on_cpu else 1))
+
+
+def _rows_apart(fast: FastEncoder, groups: Sequence[Group]) -> int:
+    """Return the bytes of the rows of a sliced word table that a meta-batch has no word of, which do not move."""
+    if fast.plan.table is None:
+        return 0
+    table = fast.weights[fast.plan.table]
+    return (len(table) - words_of(fast.encoder, groups)) * table[0].nbytes
 
 
 def shown(size: int) -> str:
