@@ -247,6 +247,7 @@ def test_processes_of_one_machine_share_its_memory_and_the_texts_of_a_batch(ther
 
     alone, one_of_four = (found(of_texts, rank) for rank in (Rank(), Rank(1, 4, 1, 2)))
     assert one_of_four.there == LARGE // 2
-    assert one_of_four.parts["activations"] == alone.parts["activations"] // 4
+    # Measured, so not the same to the last byte.
+    assert one_of_four.parts["activations"] == pytest.approx(alone.parts["activations"] / 4, rel=0.01)
     # One set at a time, in whatever process.
-    assert found(of_sets, Rank(1, 4, 1, 2)).parts == found(of_sets, Rank()).parts
+    assert found(of_sets, Rank(1, 4, 1, 2)).parts == pytest.approx(found(of_sets, Rank()).parts, rel=0.01)
