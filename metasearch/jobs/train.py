@@ -68,8 +68,10 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
 def follow(config: RunConfig, folder: Path, benchmark: Benchmark, encoder: Encoder, processes: Processes) -> RunResult:
     """Train along with the first process, which writes and scores; errors are those of `begin`."""
     with_map_before(encoder, benchmark, config.recipe)
-    trainer_of(config, benchmark, encoder, None, processes=processes).fit()
+    outcome = trainer_of(config, benchmark, encoder, None, processes=processes).fit()
     processes.end()
+    if outcome.reason == "interrupted":
+        raise stopped(folder, f"stopped after outer step {outcome.steps}")
     return RunResult(folder, [], "")
 
 
@@ -117,7 +119,7 @@ def run_to_end(
         outcome = trainer.fit(resume=True)
     except NonFiniteStep as error:
         raise repeatable(error, files.path) from error
-    _save(files, encoder, outcome, stage)
+    _save(files, encoder, outcome, stage, processes)
     facts |= {"learner": recipe.learner, "step": outcome.best_step}
     # The last dev score was of these weights where they are the best; vectors in bfloat16 are for dev scores alone.
     again = outcome.best_step == outcome.steps and config.precision == "fp32"
@@ -169,10 +171,12 @@ def repeatable(error: NonFiniteStep, folder: Path) -> NonFiniteStep:
     return NonFiniteStep(f"{error}. Look at the step with: {command}", error.step)
 
 
-def _save(files: RunFolder, encoder: Encoder, outcome: Outcome, stage: Neutralise | None) -> None:
+def _save(files: RunFolder, encoder: Encoder, outcome: Outcome, stage: Neutralise | None, processes: Processes) -> None:
     """Save the model, also of a run that was stopped, to be used as it is; `Interrupted` says that it was."""
     files.save_model(encoder)
     if outcome.reason == "interrupted":
+        # All have stopped after this step; one that ended before this would be taken for lost.
+        processes.end()
         what = "model (before its map is fitted)" if stage and stage.when == "after" else "model"
         raise stopped(files.path, f"stopped after outer step {outcome.steps}; {what} and checkpoint are saved")
 

@@ -81,7 +81,10 @@ def follow(config: DistillConfig, folder: Path, roles: Roles, processes: Process
         if processes.told(lambda: False):  # the first process says whether the stage is finished
             roles.take(stage.trains, below.model)
         else:
-            run_stage(config, name, roles, below, SILENT, processes)
+            outcome, _ = run_stage(config, name, roles, below, SILENT, processes)
+            if outcome.reason == "interrupted":
+                processes.end()
+                raise stopped(folder, f"stopped after step {outcome.steps} of {below.path.name}")
     processes.end()
     return RunResult(folder, [], "")
 
@@ -142,6 +145,8 @@ def _run_stage(
     stage = config.recipe.stages[name]
     outcome, described = run_stage(config, name, roles, below, listener, processes)
     if outcome.reason == "interrupted":
+        # All have stopped after this step; one that ended before this would be taken for lost.
+        processes.end()
         reached = f"stopped after step {outcome.steps} of {below.path.name}; the checkpoint is saved"
         raise stopped(files.path, reached)
     # They stand there where a crash came before the stage's report.
