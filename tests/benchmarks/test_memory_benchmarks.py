@@ -18,7 +18,7 @@ def run(script, *words):
     return result.output
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_layers_computed_again_have_the_same_bits_and_are_said_to_keep_less(tmp_path):
     run(checkpointing, "--scale=small", "--rounds=1", "--shape=mini", "-o", tmp_path / "rows.jsonl")
     rows = {row["way"]: row for row in read_rows(tmp_path / "rows.jsonl")}

@@ -80,7 +80,14 @@ def test_a_run_whose_process_is_killed_ends_with_one_line_and_goes_on_with_anoth
     assert_same_run(run, place / "whole")
 
 
-@pytest.mark.parametrize("rank", [0, 1, None], ids=["first", "second", "torchrun"])
+@pytest.mark.parametrize(
+    "rank",
+    [
+        pytest.param(0, id="first"),
+        pytest.param(1, id="second", marks=pytest.mark.exhaustive),
+        pytest.param(None, id="torchrun", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_signal_to_any_process_stops_all_after_the_same_step(place, tmp_path, rank):
     run = tmp_path / "run"
     agent = started(2, *train(run))

@@ -9,7 +9,7 @@ from helpers.launchers import NODE, Runner, ray_cluster
 from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.crossval.process import attempts
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
 
 LONG = [*FLAGS, "--max-steps=60", "--set=budget.meta_train=4000", "--set=budget.eval_every=0"]
 
@@ -46,8 +46,7 @@ def test_what_no_node_has_is_refused_and_ray_status_named(cluster, tmp_path):
 
 
 def test_where_no_cluster_answers_a_line_says_how_to_start_one(tmp_path, monkeypatch):
-    import ray
-
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'metasearch[ray]'")
     ray.shutdown()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -45,7 +45,7 @@ def at_work(folder):
     return job
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("command", "tried"),
@@ -85,7 +85,7 @@ def test_a_cell_that_needs_longer_than_its_time_limit_goes_on_in_a_second_job(cl
     assert scores(study.path) == whole(tmp_path / "whole", 800)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(600)
 def test_a_job_that_is_cancelled_by_hand_is_a_failed_cell_with_a_checkpoint(cluster, tmp_path):
     study = StudyFolder(tmp_path / "study")
@@ -98,14 +98,14 @@ def test_a_job_that_is_cancelled_by_hand_is_a_failed_cell_with_a_checkpoint(clus
     assert "; model and checkpoint are saved" in last_error(study, TUNED)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_what_sbatch_refuses_is_said_in_its_words_and_nothing_is_left(cluster, tmp_path):
     result = run(*FLAGS, "--launcher=slurm", "--launcher-set=partition=none", "-o", tmp_path / "study", code=2)
     assert "sbatch: invalid partition specified: none; Batch job submission failed" in result.stderr
     assert list((tmp_path / "study" / "submitted").iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_cells_that_may_be_at_work_in_slurm_are_not_begun_elsewhere(cluster, tmp_path):
     study = StudyFolder(tmp_path / "study")
     run(*FLAGS, "--learner=zero-shot", "--launcher=slurm", POLL, "-o", study.path)
