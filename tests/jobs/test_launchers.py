@@ -17,7 +17,7 @@ from metasearch.jobs.crossval.process import attempts, last_error
 pytestmark = [
     pytest.mark.exhaustive,
     pytest.mark.timeout(600),
-]  # many processes import torch, on a machine that may be busy
+]
 
 STEPS = 60
 LONG = [*FLAGS, f"--max-steps={STEPS}", "--set=budget.meta_train=4000", "--set=budget.eval_every=0"]
