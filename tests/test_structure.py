@@ -181,13 +181,22 @@ def test_the_engine_names_no_learner_and_no_task():
             assert name.split(".")[-1] not in plugins, f"{name_of(path)}:{line}: {name}"
 
 
+@cache
+def tree(path):
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def functions(path):
     """Return every function of a file with its number of lines, its docstring apart."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    found = []
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = node.body[0] if ast.get_docstring(node) is not None else None
             documented = docstring.end_lineno - docstring.lineno + 1 if docstring else 0
-            yield node, node.end_lineno - node.lineno + 1 - documented
+            found.append((node, node.end_lineno - node.lineno + 1 - documented))
+    return found
 
 
 def test_a_file_has_at_most_250_lines():

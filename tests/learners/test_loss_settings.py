@@ -120,7 +120,7 @@ def test_what_a_loss_does_not_have_is_named(caplog, loss, negatives, idle):
     assert caplog.messages == expected
 
 
-@pytest.mark.parametrize("negatives", ["random", "hard"])
+@pytest.mark.parametrize("negatives", ["random", pytest.param("hard", marks=pytest.mark.slow)])
 def test_it_is_named_when_training_begins_as_the_recipe_draws_its_negatives(monkeypatch, caplog, negatives):
     monkeypatch.setattr(Trainer, "fit", lambda trainer, resume: None)
     changes = ["loss.name=infonce", "loss.margin=0.5", f"episodes.negatives={negatives}"]

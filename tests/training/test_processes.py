@@ -30,6 +30,7 @@ def one_thread():
     torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 def test_two_processes_come_to_the_bits_of_one(tmp_path):
     assert len(QUICK) == 3
     assert digests(tmp_path, 2, QUICK) == digests(tmp_path, 1, QUICK)

