@@ -71,17 +71,17 @@ def serving_table(rows: Sequence[Row]) -> str:
 
 
 def checkpointing_table(rows: Sequence[Row]) -> str:
-    """Return of each encoder and precision the memory of a step and its time, with layers kept and computed again."""
+    """Return of each encoder and precision memory and processor time of a step, with layers kept and computed again."""
     latest = latest_rows(rows, lambda row: (row["scale"], row["shape"], row["way"]))
     lines = []
     for row in latest:
         kept = next(one for one in latest if (one["shape"], one["way"]) == (row["shape"], "fast"))
         again, bf16 = "checkpointing" in row["way"], row["way"].startswith("bf16")
         sizes = [f"{row[f'{name}_mib']:.0f}" for name in ("tensors", "predicted", "process")]
-        ratios = [f"{row['tensors_mib'] / kept['tensors_mib']:.2f}", f"{row['times']:.2f}", f"{row['cpu']:.2f}"]
+        ratios = [f"{row['tensors_mib'] / kept['tensors_mib']:.2f}", f"{row['cpu']:.2f}"]
         ways = ["computed again" if again else "kept", "bf16" if bf16 else "fp32"]
         lines.append([row["shape"], *ways, *sizes, *ratios])
-    heads = ["tensors, MiB", "predicted, MiB", "process, MiB", "tensors", "time", "processor time"]
+    heads = ["tensors, MiB", "predicted, MiB", "process, MiB", "tensors", "processor time"]
     return markdown(["encoder", "layers are", "precision", *heads], lines, left=3)
 
 
