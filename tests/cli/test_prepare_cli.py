@@ -70,8 +70,8 @@ def test_wrong_words_are_one_line(files):
     assert not (files.parent / "x").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("jobs", [1, 2])
 def test_what_is_stopped_goes_on(tmp_path, jobs):
     write_lines(tmp_path / "files", 150_000, ("de",))
     command = [sys.executable, "-m", "metasearch", "prepare", "files", "--encoder=tiny", "--jobs", str(jobs), "-o"]

@@ -182,7 +182,7 @@ def test_own_rows_must_be_spoken_of(shop):
     assert (done.exit_code, "rows in de of its own; say own: drop" in done.output) == (2, True), done.output
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_study_trains_on_the_translations_of_each_fold_and_its_arms_stand_beside_those_of_own_rows(
     tmp_path, monkeypatch
 ):

@@ -12,8 +12,17 @@ LAYERED = [family for family in FAMILIES if family != "static"]
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 EVERY = [*((case, True) for case in (*STEPPING, REPTILE, *PLAIN)), *((case, False) for case in STEPPING[:3])]
 QUICK = [(STEPPING[0], True, "student"), (STEPPING[2], False, "bert"), (PLAIN[2], True, "mpnet")]
+
+
+def tier(case, first_order, family):
+    """Return in which tier a place is: the slow one has every learner on one family and one learner on every family."""
+    if (case, first_order, family) in QUICK:
+        return ()
+    return pytest.mark.slow if family == "bert" or case == STEPPING[0] else pytest.mark.exhaustive
+
+
 PLACES = [
-    pytest.param(*place, marks=() if place in QUICK else pytest.mark.slow, id="{}-{}-{}".format(*place))
+    pytest.param(*place, marks=tier(*place), id="{}-{}-{}".format(*place))
     for place in [(*case, family) for case in EVERY for family in LAYERED]
 ]
 
