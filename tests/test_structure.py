@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "evaluation": {*BASE, "data", "runs", "encoders"},
     "study": {*BASE, "runs"},
     "reports": {*BASE, "runs", "study"},
-    "search": {*BASE, "runs", "encoders", "documents", "index"},
+    "search": {*BASE, "runs", "encoders", "formats", "documents", "index"},
     "publish": {*BASE, "runs", "study"},
     "compress": {*_DATA, "encoders"},
     "export": {*BASE, "data", "runs", "encoders", "evaluation", "compress"},

@@ -9,14 +9,7 @@ from safetensors.numpy import load
 from metasearch.errors import RunFolderError
 from metasearch.files import read_bytes
 from metasearch.formats import arrays
-from metasearch.formats.arrays import NAME as NAME
-from metasearch.formats.arrays import SUFFIX as SUFFIX
-from metasearch.formats.arrays import Loaded as Loaded
-from metasearch.formats.arrays import Mapped as Mapped
-from metasearch.formats.arrays import Stored as Stored
-from metasearch.formats.arrays import Wanted as Wanted
-from metasearch.formats.arrays import json_array as json_array
-from metasearch.formats.arrays import write as write
+from metasearch.formats.arrays import Mapped, Stored, Wanted
 
 SEGMENTS, LOCATIONS, OWN = "segments", "locations", "arrays"
 """Folders of an index."""

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from metasearch.errors import RunFolderError
 from metasearch.files import held, read_bytes, write_whole
-from metasearch.index import arrays
-from metasearch.index.arrays import Stored
+from metasearch.formats.arrays import Loaded, Stored, Wanted, json_array, write
+from metasearch.index.arrays import check, open_arrays
 from metasearch.index.index import Index
 from metasearch.index.scan import Best, Rows, Scores
 
@@ -26,7 +26,7 @@ FOLDER = "bm25"
 _AT_ONCE = 4096
 _PATIENCE = 600
 """Seconds to wait for another process that keeps the same."""
-_PARTS: arrays.Wanted = {
+_PARTS: Wanted = {
     "data": (np.float32, (-1,)),
     "indices": (np.int32, (-1,)),
     "indptr": (np.int64, (-1,)),
@@ -48,7 +48,7 @@ class Bm25:
         parts: `data`, `indices` and `indptr` of the weights by word, and the numbers of the `words` in JSON.
     """
 
-    def __init__(self, index: Index, words: Words, parts: arrays.Loaded) -> None:
+    def __init__(self, index: Index, words: Words, parts: Loaded) -> None:
         self.index = index
         self.words = words
         self._numbers = {word: i for i, word in enumerate(json.loads(parts["words"].tobytes()))}
@@ -121,24 +121,24 @@ def _made(index: Index, words: Words) -> dict[str, NDArray[Any]]:
         model = bm25s.BM25(method="lucene")
         model.index((ids, {str(word): i for word, i in numbers.items()}), show_progress=False)
         found = {name: np.asarray(model.scores[name]).astype(found[name].dtype) for name in found}
-    return {**found, "words": arrays.json_array(list(numbers))}
+    return {**found, "words": json_array(list(numbers))}
 
 
-def _kept(folder: Path, key: str) -> arrays.Loaded | None:
+def _kept(folder: Path, key: str) -> Loaded | None:
     """Return what was kept; None where there is none, or it is damaged."""
     try:
         stored = Stored(**json.loads(read_bytes(folder / f"{key}.json")))
-        arrays.check(folder, stored)
-        return arrays.open_arrays(folder, stored, _PARTS).arrays
+        check(folder, stored)
+        return open_arrays(folder, stored, _PARTS).arrays
     except (OSError, ValueError, TypeError, RunFolderError):
         return None
 
 
-def _keep(folder: Path, key: str, parts: arrays.Loaded) -> None:
+def _keep(folder: Path, key: str, parts: Loaded) -> None:
     """Keep it in the place of what was kept before; where that cannot be, say so."""
     try:
         with held(folder, f"{folder}: another process writes it", _PATIENCE):
-            stored = arrays.write(folder, parts)
+            stored = write(folder, parts)
             write_whole(folder / f"{key}.json", json.dumps({"name": stored.name, "size": stored.size}))
             for path in folder.iterdir():
                 if path.name not in (".lock", f"{key}.json", stored.path(folder).name):

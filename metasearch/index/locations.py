@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.index.arrays import LOCATIONS, Stored, check, damaged, json_array, open_arrays, write
+from metasearch.formats.arrays import Stored, json_array, write
+from metasearch.index.arrays import LOCATIONS, check, damaged, open_arrays
 from metasearch.index.segment import Keys
 
 _SEGMENT_BITS = 32

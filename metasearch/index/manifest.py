@@ -9,7 +9,7 @@ from typing import Any
 
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
 from metasearch.files import read_bytes, write_whole
-from metasearch.index.arrays import Stored
+from metasearch.formats.arrays import Stored
 from metasearch.index.segment import Storage
 
 FILE = "manifest.json"

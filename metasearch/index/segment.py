@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import RunFolderError
-from metasearch.index.arrays import SEGMENTS, Loaded, Mapped, Stored, Wanted, damaged, json_array, open_arrays, write
+from metasearch.formats.arrays import Loaded, Mapped, Stored, Wanted, json_array, write
+from metasearch.index.arrays import SEGMENTS, damaged, open_arrays
 from metasearch.index.quantise import to_bits, to_int8
 
 KEY_BYTES = 16

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from metasearch.documents.passage import Passage
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.files import NEW, held
+from metasearch.formats.arrays import NAME, SUFFIX, write
 from metasearch.index import arrays
 from metasearch.index.compact import compacted, parts_of
 from metasearch.index.locations import FilePlaces, Locations, SourceFile, located
@@ -118,7 +119,7 @@ class Writer:
         """
         if self.manifest.segments or self._waiting:
             raise RunFolderError(f"{self.folder}: the index has vectors already; make another one in another folder")
-        self._commit(replace(self.manifest, arrays=arrays.write(self.folder / arrays.OWN, own)))
+        self._commit(replace(self.manifest, arrays=write(self.folder / arrays.OWN, own)))
         self.arrays = dict(own)
 
     def add(self, vectors: NDArray[np.float32], passages: Sequence[Passage], keys: Keys) -> int:
@@ -233,9 +234,9 @@ class Writer:
         named = {part.stored.name for part in manifest.segments}
         named |= {stored.name for stored in (manifest.locations, manifest.arrays) if stored}
         for kind in (arrays.SEGMENTS, arrays.LOCATIONS, arrays.OWN):
-            for path in (self.folder / kind).glob(f"*{arrays.SUFFIX}*"):
+            for path in (self.folder / kind).glob(f"*{SUFFIX}*"):
                 name, _, rest = path.name.partition(".")
-                if arrays.NAME.fullmatch(name) and (name not in named or rest.endswith(NEW)):
+                if NAME.fullmatch(name) and (name not in named or rest.endswith(NEW)):
                     # Some systems keep what a reader has open; the next writer tries again.
                     with suppress(OSError):
                         path.unlink()

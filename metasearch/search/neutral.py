@@ -16,7 +16,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import LEAST, Mapped, NeutralMap, estimate, require_none
 from metasearch.encoders.vectors import EncodesTexts
 from metasearch.errors import DataError
-from metasearch.index.arrays import json_array
+from metasearch.formats.arrays import json_array
 from metasearch.runs.listener import Listener
 from metasearch.search.passages import ROLE, encoding
 from metasearch.search.plan import Sample

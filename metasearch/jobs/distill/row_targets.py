@@ -8,7 +8,6 @@ Processes take shards that no other one is at work on, and wait only for the las
 on the disk, so it is there whole or not at all; one that is damaged is deleted and computed again.
 """
 
-import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -21,11 +20,11 @@ from numpy.typing import NDArray
 
 from metasearch.data.prepared.shard import Shard
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import NonFiniteError, RunFolderError
+from metasearch.errors import RunFolderError
 from metasearch.files import unwritable, write_whole
 from metasearch.formats.arrays import NAME, SUFFIX, Mapped, Stored, Wanted, open_arrays, write
 from metasearch.index.quantise import to_int8
-from metasearch.jobs.distill.target_store import VectorOutput
+from metasearch.jobs.distill.target_store import VectorOutput, key_of, require_finite
 from metasearch.spec.distill_run import TargetType
 from metasearch.spec.recipe import Role
 
@@ -33,6 +32,7 @@ log = logging.getLogger(__name__)
 
 PIECE = 2**14
 """Texts that are computed before they are written."""
+_ROLE: Role = "text"
 _BYTES = {"fp32": 4, "fp16": 2, "int8": 1}
 
 ShardRows = Iterable[tuple[Shard, NDArray[np.int64]]]
@@ -179,19 +179,10 @@ def row_targets(
 
 def opened(folder: Path, encoder: Encoder, output: VectorOutput, kind: TargetType) -> RowTargets:
     """Return the vectors of an encoder and output that are kept in a folder; opens no shard's."""
-    role: Role = "text"
-    about = {
-        "fingerprint": encoder.fingerprint,
-        "role": role,
-        "max_length": encoder.limit(role),
-        "output": output,
-        "dimension": encoder.dimension(output),
-        "type": kind,
-    }
-    key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+    key, about = key_of(encoder, _ROLE, output, type=kind)
     path = folder / key
     if not (path / "about.json").exists():
-        write_whole(path / "about.json", json.dumps({"encoder": encoder.name, **about}, indent=2, ensure_ascii=False))
+        write_whole(path / "about.json", json.dumps(about, indent=2, ensure_ascii=False))
     return RowTargets(path, encoder.dimension(output), kind)
 
 
@@ -216,12 +207,10 @@ def _compute(
     for start in range(0, len(missing), PIECE):
         some = missing[start : start + PIECE]
         texts = shard.texts(some)
-        vectors = encoder.encode(texts, "text", output)
+        vectors = encoder.encode(texts, _ROLE, output)
         # What 16 bits cannot hold is infinite.
-        finite = np.isfinite(vectors.astype(np.float16) if targets.kind == "fp16" else vectors).all(1)
-        if not finite.all():
-            text = str(texts[int(np.argmin(finite))])[:80]
-            raise NonFiniteError(f"encoder {encoder.name}: its {output} vector of the text '{text}' is not finite")
+        held = vectors.astype(np.float16) if targets.kind == "fp16" else vectors
+        require_finite(held, encoder, texts, _ROLE, output)
         targets.add(shard, some, vectors)
         encoder.forget()
         shard.mapped.forget()

@@ -16,7 +16,7 @@ import itertools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,16 +106,23 @@ def stored_digests(folder: Path, encoder: Encoder, role: Role, output: VectorOut
 
 
 def _opened(folder: Path, encoder: Encoder, texts: Sequence[str], role: Role, output: VectorOutput) -> SegmentFolder:
+    key, about = key_of(encoder, role, output)
+    return SegmentFolder(folder / key, about, texts)
+
+
+def key_of(encoder: Encoder, role: Role, output: VectorOutput, **more: Any) -> tuple[str, dict[str, Any]]:
+    """Return the name of the folder of an encoder's outputs, and what it stands for, `more` included."""
     about = {
         "fingerprint": encoder.fingerprint,
         "role": role,
         "max_length": encoder.limit(role),
         "output": output,
         "dimension": encoder.dimension(output),
+        **more,
     }
     # The key has the fingerprint of the weights and not the encoder's name, which may come to stand for others.
     key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
-    return SegmentFolder(folder / key, {"encoder": encoder.name, **about}, texts)
+    return key, {"encoder": encoder.name, **about}
 
 
 def _as_bytes(digests: NDArray[np.uint64]) -> NDArray[np.bytes_]:
@@ -126,9 +133,16 @@ def _as_bytes(digests: NDArray[np.uint64]) -> NDArray[np.bytes_]:
 
 def _encoded(encoder: Encoder, texts: Sequence[str], role: Role, output: VectorOutput) -> NDArray[np.float32]:
     vectors = encoder.encode(texts, role, output)
+    require_finite(vectors, encoder, texts, role, output)
+    return vectors
+
+
+def require_finite(
+    vectors: NDArray[Any], encoder: Encoder, texts: Sequence[str], role: Role, output: VectorOutput
+) -> None:
+    """Raise `NonFiniteError` where one of an encoder's vectors `(N, D)` is not finite; it names the text."""
     finite = np.isfinite(vectors).all(1)
     if not finite.all():
-        text = texts[int(np.argmin(finite))]
+        text = str(texts[int(np.argmin(finite))])
         shown = text if len(text) <= 80 else f"{text[:80]}..."
         raise NonFiniteError(f"encoder {encoder.name}: its {output} vector of the {role} '{shown}' is not finite")
-    return vectors

@@ -1,6 +1,5 @@
 """Pieces of a preparation, done by several processes in any order and returned in theirs."""
 
-import pickle
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -35,8 +34,8 @@ class Pool:
             fresh = get_context("spawn")
             self._others = set(active_children())
             # By way of a file: a process that is stopped while another one begins must not leave it half a message.
-            path = self._job.folder / "work" / "job.pickle"
-            write_whole(path, pickle.dumps(self._job))
+            path = self._job.folder / "work" / "job.json"
+            write_whole(path, self._job.to_json())
             self._pool = ProcessPoolExecutor(self._processes, fresh, worker.begin, (path,))
         else:
             self._own = Worker(self._job)

@@ -1,12 +1,12 @@
 """What a process of a preparation does: cleans blocks of lines, and tokenises shards. It never imports torch."""
 
+import json
 import multiprocessing
 import os
-import pickle
 import signal
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -38,6 +38,21 @@ class Job:
     asked: Asked
     tokenizer: TokenizerFile
     tests: tuple[TestSet, ...]
+
+    def to_json(self) -> str:
+        """Return it as text, for a process that is started anew."""
+        tree = {"folder": str(self.folder), "asked": self.asked.tree(), "tokenizer": asdict(self.tokenizer)}
+        return json.dumps({**tree, "tests": [asdict(each) for each in self.tests]})
+
+    @classmethod
+    def of_json(cls, text: str) -> "Job":
+        """Return what `to_json` wrote."""
+        tree = json.loads(text)
+        tests = (
+            TestSet(each["name"], *(tuple(map(tuple, each[kind])) for kind in ("texts", "passages")))
+            for each in tree["tests"]
+        )
+        return cls(Path(tree["folder"]), Asked.of(tree["asked"]), TokenizerFile(**tree["tokenizer"]), tuple(tests))
 
 
 class Worker:
@@ -87,7 +102,7 @@ def begin(path: Path) -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-    _worker = Worker(pickle.loads(path.read_bytes()))
+    _worker = Worker(Job.of_json(path.read_text(encoding="utf-8")))
 
 
 def call(name: str, *arguments: Any) -> Any:
