@@ -17,7 +17,7 @@ forgotten, so that the default is the whole way. A step that is finished is not 
 No label of the task is read. With other settings choose another folder.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -49,34 +49,42 @@ SHARE = 1.0
 @click.option("--share", type=click.FloatRange(0, 1), default=SHARE, show_default=True, help="Of the way to run/model.")
 @click.option("--seed", default=0, show_default=True, help="Of the batches.")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
+@click.option(
+    "--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True, help="Of the stage."
+)
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder of all that is made.")
 def main(
-    task: str, data: Path, assignments: tuple[str, ...], share: float, seed: int, device: str, output: Path
+    task: str,
+    data: Path,
+    assignments: tuple[str, ...],
+    share: float,
+    seed: int,
+    device: str,
+    precision: str,
+    output: Path,
 ) -> None:
     """Do all steps that are not finished."""
     settings = {"task": task, "data": str(data), "set": assignments, "share": share, "seed": seed, "device": device}
-    begin(output / "settings.json", settings, free=("data", "device"))
-    for step in steps(task, data, assignments, share, seed, device, output):
+    begin(output / "settings.json", settings | {"precision": precision}, free=("data", "device"))
+    stage = [word for each in assignments for word in ("--set", f"stages.align.{each}")]
+    stage += ["--seed", str(seed), "--device", device, "--precision", precision]
+    for step in steps(task, data, stage, share, output):
         if not step.done.exists():
             click.echo(f"== {step.done.relative_to(output)}", err=True)
             step.run()
     click.echo(output / "model")
 
 
-def steps(
-    task: str, data: Path, assignments: tuple[str, ...], share: float, seed: int, device: str, out: Path
-) -> Iterator[Step]:
-    """Yield the steps to the encoder, in their order."""
+def steps(task: str, data: Path, stage: Sequence[str], share: float, out: Path) -> Iterator[Step]:
+    """Yield the steps to the encoder, in their order; `stage` are further arguments of the distillation."""
     lines, corpus, words = (out / name for name in ("lines", "corpus", "words"))
     trimmed, neutral, run = (out / name for name in ("trimmed", "neutral", "run"))
     yield Step(lines, lambda: _lines(task, data, lines))
     yield Step(corpus, lambda: click.echo(overlap.check(data, lines, corpus)[0], err=True))
     yield Step(words, lambda: _words(task, data, words))
     yield Step(trimmed, lambda: metasearch("compress", ENCODER, "--trim", corpus, "--trim", words, "-o", trimmed))
-    yield Step(neutral, lambda: metasearch("neutralise", trimmed, "--texts", corpus, "--device", device, "-o", neutral))
-    made = [word for each in assignments for word in ("--set", f"stages.align.{each}")]
-    new = ["--recipe", "align", "--teacher", neutral, "--student", neutral, "--corpus", corpus, *made]
-    new += ["--seed", seed, "--device", device, "-o", run]
+    yield Step(neutral, lambda: metasearch("neutralise", trimmed, "--texts", corpus, "-o", neutral))
+    new = ["--recipe", "align", "--teacher", neutral, "--student", neutral, "--corpus", corpus, *stage, "-o", run]
     yield Step(run / "report.md", lambda: metasearch("distill", *(["--resume", run] if run.exists() else new)))
     yield Step(out / "model", lambda: merge([str(neutral), str(run / "model")], out / "model", share))
 

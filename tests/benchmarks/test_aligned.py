@@ -19,7 +19,7 @@ from metasearch.spec.library import shipped
 
 
 def steps(out, data):
-    return {step.done.name: step for step in aligned.steps("demo", data, aligned.SETS, 0.25, 0, "cpu", out)}
+    return {step.done.name: step for step in aligned.steps("demo", data, [], 0.25, out)}
 
 
 def test_the_encoder_learns_from_itself_without_its_language(tmp_path, monkeypatch):
