@@ -3,8 +3,10 @@
 - multilingual: one pool of the candidates of all languages; every translation of the answer is relevant.
 - bilingual, monolingual: the candidates of one language; a matrix of question language by candidate language, whose
   diagonal is monolingual.
+- expanded: the multilingual pool after document expansion across languages (`metasearch.encoders.expansion`). It uses
+  what else is in the pool, so that its scores are not those of other papers' pools.
 
-Texts are encoded and scored once, whatever the number of pools.
+Texts are encoded once, whatever the number of pools.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.records import Question, RetrievalData
+from metasearch.encoders.expansion import expanded
 from metasearch.encoders.vectors import EncodesTexts
 from metasearch.errors import DataError, require_known
 from metasearch.evaluation.metrics.base import function_of
@@ -21,7 +24,8 @@ from metasearch.evaluation.search import Judgements, SearchResult, ranking_of, s
 from metasearch.runs.questions import Cell, QuestionResults
 from metasearch.spec.measure import Measure, Pool
 
-POOLS: tuple[Pool, ...] = ("multilingual", "bilingual", "monolingual")
+EXPANDED: Pool = "expanded"
+POOLS: tuple[Pool, ...] = ("multilingual", "bilingual", "monolingual", EXPANDED)
 
 
 def evaluate_retrieval(
@@ -36,7 +40,7 @@ def evaluate_retrieval(
     by_language = dict(sorted(data.questions_by_language.items()))
     # Checked before texts are encoded, which is what takes the time.
     _require_answers(data, by_language, pools)
-    questions, languages, result = _search(encoder, data, by_language)
+    questions, languages, results = _search(encoder, data, by_language, pools)
     scores: list[Score] = []
     units: dict[Cell, tuple[str, ...]] = {}
     columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
@@ -45,34 +49,41 @@ def evaluate_retrieval(
         # The search has the questions language by language, so that one language is a slice.
         rows, start = slice(start, start + len(asked)), start + len(asked)
         for pool, inside in _pools(pools, language, languages):
-            ranks = result.ranks(rows, None if inside == "all" else languages.index(inside))
+            ranks = results[pool == EXPANDED].ranks(rows, None if inside == "all" else languages.index(inside))
             units[pool, language, inside] = tuple(q.id for q in asked)
             for measure, function in functions.items():
                 values = function(ranks, measure.k)
                 columns[str(measure), pool, language, inside] = values
                 scores.append(Score(str(measure), pool, language, inside, float(values.mean()), len(values)))
-    ranking = ranking_of(questions, data.candidates, result) if "multilingual" in pools else None
+    ranking = ranking_of(questions, data.candidates, results[False]) if "multilingual" in pools else None
     articles = {question.id: question.group for question in questions}
     return Evaluation(tuple(scores), QuestionResults(units, columns, ranking, articles))
 
 
 def _search(
-    encoder: EncodesTexts, data: RetrievalData, by_language: Mapping[str, Sequence[Question]]
-) -> tuple[list[Question], list[str], SearchResult]:
-    """Return the questions in the order of the search, the languages of the candidates, and the result."""
+    encoder: EncodesTexts, data: RetrievalData, by_language: Mapping[str, Sequence[Question]], pools: Sequence[Pool]
+) -> tuple[list[Question], list[str], dict[bool, SearchResult]]:
+    """Return the questions in the order of the search, the languages of the candidates, and the results.
+
+    The results are those of candidates as they are (`False`) and expanded (`True`), as far as the pools need them.
+    """
     questions = [question for asked in by_language.values() for question in asked]
     languages = sorted({candidate.language for candidate in data.candidates})
     language_of = np.array([languages.index(candidate.language) for candidate in data.candidates])
     candidates = encoder.encode([c.text for c in data.candidates], "candidate")
-    vectors = [encoder.encode([q.text for q in asked], "question") for asked in by_language.values()]
+    vectors = np.concatenate([encoder.encode([q.text for q in asked], "question") for asked in by_language.values()])
     judgements = Judgements.from_answers(questions, data)
-    return questions, languages, search(questions, np.concatenate(vectors), candidates, judgements, language_of)
+    results = {}
+    for expand in sorted({pool == EXPANDED for pool in pools}):
+        ranked = expanded(candidates, language_of) if expand else candidates
+        results[expand] = search(questions, vectors, ranked, judgements, language_of)
+    return questions, languages, results
 
 
 def _pools(pools: Sequence[Pool], language: str, languages: Sequence[str]) -> list[tuple[Pool, str]]:
-    """Return each pool and the language of its candidates, `all` for the multilingual one."""
+    """Return each pool and the language of its candidates, `all` where they are of all languages."""
     others = [other for other in languages if other != language]
-    inside = {"multilingual": ["all"], "monolingual": [language], "bilingual": others}
+    inside = {"multilingual": ["all"], EXPANDED: ["all"], "monolingual": [language], "bilingual": others}
     return [(pool, name) for pool in pools for name in inside[pool]]
 
 

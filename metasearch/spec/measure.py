@@ -8,10 +8,10 @@ from typing import Any, Literal, Self
 from metasearch.errors import ConfigError, nearest
 from metasearch.spec import registry
 
-Pool = Literal["multilingual", "bilingual", "monolingual", "pairs", "xx-en", "en-xx", "both"]
-"""What is ranked: candidates of all languages together, of one other language, or of the question's own; for
-similarity nothing; for translations the pivot language, from each other one (`xx-en`), or the other way round
-(`en-xx`), and the mean of both."""
+Pool = Literal["multilingual", "bilingual", "monolingual", "expanded", "pairs", "xx-en", "en-xx", "both"]
+"""What is ranked: candidates of all languages together, of one other language, of the question's own, or of all after
+document expansion (`metasearch.encoders.expansion`); for similarity nothing; for translations the pivot language, from
+each other one (`xx-en`), or the other way round (`en-xx`), and the mean of both."""
 
 
 @dataclass(frozen=True, order=True)

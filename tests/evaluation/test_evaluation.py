@@ -69,16 +69,30 @@ def test_a_measure_looks_only_as_deep_as_its_name_says():
     assert found.mean("map@20") == found.mean("map")  # four candidates are fewer than 20
 
 
+def test_in_the_expanded_pool_a_translation_that_ranks_low_is_drawn_to_one_that_ranks_high():
+    # a-0 and e-0 are translations: less their languages' means both point one way, so that half-way is (0.8, 0, 0).
+    answers, others = {"ar": [0.8, 0, 0.6], "el": [0.8, 0, -0.6]}, {"ar": [0, 0.8, 0.6], "el": [0, 0.8, -0.6]}
+    data = retrieval(2, ("ar", "el"), fillers=0)
+    place = {"s0": answers, "s1": others}
+    vectors = {c.text: np.array(place[c.id.split("-")[-1]][c.language]) for c in data.candidates}
+    asked = {"q0": [0.5, 0.45, 0.74], "q1": [0.45, 0.5, 0.74]}  # nearer to their language than to what answers them
+    encoder = FakeEncoder({q.text: np.array(asked[q.id]) for q in data.questions} | vectors)
+    found = cells(evaluate(encoder, data, [MAP], ("multilingual", "expanded")))
+    # Both answers of q0 are first and third, as ar goes before el; expanded, they are first and second.
+    assert found["multilingual", "ar", "all"] == pytest.approx((1 / 1 + 2 / 3) / 2)
+    assert found["expanded", "ar", "all"] == pytest.approx((1 / 1 + 2 / 2) / 2)
+
+
 def test_seven_languages_make_a_matrix_of_seven_by_seven_with_a_monolingual_diagonal():
     data = retrieval(3)
     found = evaluate(random_scoring(data), data, [MAP], POOLS)
-    assert {(s.language, s.candidates) for s in found.scores if s.pool != "multilingual"} == {
+    assert {(s.language, s.candidates) for s in found.scores if s.pool in ("bilingual", "monolingual")} == {
         (asked, pool) for asked in LANGUAGES for pool in LANGUAGES
     }
     assert {(s.language, s.candidates) for s in found.scores if s.pool == "monolingual"} == {
         (code, code) for code in LANGUAGES
     }
-    assert len(found.scores) == 7 * 7 + 7
+    assert len(found.scores) == 7 * 7 + 7 + 7
     assert {s.count for s in found.scores} == {3}
 
 
