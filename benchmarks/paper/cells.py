@@ -15,6 +15,7 @@ import numpy as np
 from benchmarks.common.rows import Row
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.errors import DataError
+from metasearch.evaluation.retrieval import EXPANDED
 from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.questions import Cell, QuestionResults
@@ -31,20 +32,23 @@ BEFORE = f"{NEUTRAL}+"
 """Begins the name of an arm whose encoder had the language taken out before it was trained."""
 ALIGNED = "aligned"
 """Encoder that `benchmarks.paper.aligned` makes of `e5`, and what its arms begin with; alone, it is untrained."""
+BEST = "best"
+"""Recipe whose arms are called by its name, as there are others of its learner."""
 _PLACES = ("data", "include")
 _FACTS = ("task", "encoder", "learner", "mode", "recipe", "fold", "seed", "step")
 _SHARED = (*_FACTS, "versions", "data")
 
 
-def rows_of(study: Study, encoder: str, weights: str | None = None) -> list[Row]:
+def rows_of(study: Study, encoder: str, weights: str | None = None, pool: str | None = None) -> list[Row]:
     """Return a row of every cell of a study: of each arm, fold and seed.
 
     Args:
         study: of one encoder.
         encoder: as it is to be called: the name of a folder says nothing elsewhere.
         weights: fingerprint of an encoder that was made, and is another one each time.
+        pool: of the scores, by default the task's main one.
     """
-    selection = study.select()
+    selection = study.select(pool=pool)
     rows = [_row(scored, *selection[:2]) for arm in study.arms for scored in study.of(arm)]
     named = {"encoder": encoder, **({"weights": weights} if weights else {})}
     return [{**row, **named, "config": {**row["config"], "encoder": encoder}} for row in rows]
@@ -58,8 +62,19 @@ def identity(row: Row) -> object:
     return (
         *(row[key] for key in keys),
         row.get("weights"),
+        row["pool"],
         None if row["learner"] == ZERO_SHOT else str(sorted(config.items())),
     )
+
+
+def in_main_pool(row: Row) -> Row:
+    """Return a row of the expanded pool as one of an arm of its own in the main pool, to be compared with others."""
+    end, config = f"+{row['pool']}", dict(row["config"])
+    if "recipe" in config:
+        config["recipe"] = {**config["recipe"], "learner": config["recipe"]["learner"] + end}
+    else:
+        config["label"] += end
+    return {**row, "pool": "multilingual", "learner": row["learner"] + end, "config": config}
 
 
 def restored(rows: Iterable[Row], data: str, folder: Path) -> Study:
@@ -102,7 +117,7 @@ def _row(scored: Scored, measure: str, pool: str) -> Row:
         "measure": measure,
         "pool": pool,
         "values": values,
-        "bias": None if ranked is None else ranked.figures.bias,
+        "bias": None if ranked is None or pool == EXPANDED else ranked.figures.bias,
         "dev": scored.values(measure, pool, "dev") and float(np.mean([*scored.values(measure, pool, "dev").values()])),
         "facts": dict(scored.run.facts),
         "config": config,
@@ -171,7 +186,8 @@ def missing(rows: Sequence[Row], arms: Iterable[str], folds: Iterable[int], seed
 def arm_of(row: Row) -> str:
     """Return the arm of a row: `zero-shot`, `maml:trans`, `neutral+maml:trans`, `aligned` or `aligned+maml:trans`."""
     stage = (row["config"].get("recipe") or {}).get("neutralise") or {}
-    name = named(row["learner"], row["encoder"], stage.get("when") == "before")
+    learner = BEST if row["recipe"] == BEST else row["learner"]
+    name = named(learner, row["encoder"], stage.get("when") == "before")
     return name if row["mode"] is None or row["learner"] in (ZERO_SHOT, NEUTRAL) else f"{name}:{row['mode']}"
 
 

@@ -13,7 +13,6 @@ language out of its vectors (`neutralise: after`); `neutral+maml:trans` is train
 intervals, are added to `results/main_table.jsonl`.
 """
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,14 +22,13 @@ import click
 import metasearch as ms
 from benchmarks.common.command import Command, metasearch
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
-from benchmarks.paper import cells, main_table
-from benchmarks.paper.study_rows import study_rows
-from benchmarks.paper.study_tables import against_table, changes_table, languages_table, name_of, summary_table
+from benchmarks.common.rows import RESULTS, Row, append_new_rows, read_rows
+from benchmarks.paper import cells, strong_tables
 from metasearch.errors import ConfigError
+from metasearch.evaluation.retrieval import EXPANDED
 from metasearch.jobs.compose import load_encoder
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
-from metasearch.study.arms import Arm, digest
+from metasearch.study.arms import digest
 
 CELLS = RESULTS / "strong_encoder.jsonl"
 ARMS = (
@@ -97,7 +95,10 @@ def main(
             for lacking in cells.missing(known, wanted, _numbers(folds), _numbers(seeds)):
                 folder = output / f"{task}-{_digest(lacking, made)}"
                 _run(lacking, [*shared, "--encoder", encoder], folder, results, made)
-    click.echo(_tables(task, data, _known(results, task, made)))
+    known = _known(results, task, made)
+    click.echo(strong_tables.tables(task, data, known))
+    if in_other := _known(results, task, made, expanded=True):
+        click.echo(strong_tables.expanded_table(task, data, known, in_other))
 
 
 @dataclass(frozen=True)
@@ -120,9 +121,12 @@ def _checked(arms: str) -> list[str]:
     return named
 
 
-def _known(results: Path, task: str, aligned: Aligned | None) -> list[Row]:
-    """Return the rows of a task, of aligned encoders those of the given one, or of the last one that was kept."""
-    rows = [row for row in read_rows(results) if row["task"] == task]
+def _known(results: Path, task: str, aligned: Aligned | None, expanded: bool = False) -> list[Row]:
+    """Return the rows of a task in its main pool or in the expanded one.
+
+    Of aligned encoders they are those of the given one, or of the last one that was kept.
+    """
+    rows = [row for row in read_rows(results) if row["task"] == task and (row["pool"] == EXPANDED) == expanded]
     kept = [row["weights"] for row in rows if row["encoder"] == cells.ALIGNED]
     weights = aligned.weights if aligned else kept[-1] if kept else None
     return [row for row in rows if row["encoder"] != cells.ALIGNED or row["weights"] == weights]
@@ -152,7 +156,8 @@ def _run(lacking: cells.Missing, shared: list[object], folder: Path, results: Pa
     if _aligned(lacking.arms[0]):
         # The recipes of e5 for an encoder that has another name, and a map of its own.
         pairs = [arm.removeprefix(f"{cells.ALIGNED}+").split(":") for arm in lacking.arms if arm != cells.ALIGNED]
-        named = [f"{learner}-{cells.ENCODER}:{mode}" for learner, mode in pairs]
+        recipes = [name if name == cells.BEST else f"{name}-{cells.ENCODER}" for name, _ in pairs]
+        named = [f"{recipe}:{mode}" for recipe, (_, mode) in zip(recipes, pairs, strict=True)]
         what += ["--learner", ZERO_SHOT, *(["--recipe", ",".join(named)] if named else [])]
     else:
         learners = [arm.removeprefix(cells.BEFORE) for arm in lacking.arms]
@@ -191,46 +196,13 @@ def _keep(folder: Path, results: Path, aligned: Aligned | None) -> None:
         return
     study = ms.read_study([folder])
     encoder = study.baseline.encoder
-    if encoder == cells.ENCODER:
-        rows = cells.rows_of(study, cells.ENCODER)
-    elif aligned and Path(encoder).resolve() == Path(aligned.path).resolve():
-        rows = cells.rows_of(study, cells.ALIGNED, aligned.weights)
-    else:
+    named: tuple[str, str | None] = cells.ENCODER, None
+    if aligned and Path(encoder).resolve() == Path(aligned.path).resolve():
+        named = cells.ALIGNED, aligned.weights
+    elif encoder != cells.ENCODER:
         raise ConfigError(f"{folder} is a study of encoder '{encoder}', not of e5 nor of that of --aligned")
+    rows = [row for pool in (None, EXPANDED) for row in cells.rows_of(study, *named, pool)]
     append_new_rows(results, [{**row, **provenance()} for row in rows], cells.identity)
-
-
-def _tables(task: str, data: str, known: list[Row]) -> str:
-    """Return the tables of the arms that are on all folds, and keep a row of each; say which arms are not."""
-    kept = latest_rows(known, cells.identity)
-    places: dict[str, set[tuple[int, int]]] = {}
-    for row in kept:
-        places.setdefault(cells.arm_of(row), set()).add((row["fold"], row["seed"]))
-    if ZERO_SHOT not in places:
-        raise ConfigError(f"there is no row of {ZERO_SHOT} on {task} yet, from which the others are counted")
-    folds = {fold for fold, _ in places[ZERO_SHOT]}
-    begun = [arm for arm, done in places.items() if {fold for fold, _ in done} != folds]
-    whole = [row for row in kept if cells.arm_of(row) not in begun]
-    with tempfile.TemporaryDirectory() as folder:
-        study = cells.restored(whole, data, Path(folder))
-        rows = study_rows(study, cells.ENCODER, references=[arm for arm in study.arms if _is_reference(arm)])
-    rows = [{**row, **_bias(row, whole), **provenance()} for row in rows]
-    append_new_rows(RESULTS / "main_table.jsonl", rows, main_table.identity)
-    tables = [languages_table(rows), summary_table(rows), changes_table(rows), against_table(rows)]
-    tables += [f"not on all folds yet: {arm}, {len(places[arm])} cells" for arm in begun]
-    return "\n\n".join(table for table in tables if table)
-
-
-def _is_reference(arm: Arm) -> bool:
-    """Return whether other arms are compared with one: with what is untrained, and with fine-tuning."""
-    return arm.mode is None or arm.learner == "fine-tune"
-
-
-def _bias(row: Row, kept: list[Row]) -> Row:
-    """Return the mean language bias of an arm's cells, which have no rankings to find it in again."""
-    arm = name_of(row) if row["mode"] is None else f"{name_of(row)}:{row['mode']}"
-    own = [each["bias"] for each in kept if cells.arm_of(each) == arm]
-    return {"bias": sum(own) / len(own), "bias_sd": None} if own and None not in own else {}
 
 
 def _numbers(written: str) -> list[int]:

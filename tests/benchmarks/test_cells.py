@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks.paper.cells import ALIGNED, DIGITS, Missing, arm_of, identity, missing, restored, rows_of
+from benchmarks.paper.cells import ALIGNED, DIGITS, Missing, arm_of, identity, in_main_pool, missing, restored, rows_of
 from benchmarks.paper.study_rows import study_rows
 from metasearch.cli.train import configure
 from metasearch.errors import DataError
@@ -99,3 +99,24 @@ def test_encoders_of_two_names_are_arms_of_one_study(study, rows, tmp_path):
     assert [of_each[f"zero-shot, {name}"]["trained"] for name in ("e5", ALIGNED)] == ["e5", ALIGNED]
     # The same values are under both names.
     assert of_each["zero-shot, aligned"]["against"]["zero-shot, e5"]["difference"] == 0
+
+
+def test_scores_in_the_expanded_pool_are_compared_with_those_in_the_main_pool_as_arms_of_their_own(
+    study, rows, tmp_path
+):
+    other = rows_of(study, "e5", pool="expanded")
+    assert {row["pool"] for row in other} == {"expanded"}
+    assert not {identity(row) for row in rows} & {identity(row) for row in other}
+    both = restored([*rows, *map(in_main_pool, other)], str(shipped() / "demo"), tmp_path / "both")
+    means = {
+        arm.learner: both.of(arm)[0].questions.columns["map@20", "multilingual", "el", "all"].mean()
+        for arm in both.arms
+    }
+    assert set(means) == {row["learner"] + end for row in rows for end in ("", "+expanded")}
+    expanded = study.of(study.arms[0])[0].questions.columns["map@20", "expanded", "el", "all"].mean()
+    assert means["zero-shot+expanded"] == pytest.approx(expanded, abs=1 / DIGITS)
+    assert means["zero-shot"] != pytest.approx(expanded, abs=1 / DIGITS)
+
+
+def test_arms_of_the_recipe_best_are_called_by_its_name(rows):
+    assert arm_of({**rows[1], "recipe": "best"}) == "best:mono-mono"

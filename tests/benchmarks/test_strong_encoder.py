@@ -30,6 +30,7 @@ def test_arms_through_a_map_without_one_and_of_the_aligned_encoder_are_studies_o
     [
         (("aligned", "aligned+maml:trans"), ["--learner", "zero-shot", "--recipe", "maml-e5:trans"]),
         (("aligned",), ["--learner", "zero-shot"]),
+        (("aligned+best:mixt",), ["--learner", "zero-shot", "--recipe", "best:mixt"]),
         (
             ("zero-shot", "neutral+maml:trans"),
             ["--learner", "zero-shot,maml:trans", "--set", "maml:neutralise.when=before", "--set",
@@ -62,8 +63,11 @@ def test_a_study_of_another_encoder_is_not_kept(tmp_path):
 
 def test_of_several_aligned_encoders_the_rows_of_one_are_known(tmp_path):
     path = tmp_path / "rows.jsonl"
-    rows = [{"task": "demo", "encoder": "e5"}, *({"task": "demo", "encoder": "aligned", "weights": w} for w in "ab")]
+    main = {"task": "demo", "pool": "multilingual"}
+    rows = [{**main, "encoder": "e5"}, *({**main, "encoder": "aligned", "weights": w} for w in "ab")]
+    rows.append({**rows[0], "pool": "expanded"})
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     assert strong_encoder._known(path, "demo", None) == [rows[0], rows[2]]
     assert strong_encoder._known(path, "demo", strong_encoder.Aligned("x", "a")) == rows[:2]
     assert strong_encoder._known(path, "demo", strong_encoder.Aligned("x", "c")) == rows[:1]
+    assert strong_encoder._known(path, "demo", None, expanded=True) == rows[3:]
