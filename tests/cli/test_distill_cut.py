@@ -30,7 +30,7 @@ def test_the_terms_are_logged_and_the_options_are_in_the_configuration(run):
     logged = [event for event in events(run / "1-assistant") if "matryoshka" in json.dumps(event)]
     assert len(logged) == 2
     assert all("spread_out" in json.dumps(event) for event in logged)
-    kept = RunFolder(run).config(DistillConfig).recipe.stages["assistant"].options
+    kept = RunFolder.open(run, DistillConfig)[1].config.recipe.stages["assistant"].options
     assert [str(d) for d in kept["dimensions"]] == ["8", "32"]
     assert float(kept["spread_weight"]) == 0.5
 
