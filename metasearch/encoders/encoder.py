@@ -17,12 +17,14 @@ from torch import Tensor, nn
 
 from metasearch.encoders.alike import normalise, pools_prompts, require_alike
 from metasearch.encoders.batches import BATCH_TOKENS, batches
+from metasearch.encoders.distinct import distinct_texts
 from metasearch.encoders.fingerprint import fingerprint, tokenizer_fingerprint
 from metasearch.encoders.input_module import Features as Features
 from metasearch.encoders.input_module import InputModule
 from metasearch.encoders.input_module import Output as Output
 from metasearch.encoders.inputs import input_of
 from metasearch.encoders.lengths import length_of
+from metasearch.encoders.matryoshka import write_dimensions
 from metasearch.encoders.prompts import prompt_of, written_out
 from metasearch.encoders.tokenised import tokenizer_of, tokens_of
 from metasearch.errors import EncoderError
@@ -160,7 +162,7 @@ class Encoder:
         Arrays are `(columns, length)`; each distinct text is tokenised once in the life of the encoder, and one that
         brings the tokens of this tokenizer with it not at all. One text in the place of a list is a `TypeError`.
         """
-        distinct = _distinct(texts)
+        distinct = distinct_texts(texts)
         brought = self._brought(distinct, role)
         new = [text for text in distinct if text not in brought and (role, text) not in self._tokens]
         prompt = self.prompt(role)
@@ -202,7 +204,7 @@ class Encoder:
         have about a thousand tokens. `tokens` are no vectors of texts. One text in the place of
         a list is a `TypeError`.
         """
-        distinct = _distinct(texts)
+        distinct = distinct_texts(texts)
         if not distinct:
             return np.zeros((0, self.dimension(output)), np.float32)
         lengths = self.lengths(distinct, role)
@@ -241,10 +243,4 @@ class Encoder:
         """Write the model with the lengths that it names itself."""
         self.model.prompts = written_out(self.model)
         self.model.save_pretrained(str(folder), create_model_card=False)
-
-
-def _distinct(texts: Sequence[str]) -> list[str]:
-    """Return each text once; a text in the place of a list of texts, which to Python is one of letters, is refused."""
-    if isinstance(texts, str):
-        raise TypeError(f"texts: expected a list of texts, got the text {texts[:40]!r}; write [text]")
-    return list(dict.fromkeys(texts))
+        write_dimensions(self.model, folder)

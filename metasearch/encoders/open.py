@@ -10,6 +10,7 @@ from transformers.utils import logging as transformers_logging
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.loading import recorded, require_fit, uses_pooler
+from metasearch.encoders.matryoshka import read_dimensions
 from metasearch.errors import EncoderError, MetasearchError, first_line
 from metasearch.spec import registry
 from metasearch.spec.recipe import MaxLength
@@ -51,6 +52,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
         raise EncoderError(_why(name, folder.exists(), error)) from error
     require_fit(f"encoder '{name}'", loaded, pooled=uses_pooler(model))
     encoder = Encoder(model, name, max_length)
+    read_dimensions(model, name, folder.exists())
     # transformers makes up a tokenizer of special tokens alone when a folder has none.
     if not encoder.input.has_words:
         raise EncoderError(f"encoder '{name}': its tokenizer has no words; are the tokenizer's files missing?")

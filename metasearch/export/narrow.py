@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.limits import check_fewer
+from metasearch.encoders.matryoshka import set_trained_dimensions, trained_dimensions
 from metasearch.errors import DataError
 
 
@@ -41,6 +42,9 @@ def narrowed(encoder: Encoder, dimensions: int, vectors: NDArray[np.float32] | N
     dense = Dense(width, dimensions, bias=False, activation_function=nn.Identity(), init_weight=weight)
     for module in (dense, Normalize()):
         model.append(module.to(encoder.device))
+    if vectors is None:
+        # The first numbers of what is left are those that they were.
+        set_trained_dimensions(model, [d for d in trained_dimensions(encoder.model) if d <= dimensions])
     return Encoder(model, f"{encoder.name}-{dimensions}", encoder.max_length)
 
 

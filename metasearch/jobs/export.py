@@ -13,6 +13,7 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.int8 import write_stored
+from metasearch.encoders.matryoshka import trained_dimensions
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.vectors import Reporting
 from metasearch.export.card import card
@@ -124,10 +125,7 @@ def _changed(encoder: Encoder, form: Form, listener: Listener) -> Encoder:
     if form.dimensions is None:
         return changed
     if not form.texts:
-        log.warning(
-            "%s: no training here prepares vectors to be cut to their first %d numbers (Matryoshka); --texts keeps the "
-            "best directions in their place, and --task shows what is lost", encoder.name, form.dimensions,
-        )  # fmt: skip
+        _warn_of_untrained(changed, form.dimensions)
         return narrowed(changed, form.dimensions)
     drawn = _drawn(form.texts)
     changed.on_progress = lambda done, total: listener.on_encode("texts", done, total)
@@ -135,6 +133,18 @@ def _changed(encoder: Encoder, form: Form, listener: Listener) -> Encoder:
         return narrowed(changed, form.dimensions, changed.encode(drawn, "text"))
     finally:
         changed.on_progress = None
+
+
+def _warn_of_untrained(encoder: Encoder, dimensions: int) -> None:
+    """Warn where vectors are cut to a number that the encoder's training did not prepare them for."""
+    trained = trained_dimensions(encoder.model)
+    if dimensions in trained:
+        return
+    for_others = f", but to {', '.join(map(str, trained))}" if trained else ""
+    log.warning(
+        "%s: its training did not prepare vectors to be cut to their first %d numbers (Matryoshka)%s; --texts keeps "
+        "the best directions in their place, and --task shows what is lost", encoder.name, dimensions, for_others,
+    )  # fmt: skip
 
 
 def _drawn(paths: Sequence[Path]) -> list[str]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from metasearch.reports.charts.points import Picture, point_chart, standalone
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.markdown import by_language, markdown, percent
 from metasearch.spec.run_stages import NeutralSettings
-from metasearch.study.bias import DEPTH, bias_of_ranking
+from metasearch.study.bias import DEPTH, Figures, bias_of_ranking
 
 BEFORE, AFTER = "before", "after"
 PICTURE = "languages.svg"
@@ -41,6 +42,7 @@ class Neutralised:
         removed: share of the variance of these texts' vectors that lies in the directions taken out.
         rows: scores before and after, `learner` says which.
         bias: task → language bias before and after, of retrieval tasks.
+        correlation: task → rank correlation of translated questions before and after, where a task has some.
         outside: task → its languages that are not in the estimate.
     """
 
@@ -49,14 +51,19 @@ class Neutralised:
     removed: float
     rows: Sequence[Row]
     bias: Mapping[str, tuple[float, float]]
+    correlation: Mapping[str, tuple[float, float]]
     outside: Mapping[str, tuple[str, ...]]
 
     def tree(self) -> dict[str, Any]:
         """Return all of it as JSON."""
-        bias = {task: {BEFORE: before, AFTER: after} for task, (before, after) in self.bias.items()}
+        bias, correlation = (
+            {task: {BEFORE: before, AFTER: after} for task, (before, after) in found.items()}
+            for found in (self.bias, self.correlation)
+        )
         facts = {"method": self.neutral.method, "directions": len(self.neutral.directions), "texts": dict(self.counts)}
         outside = {task: list(languages) for task, languages in self.outside.items() if languages}
-        return {**facts, "removed": self.removed, "bias": bias, "outside": outside, "results": list(self.rows)}
+        ranked = {"bias": bias, "rank_correlation": correlation}
+        return {**facts, "removed": self.removed, **ranked, "outside": outside, "results": list(self.rows)}
 
     def report(self) -> str:
         """Return it in Markdown."""
@@ -76,6 +83,9 @@ class Neutralised:
                 parts.append(
                     f"language bias of the top {DEPTH} (0 none, 100 as much as there can be): {before} → {after}"
                 )
+            if task in self.correlation:
+                before, after = (percent(value) for value in self.correlation[task])
+                parts.append(f"rank correlation of translated questions, top {DEPTH} (100 alike): {before} → {after}")
             if outside := self.outside[task]:
                 parts.append(f"not in the estimate: {', '.join(outside)}; such languages profit less")
         return "\n\n".join(parts) + "\n"
@@ -111,12 +121,17 @@ def neutralise_encoder(
     check(counts, settings.method, settings.rank, encoder.dimension())
     vectors = vectors_of(encoder, texts, listener)
     neutral = estimate(vectors, settings.method, settings.rank)
-    rows, bias = _scores(encoder, tasks, BEFORE, listener)
+    rows, ranked = _scores(encoder, tasks, BEFORE, listener)
     append(encoder, neutral)
-    more, bias_after = _scores(encoder, tasks, AFTER, listener)
+    more, ranked_after = _scores(encoder, tasks, AFTER, listener)
     outside = {b.task.task: tuple(sorted(b.part(part).languages - set(counts))) for b, part in tasks}
-    both = {task: (value, bias_after[task]) for task, value in bias.items()}
-    done = Neutralised(neutral, counts, neutral.removed(vectors), [*rows, *more], both, outside)
+    bias = {task: (found.bias, ranked_after[task].bias) for task, found in ranked.items()}
+    correlation = {
+        task: (found.correlation, ranked_after[task].correlation)
+        for task, found in ranked.items()
+        if not isnan(found.correlation)
+    }
+    done = Neutralised(neutral, counts, neutral.removed(vectors), [*rows, *more], bias, correlation, outside)
     with whole(folder) as partial:
         encoder.write(partial)
         (partial / CARD).write_text(_card(encoder, done, [benchmark for benchmark, _ in tasks]), encoding="utf-8")
@@ -154,10 +169,10 @@ def _on_axes(vectors: Mapping[str, NDArray[np.float64]]) -> dict[str, list[tuple
 
 def _scores(
     encoder: Encoder, tasks: Sequence[tuple[Benchmark, str]], when: str, listener: Listener
-) -> tuple[list[Row], dict[str, float]]:
+) -> tuple[list[Row], dict[str, Figures]]:
     """Return the scores on parts of tasks, and the language bias of those that rank a pool of all languages."""
     rows: list[Row] = []
-    bias: dict[str, float] = {}
+    ranked: dict[str, Figures] = {}
     for benchmark, part in tasks:
         # The same weights, with the lengths of this task.
         own, task = Encoder(encoder.model, encoder.name, benchmark.task.max_length), benchmark.task.task
@@ -166,5 +181,5 @@ def _scores(
         facts = {"task": task, "encoder": encoder.name, "learner": when, "fold": benchmark.fold, "split": part}
         rows += [{**facts, **row, "data": benchmark.data.fingerprint} for row in results.rows()]
         if results.questions.ranking:
-            bias[task] = bias_of_ranking(results.questions.ranking).figures.bias
-    return rows, bias
+            ranked[task] = bias_of_ranking(results.questions.ranking).figures
+    return rows, ranked

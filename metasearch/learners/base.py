@@ -127,6 +127,10 @@ class Learner(ABC):
     def check_steps(cls, options: Any, total_steps: int) -> None:
         """Raise `ConfigError` where options ask for a longer training than that of so many outer steps."""
 
+    @classmethod  # noqa: B027
+    def check_encoder(cls, options: Any, encoder: Encoder) -> None:
+        """Raise `ConfigError` where options ask for what an encoder, or one that stands in for it, does not have."""
+
     def begin(self, total_steps: int) -> None:  # noqa: B027
         """Take note of the outer steps of the whole training, before its first step or before it is resumed."""
 

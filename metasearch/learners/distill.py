@@ -4,93 +4,83 @@ Stages 1, 3 and 4 of Ding et al. (2022) differ in who teaches, in what a transla
 contrastive term; stage 2 does the same to the output of the embedding block (equations 2 to 7). The paper writes the
 error as a squared norm, `D` times as much as its authors' code, which takes the mean over dimensions as we do; the
 difference is the weight against the contrastive term.
+
+    L = match_weight · M + contrast_weight · C + 1/|K| Σ_d∈K c_d R_d + spread_weight · S
+
+M is the squared error, C the contrastive loss; R_d, of vectors cut to their first d numbers, is defined in
+`metasearch.learners.losses.matryoshka` and S in `metasearch.learners.losses.spread_out`. These two are of all n vectors
+of a batch that the student makes, those of the translations and then those of the sources that are read.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import torch
-from pydantic import Field, field_validator
 from torch import Tensor
 from torch.nn import functional as F
 
 from metasearch.data.translation import Translation
-from metasearch.encoders.encoder import Encoder, Output
-from metasearch.errors import ConfigError, nearest
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.matryoshka import set_trained_dimensions
+from metasearch.errors import ConfigError
 from metasearch.learners.base import OuterLoss, Targets, Wanted
+from metasearch.learners.distill_options import CONTRAST, DistillOptions
 from metasearch.learners.losses import base
+from metasearch.learners.losses.matryoshka import matryoshka
+from metasearch.learners.losses.spread_out import spread_out
 from metasearch.learners.sets import numbered
 from metasearch.learners.texts import RowOf, TextLearner, rows
 from metasearch.spec import registry
-from metasearch.spec.declared import Declared, NonNegative, Rate
 from metasearch.spec.recipe import Loss
-
-_CONTRAST = "contrast-"
-"""What the names of contrastive losses begin with."""
 
 
 class Distill(TextLearner):
-    """Squared error to the frozen encoder's vectors, and, where asked for, a multilingual contrastive loss."""
+    """Squared error to the frozen encoder's vectors, and, where asked for, terms of their similarities."""
 
-    class Options(Declared):
-        """Hyper-parameters of a stage.
-
-        Attributes:
-            output: what is compared; `pooled` is the paper's sentence vector, `sentence` its unit vector, `embedding`
-                the paper's stage 2, `tokens` the same at every token.
-            target: what a translation is compared with: the frozen encoder's vector of the `source` text (equations 2
-                and 6), or of the translation's `own` (equations 3 and 4), which it must be able to read.
-            contrast: kind of the contrastive loss, `soft`, `bool`, `ce` or `infonce`, each a file
-                `metasearch.learners.losses.contrast_<kind>`; `none` has no such term.
-            contrast_weight: weight of that loss against the squared error (equation 7 has 1).
-            temperature: temperature of a contrastive loss that has one.
-            source_share: share of the pairs of a batch whose source the learner reads, too, spread evenly over it. An
-                encoder that knows the pivot language already learns from translations what it lacks, at half the cost.
-        """
-
-        output: Output = "pooled"
-        target: Literal["source", "own"] = "source"
-        contrast: str = "none"
-        contrast_weight: NonNegative = 1.0
-        temperature: Rate = 0.05
-        source_share: Annotated[float, Field(ge=0, le=1)] = 1.0
-
-        @field_validator("contrast")
-        @classmethod
-        def _known(cls, kind: str) -> str:
-            kinds = [n.removeprefix(_CONTRAST) for n in registry.names("losses") if n.startswith(_CONTRAST)]
-            if kind not in ("none", *kinds):
-                raise ValueError(f"no such contrastive loss.{nearest(kind, ['none', *kinds])}")
-            return kind
-
+    Options = DistillOptions
+    options: DistillOptions
     data = ("parallel",)
     learns_from = (Translation, "translations")
 
-    def __init__(self, encoder: Encoder, loss: Loss, options: Options, targets: Targets | None = None) -> None:
+    def __init__(self, encoder: Encoder, loss: Loss, options: DistillOptions, targets: Targets | None = None) -> None:
+        self.check_encoder(options, encoder)
         super().__init__(encoder, loss, options, targets)
         self.contrast = contrast_of(options)
 
     @classmethod
     def wanted(cls, options: Any) -> Wanted:
         """Return the outputs that are compared, of the translations too where they have targets of their own."""
-        if options.output == "tokens" and options.target == "source":
-            raise ConfigError(
-                "options.output: tokens of a translation have no counterpart; it needs options.target: own"
-            )
-        if options.output == "tokens" and options.contrast != "none":
-            raise ConfigError(f"options.contrast: '{options.contrast}' is over sentences, options.output is not")
+        _require_whole_texts(options)
         contrast = contrast_of(options)
         if options.source_share < 1 and (options.output == "tokens" or (contrast and "source" in contrast.columns)):
             what = f"contrast {options.contrast}" if contrast else "output tokens"
             raise ConfigError(f"options.source_share: {what} needs every source read, which is 1")
+        if not (options.match_weight or contrast or options.dimensions or options.spread_weight):
+            raise ConfigError(
+                "options.match_weight: 0 leaves no term; give it a weight, or name a contrast or dimensions"
+            )
         return Wanted(options.output, translations=options.target == "own")
+
+    @classmethod
+    def check_encoder(cls, options: Any, encoder: Encoder) -> None:
+        """Raise `ConfigError` where vectors are to be cut to more numbers than they have."""
+        width = encoder.dimension(options.output)
+        if options.dimensions and (most := max(options.dimensions)) > width:
+            raise ConfigError(
+                f"options.dimensions: {most}: vectors of '{encoder.name}' have {width} numbers; choose {width} at most"
+            )
+
+    def begin(self, total_steps: int) -> None:
+        """Note in the encoder to how many numbers its vectors are trained to be cut."""
+        if self.options.dimensions:
+            set_trained_dimensions(self.encoder.model, self.options.dimensions)
 
     def texts(self, pairs: Sequence[Translation]) -> list[str]:
         """Return the texts that are read, sources first."""
         return [pairs[i].source for i in self._read(pairs)] + [pair.target for pair in pairs]
 
     def loss_of(self, pairs: Sequence[Translation], row_of: RowOf, outputs: Tensor) -> OuterLoss:
-        """Return the squared error, means over translations and over sources, and the contrastive loss."""
+        """Return the squared error, means over translations and over sources, and the terms that are asked for."""
         options, read = self.options, self._read(pairs)
         # In bfloat16 errors would be rounded away.
         outputs = outputs.to(next(self.encoder.embedder.parameters()).dtype)
@@ -100,24 +90,45 @@ class Distill(TextLearner):
             return OuterLoss(loss, {"match": loss.item()})
         sources, targets = ([pair.texts[side] for pair in pairs] for side in (0, 1))
         teacher = self._targets(sources, outputs)
+        own = teacher if options.target == "source" else self._targets(targets, outputs)
         target = rows(row_of, targets, outputs)
-        loss = F.mse_loss(target, teacher if options.target == "source" else self._targets(targets, outputs))
-        vectors = {"teacher": teacher, "target": target}
+        match = F.mse_loss(target, own)
+        vectors, taught = {"teacher": teacher, "target": target}, [own]
         # The mean of no rows would be NaN.
         if read:
-            source = rows(row_of, [sources[i] for i in read], outputs)
+            vectors["source"] = rows(row_of, [sources[i] for i in read], outputs)
+            taught.append(teacher[torch.tensor(read, device=outputs.device)])
             # The mean over sources that are read, times their share: the others count as if they had no error.
-            loss = loss + options.source_share * F.mse_loss(source, teacher[torch.tensor(read, device=outputs.device)])
-            vectors["source"] = source
-        terms = {"match": loss.item()}
+            match = match + options.source_share * F.mse_loss(vectors["source"], taught[1])
+        terms = {"match": (options.match_weight, match)}
+        # Pairs of the same source are not to be told apart.
+        same = _numbers(sources, outputs)
         if self.contrast:
-            # Pairs of the same source are not to be told apart by a contrastive loss.
-            number = numbered(sources)
-            same = torch.tensor([number[text] for text in sources], device=outputs.device)
             term = self.contrast(base.Embedded(vectors, {"source": same}))
-            loss = loss + options.contrast_weight * term
-            terms["contrast"] = term.item()
-        return OuterLoss(loss, terms)
+            terms["contrast"] = (options.contrast_weight, term)
+        if options.dimensions or options.spread_weight:
+            student = torch.cat([vectors[name] for name in ("target", "source") if name in vectors])
+            texts = _numbers([*targets, *(sources[i] for i in read)], outputs)
+            of = torch.cat([same, same[read]])
+            terms |= self._geometry(student, torch.cat(taught), base.equal_texts(texts) | base.equal_texts(of))
+        return _weighted(terms)
+
+    def _geometry(self, student: Tensor, teacher: Tensor, related: Tensor) -> dict[str, tuple[float, Tensor]]:
+        """Return the terms of the similarities of all vectors to each other, each with its weight.
+
+        Args:
+            student: `(n, D)`.
+            teacher: what each of them learns, `(n, D)`.
+            related: which pairs are of the same text, or of texts of the same source, `(n, n)`.
+        """
+        options = self.options
+        terms: dict[str, tuple[float, Tensor]] = {}
+        if options.dimensions:
+            weights = options.dimension_weights or [1.0] * len(options.dimensions)
+            terms["matryoshka"] = (1.0, matryoshka(teacher, student, options.dimensions, weights))
+        if options.spread_weight:
+            terms["spread_out"] = (options.spread_weight, spread_out(student, related))
+        return terms
 
     def _read(self, pairs: Sequence[Translation]) -> list[int]:
         """Return the numbers of the pairs whose source is read, evenly spread."""
@@ -138,13 +149,42 @@ class Distill(TextLearner):
         return vectors
 
 
-def contrast_of(options: Distill.Options) -> base.Loss | None:
+def contrast_of(options: DistillOptions) -> base.Loss | None:
     """Return the contrastive loss of a stage; None where it has none."""
     if options.contrast == "none":
         return None
-    kind: type[base.Loss] = registry.load("losses", _CONTRAST + options.contrast).LOSS
+    kind: type[base.Loss] = registry.load("losses", CONTRAST + options.contrast).LOSS
     known = {"temperature": options.temperature} if "temperature" in kind.Options.model_fields else {}
     return kind(kind.Options(**known))
+
+
+def _require_whole_texts(options: DistillOptions) -> None:
+    """Raise `ConfigError` where tokens are to have what only vectors of texts have."""
+    if options.output != "tokens":
+        return
+    if options.target == "source":
+        raise ConfigError("options.output: tokens of a translation have no counterpart; it needs options.target: own")
+    of_texts = {
+        f"options.contrast: '{options.contrast}'": options.contrast != "none",
+        f"options.dimensions: {list(options.dimensions)}": bool(options.dimensions),
+        f"options.spread_weight: {options.spread_weight}": options.spread_weight > 0,
+        f"options.match_weight: {options.match_weight}": options.match_weight != 1,
+    }
+    for what, asked in of_texts.items():
+        if asked:
+            raise ConfigError(f"{what} is over sentences, options.output is not")
+
+
+def _weighted(terms: dict[str, tuple[float, Tensor]]) -> OuterLoss:
+    """Return the weighted sum of terms, added in their order, with the terms themselves for logs."""
+    first, *others = (weight * term for weight, term in terms.values())
+    return OuterLoss(sum(others, start=first), {name: term.item() for name, (_, term) in terms.items()})
+
+
+def _numbers(texts: Sequence[str], like: Tensor) -> Tensor:
+    """Return a number for each text, equal ones for equal texts, `(n,)`."""
+    number = numbered(texts)
+    return torch.tensor([number[text] for text in texts], device=like.device)
 
 
 LEARNER = Distill

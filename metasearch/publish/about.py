@@ -75,12 +75,14 @@ class Usage:
         dimension: of its vectors.
         parameters: weights, shared ones counted once.
         needs_metasearch: whether `import metasearch.encoders` goes before loading.
+        cuts: to how many of their first numbers vectors were trained to be cut.
     """
 
     readings: tuple[Reading, ...]
     dimension: int
     parameters: int
     needs_metasearch: bool = False
+    cuts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

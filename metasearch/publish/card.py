@@ -56,9 +56,21 @@ print(model.similarity(questions, answers))
 ```
 
 Vectors have {usage.dimension} dimensions and unit length, and are compared by their cosine; the model has \
-{usage.parameters:,} parameters. Each method puts the prompt of its role before a text and cuts it at the role's length:
+{usage.parameters:,} parameters.{_cuts(usage)} Each method puts the prompt of its role before a text \
+and cuts it at the role's length:
 
 {markdown(["texts", "method", "prompt", "tokens at most"], lines, left=3)}"""
+
+
+def _cuts(usage: Usage) -> str:
+    """Return that vectors may be cut, and to how many numbers; nothing where they were not trained for it."""
+    if not usage.cuts:
+        return ""
+    said = " or ".join(filter(None, [", ".join(map(str, usage.cuts[:-1])), str(usage.cuts[-1])]))
+    return (
+        f" They were trained to be cut to their first {said} numbers, too: "
+        f'`SentenceTransformer(".", truncate_dim={usage.cuts[0]})` does it.'
+    )
 
 
 def _figures(figures: Figures | None) -> str:

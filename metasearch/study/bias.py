@@ -1,4 +1,7 @@
-"""Language bias of the rankings of finished runs; `statistics.language_bias` defines it."""
+"""Language bias of the rankings of finished runs, and whether translations of a question rank alike.
+
+`statistics.language_bias` and `statistics.rank_correlation` define them.
+"""
 
 import warnings
 from collections.abc import Sequence
@@ -11,7 +14,7 @@ from numpy.typing import NDArray
 from metasearch.errors import ConfigError
 from metasearch.runs.questions import Ranking
 from metasearch.study.arms import Arm
-from metasearch.study.statistics import language_bias
+from metasearch.study.statistics import language_bias, rank_correlation
 from metasearch.study.study import Scored, Study
 
 Values = NDArray[np.float64]
@@ -30,6 +33,7 @@ class Figures(NamedTuple):
         other: AP@k lost to distractors in another language, mean over these.
         excess: own less other.
         uneven: part of the top k that is in the wrong language, whichever is preferred.
+        correlation: rank correlation of the top k of a question with those of its translations.
     """
 
     bias: float
@@ -37,6 +41,7 @@ class Figures(NamedTuple):
     other: float
     excess: float
     uneven: float
+    correlation: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +131,9 @@ def bias_of_ranking(ranking: Ranking, k: int = DEPTH) -> Bias:
     )
     by_language = language_bias.bias(observed, expected, greatest, own)
     costs = language_bias.own_values(lost, own), language_bias.other_values(lost, own)
-    parts = by_language, *costs, costs[0] - costs[1], language_bias.uneven(observed, expected)
+    ids = [question.id for question in ranking.questions]
+    alike = rank_correlation.by_language(ranking.top[:, :depth], ids, groups, len(asked))
+    parts = by_language, *costs, costs[0] - costs[1], language_bias.uneven(observed, expected), alike
     figures = Figures(*(float(_mean(values)) for values in parts))
     return Bias(k, asked, ranking.languages, observed, expected, lost, by_language, figures)
 

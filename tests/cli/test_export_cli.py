@@ -50,7 +50,7 @@ def test_short_word_vectors_are_those_of_the_static_student_cut_and_normalised(w
 
 
 def test_a_line_says_that_no_training_prepared_vectors_to_be_cut(words):
-    assert "no training here prepares vectors to be cut to their first 24 numbers (Matryoshka)" in words[1].stderr
+    assert "its training did not prepare vectors to be cut to their first 24 numbers (Matryoshka)" in words[1].stderr
 
 
 def test_from_a_static_encoder_its_word_vectors_are_written_as_they_are(tmp_path):

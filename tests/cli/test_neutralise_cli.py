@@ -57,6 +57,8 @@ def test_it_prints_scores_bias_and_variance_before_and_after(made):
     assert {(task, measure) for task, measure, _ in means} == {
         ("demo", "map@20"), ("demo", "map"), ("demo-sts", "pearson"), ("demo-sts", "spearman"),
     }  # fmt: skip
+    alike = [f"{100 * facts['rank_correlation']['demo'][when]:.2f}" for when in ("before", "after")]
+    assert f"rank correlation of translated questions, top 20 (100 alike): {alike[0]} → {alike[1]}" in printed
     before, after = (f"{100 * facts['bias']['demo'][when]:.2f}" for when in ("before", "after"))
     assert f"as much as there can be): {before} → {after}" in printed
     assert "not in the estimate: hi, th, tr; such languages profit less" in printed

@@ -123,7 +123,7 @@ def test_a_question_language_without_candidates_has_a_line_of_shares_and_no_figu
 
 def bias(asked, languages, value):
     square = np.full((len(asked), len(languages)), value)
-    return Bias(20, asked, languages, square, square, square, np.full(len(asked), value), Figures(*[value] * 5))
+    return Bias(20, asked, languages, square, square, square, np.full(len(asked), value), Figures(*[value] * 6))
 
 
 def test_a_language_that_a_fold_lacks_counts_where_it_is():
@@ -173,7 +173,7 @@ def test_a_mean_of_one_defined_fold_is_shown_without_a_spread(study, monkeypatch
     parts = [bias(("ar",), ("ar", "de"), value) for value in (math.nan, 0.4)]
     monkeypatch.setattr(reports, "bias_of_arm", lambda *_: mean(parts))
     table = bias_tables(study)[0]
-    assert [table.shown(cell) for cell in table.lines[0].cells] == ["40.00"] * 5
+    assert [table.shown(cell) for cell in table.lines[0].cells] == ["40.00"] * 6
 
 
 def test_folds_that_an_arm_lacks_are_said(tmp_path):

@@ -9,6 +9,7 @@ from typing import Any, get_args
 from huggingface_hub import try_to_load_from_cache
 
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.matryoshka import trained_dimensions
 from metasearch.encoders.open import is_path
 from metasearch.errors import MetasearchError
 from metasearch.export.plain import is_compressed
@@ -30,6 +31,7 @@ def usage_of(encoder: Encoder) -> Usage:
         encoder.dimension(),
         encoder.parameter_count,
         needs_metasearch=is_compressed(encoder),
+        cuts=trained_dimensions(encoder.model),
     )
 
 

@@ -70,9 +70,10 @@ def roles_of(config: DistillConfig) -> Roles:
     for _, name, stage in config.stages:
         if prepared_folder(config.corpus) is None:
             _check_length(name, stage, roles)
-        _, _, wanted = learner_of(stage, f"stage '{name}'")
+        learner, options, wanted = learner_of(stage, f"stage '{name}'")
+        trained = roles.stand_in(stage.trains, stage.max_length)
+        learner.check_encoder(options, trained)
         if wanted and stage.against:
-            trained = roles.stand_in(stage.trains, stage.max_length)
             comparable(roles.stand_in(stage.against, stage.max_length), trained, wanted)
     return roles
 

@@ -49,6 +49,8 @@ def _figures(biases: Mapping[Arm, Bias], folds: int) -> Table:
         "Excess: lost to the own language less lost to another one, which is what the bias costs.",
         f"Uneven shares: the part of the top {k} that is in the wrong language, whichever is preferred; "
         "chance alone leaves it above 0.",
+        f"Rank correlation: Spearman's, of the top {k} of a question in two languages, mean over pairs of its "
+        "translations; 100 where they find the same in the same order, −86 where they find nothing in common.",
         "All are means over the languages of the questions, then over folds.",
     ]
     if any(bias.spread for bias in biases.values()):
@@ -58,7 +60,14 @@ def _figures(biases: Mapping[Arm, Bias], folds: int) -> Table:
         key="bias",
         title="Language bias in the pool of all languages",
         heads=("learner",),
-        columns=("bias", f"mAP@{k} lost to own language", "lost to another language", "excess", "uneven shares"),
+        columns=(
+            "bias",
+            f"mAP@{k} lost to own language",
+            "lost to another language",
+            "excess",
+            "uneven shares",
+            "rank correlation",
+        ),
         lines=tuple(
             Line((arm.label,), tuple(map(_cell, bias.figures, bias.spread or [math.nan] * len(bias.figures))))
             for arm, bias in biases.items()

@@ -1,0 +1,61 @@
+"""A distillation for vectors that may be cut, as a user runs it: from the recipe's options to an export."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from helpers.parallel import distill, events, flags, save_assistant, small, write_corpus
+from metasearch.cli import main
+from metasearch.runs.folder import RunFolder
+from metasearch.spec.distill_run import DistillConfig
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cut")
+    write_corpus(folder / "corpus", names=("en-de",))
+    save_assistant(folder / "assistant", layers=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(place):
+    options = small("assistant", options__dimensions="[8, 32]", options__spread_weight=0.5)
+    distill(*flags(place, "--stages=1", *options, steps=2), "-o", place / "run")
+    return place / "run"
+
+
+def test_the_terms_are_logged_and_the_options_are_in_the_configuration(run):
+    logged = [event for event in events(run / "1-assistant") if "matryoshka" in json.dumps(event)]
+    assert len(logged) == 2
+    assert all("spread_out" in json.dumps(event) for event in logged)
+    kept = RunFolder.open(run, DistillConfig)[1].config.recipe.stages["assistant"].options
+    assert [str(d) for d in kept["dimensions"]] == ["8", "32"]
+    assert float(kept["spread_weight"]) == 0.5
+
+
+def test_the_model_says_to_what_its_vectors_may_be_cut(run):
+    for folder in (run / "model", run / "1-assistant" / "model"):
+        settings = json.loads((folder / "config_sentence_transformers.json").read_text())
+        assert settings["matryoshka_dimensions"] == [8, 32]
+    assert "first 8 or 32 numbers" in (run / "model" / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "said"), [(32, ""), (16, "to their first 16 numbers (Matryoshka), but to 8, 32")]
+)
+def test_an_export_warns_of_a_cut_that_training_did_not_prepare(run, tmp_path, dimensions, said):
+    command = ["export", str(run / "model"), "--plain", "--dimensions", str(dimensions), "-o", str(tmp_path / "short")]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 0, result.output
+    assert said in result.stderr
+    assert ("Matryoshka" in result.stderr) == bool(said)
+
+
+def test_more_numbers_than_vectors_have_end_the_command_before_any_work(place, tmp_path):
+    options = small("assistant", options__dimensions="[8, 999]")
+    said = distill(*flags(place, "--stages=1", *options), "-o", tmp_path / "run", code=2).stderr
+    assert "options.dimensions: 999: vectors of" in said
+    assert "have 128 numbers; choose 128 at most" in said
+    assert not (tmp_path / "run").exists()
