@@ -15,11 +15,11 @@ import numpy as np
 from benchmarks.common.rows import Row
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.errors import DataError
-from metasearch.evaluation.retrieval import EXPANDED
 from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.questions import Cell, QuestionResults
 from metasearch.spec import yaml
+from metasearch.spec.measure import EXPANDED
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
 from metasearch.study.bias import bias_of

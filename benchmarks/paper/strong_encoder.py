@@ -25,8 +25,8 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, read_rows
 from benchmarks.paper import cells, strong_tables
 from metasearch.errors import ConfigError
-from metasearch.evaluation.retrieval import EXPANDED
 from metasearch.jobs.compose import load_encoder
+from metasearch.spec.measure import EXPANDED
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.study.arms import digest
 

@@ -10,8 +10,7 @@ import click
 from metasearch.cli import _complete, _options
 from metasearch.errors import ConfigError
 from metasearch.spec.default_encoder import default_encoder
-
-POOLS = ("multilingual", "bilingual", "monolingual")
+from metasearch.spec.measure import RETRIEVAL_POOLS
 
 
 @click.command("evaluate", short_help="Score an encoder as it is.")
@@ -37,11 +36,12 @@ POOLS = ("multilingual", "bilingual", "monolingual")
 @click.option(
     "--pool",
     "pools",
-    type=click.Choice(POOLS),
+    type=click.Choice(RETRIEVAL_POOLS),
     multiple=True,
     default=("multilingual",),
     show_default=True,
-    help="What to rank, for retrieval; repeatable. bilingual and monolingual make the language matrix.",
+    help="What to rank, for retrieval; repeatable. bilingual and monolingual make the language matrix; expanded is the "
+    "multilingual pool with each candidate drawn to its like in other languages.",
 )
 @_options.options_group(
     _options.prompts,
@@ -87,7 +87,7 @@ def command(
 
     keep_memory()
     benchmark = load_benchmark(task, **data)
-    if benchmark.task.kind != "retrieval" and tuple(pools) != POOLS[:1]:
+    if benchmark.task.kind != "retrieval" and tuple(pools) != RETRIEVAL_POOLS[:1]:
         does = {"similarity": "scores pairs", "translation": "searches each language among its own"}
         raise ConfigError(f"--pool is for retrieval; task '{task}' {does[benchmark.task.kind]}")
     benchmark.part(split)  # asked for before an encoder is loaded, since a task that is all test has no other part

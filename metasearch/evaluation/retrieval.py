@@ -22,10 +22,7 @@ from metasearch.evaluation.metrics.base import function_of
 from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.evaluation.search import Judgements, SearchResult, ranking_of, search
 from metasearch.runs.questions import Cell, QuestionResults
-from metasearch.spec.measure import Measure, Pool
-
-EXPANDED: Pool = "expanded"
-POOLS: tuple[Pool, ...] = ("multilingual", "bilingual", "monolingual", EXPANDED)
+from metasearch.spec.measure import EXPANDED, RETRIEVAL_POOLS, Measure, Pool
 
 
 def evaluate_retrieval(
@@ -33,7 +30,7 @@ def evaluate_retrieval(
 ) -> Evaluation:
     """Return the scores of every question language in every pool; candidates rank by their dot product."""
     for pool in pools:
-        require_known("pool", pool, POOLS)
+        require_known("pool", pool, RETRIEVAL_POOLS)
     if not data.questions:
         raise DataError("there are no questions to evaluate on")
     functions = {measure: function_of(measure, "retrieval") for measure in measures}

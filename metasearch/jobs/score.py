@@ -14,7 +14,6 @@ from metasearch.data.records import Data
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.vectors import EncodesTexts, Opened, Reporting
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.evaluation.retrieval import POOLS
 from metasearch.evaluation.scores import Evaluation
 from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, resumable
 from metasearch.jobs.neutral import neutralise
@@ -25,7 +24,7 @@ from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.markdown import by_language
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import processor, versions
-from metasearch.spec.measure import Pool
+from metasearch.spec.measure import RETRIEVAL_POOLS, Pool
 from metasearch.spec.run import DataRef, Precision, ScoreConfig
 from metasearch.training.machine import used, warn_if_bf16_is_slow
 
@@ -97,7 +96,7 @@ def add_scores(
         questions = files.queries(task, label, split)
         if (label, split) in known and (split != "test" or questions.is_file()):
             continue
-        pools = POOLS if split == "test" else POOLS[:1]
+        pools = RETRIEVAL_POOLS if split == "test" else RETRIEVAL_POOLS[:1]
         what = f"{label} on {split} of {task}"
         vectors = vectors_of(encoder) if vectors_of else None
         results = evaluate_aloud(encoder, data, benchmark, pools, what, listener, vectors=vectors)

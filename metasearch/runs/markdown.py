@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from metasearch.runs.rows import MEAN
-from metasearch.spec.measure import Pool
+from metasearch.spec.measure import RETRIEVAL_POOLS, Pool
 
 Row = Mapping[str, Any]
 DIRECTIONS: tuple[Pool, ...] = ("xx-en", "en-xx", "both")
@@ -22,7 +22,7 @@ def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str
     chosen = [row for row in rows if row["split"] == split and "found" not in row]
     pool = pool or (chosen[0]["pool"] if chosen else None)
     chosen = [row for row in chosen if row["pool"] == pool]
-    label = f"{split}, {pool}" if pool in ("bilingual", "monolingual") else split
+    label = f"{split}, {pool}" if pool in RETRIEVAL_POOLS[1:] else split
     parts = []
     for measure in _distinct(row["measure"] for row in chosen):
         cells = {(row["learner"], row["language"]): row["value"] for row in chosen if row["measure"] == measure}

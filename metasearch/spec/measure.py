@@ -13,6 +13,10 @@ Pool = Literal["multilingual", "bilingual", "monolingual", "expanded", "pairs", 
 document expansion (`metasearch.encoders.expansion`); for similarity nothing; for translations the pivot language, from
 each other one (`xx-en`), or the other way round (`en-xx`), and the mean of both."""
 
+EXPANDED: Pool = "expanded"
+RETRIEVAL_POOLS: tuple[Pool, ...] = ("multilingual", "bilingual", "monolingual", EXPANDED)
+"""Pools of a retrieval task, the main one first."""
+
 
 @dataclass(frozen=True, order=True)
 class Measure:

@@ -12,8 +12,7 @@ from helpers.corpus import LANGUAGES, FakeEncoder, at_angle, retrieval, similari
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.errors import DataError, NonFiniteError
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.evaluation.retrieval import POOLS
-from metasearch.spec.measure import Measure
+from metasearch.spec.measure import RETRIEVAL_POOLS, Measure
 
 MAP, MAP1, MAP20 = Measure("map"), Measure("map", 1), Measure("map", 20)
 PEARSON, SPEARMAN = Measure("pearson"), Measure("spearman")
@@ -85,7 +84,7 @@ def test_in_the_expanded_pool_a_translation_that_ranks_low_is_drawn_to_one_that_
 
 def test_seven_languages_make_a_matrix_of_seven_by_seven_with_a_monolingual_diagonal():
     data = retrieval(3)
-    found = evaluate(random_scoring(data), data, [MAP], POOLS)
+    found = evaluate(random_scoring(data), data, [MAP], RETRIEVAL_POOLS)
     assert {(s.language, s.candidates) for s in found.scores if s.pool in ("bilingual", "monolingual")} == {
         (asked, pool) for asked in LANGUAGES for pool in LANGUAGES
     }
@@ -108,7 +107,7 @@ def test_the_mean_over_languages_is_unweighted():
 def test_each_text_is_encoded_once_for_all_pools_and_measures():
     data = retrieval(4)
     encoder = random_scoring(data)
-    evaluate(encoder, data, [MAP, MAP20], POOLS)
+    evaluate(encoder, data, [MAP, MAP20], RETRIEVAL_POOLS)
     texts = {("question", q.text) for q in data.questions} | {("candidate", c.text) for c in data.candidates}
     assert encoder.times_encoded == dict.fromkeys(texts, 1)
 
