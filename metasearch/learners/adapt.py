@@ -149,13 +149,15 @@ def _last(network: nn.Module, count: int, where: str) -> set[int]:
     """Return the ids of the weights of the last layers and of what runs behind them."""
     layers, behind = _stack(network, where)
     if count > len(layers):
-        shared = ", which run several times" if _repeats(network) else ""
-        raise ConfigError(f"{where} has {len(layers)} layers{shared}; N is 1 to {len(layers)}")
+        these = f"{len(layers)} layers" if len(layers) > 1 else "1 layer"
+        raise ConfigError(f"{where} has {these}{_often(network)}; N is at most {len(layers)}")
     return {id(p) for module in (*layers[len(layers) - count :], *behind) for p in module.parameters()}
 
 
-def _repeats(network: nn.Module) -> bool:
-    return any(getattr(module, "repeats", 1) > 1 for module in network.modules() if isinstance(module, nn.ModuleList))
+def _often(network: nn.Module) -> str:
+    """Return what is said of recurrent layers, of which more run than there are."""
+    most = max(getattr(module, "repeats", 1) for module in network.modules() if isinstance(module, nn.ModuleList))
+    return f", which run {most} times" if most > 1 else ""
 
 
 def _low_rank(network: nn.Module, weights: dict[str, nn.Parameter], rank: int, where: str) -> tuple[LowRank, ...]:
@@ -172,5 +174,5 @@ def _low_rank(network: nn.Module, weights: dict[str, nn.Parameter], rank: int, w
         raise ConfigError(f"{where} has no trained projection of attention called {', '.join(PROJECTIONS)}; take 'all'")
     most = min(min(weight.shape) for _, _, weight in found)
     if rank > most:
-        raise ConfigError(f"{where} has projections of {most} columns; R is 1 to {most}")
+        raise ConfigError(f"{where} has projections of {most} columns; R is at most {most}")
     return tuple(LowRank.drawn(name, place, weight, rank) for place, name, weight in found)
