@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.fast.layout import Group, lay_out
@@ -15,6 +15,7 @@ from metasearch.fast.network import Network
 from metasearch.fast.plan import packing_plan
 from metasearch.fast.transfer import Gradient, GradientMode, Objective, SecondOrder, Weights
 from metasearch.fast.workers import Workers
+from metasearch.learners.inner_loop import Rates
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ class FastEncoder:
         return self._most or min(_DEFAULT_WORKERS, torch.get_num_threads())
 
     def gradient_mode(
-        self, objective: Callable[[Network], Objective], start: Weights, steps: int, jobs: int
+        self, objective: Callable[[Network], Objective], start: Weights, steps: int, jobs: int, rates: Rates = 0.0
     ) -> GradientMode:
         """Return how to take second-order gradients of `jobs` transfers, each of inner steps on such an objective.
 
@@ -80,7 +81,7 @@ class FastEncoder:
         if self.encoder.embedder.training:
             return "graph"
         if self._second_order == "auto":
-            (one,) = self.each([None], lambda network, _: graph_size(objective(network), start))
+            (one,) = self.each([None], lambda network, _: graph_size(objective(network), start, rates))
             # The last loss keeps about half of what a step does, and texts of other jobs are longer or shorter.
             needed = (steps + 1) * one * min(jobs, self.workers)
             there = capacity(self.encoder.device)
@@ -131,14 +132,24 @@ class Batch:
         self.texts, self.rows = lay_out(fast.encoder, fast.plan, groups, ordered)
 
     def weights(self, values: Sequence[Tensor]) -> Weights:
-        """Return values of the encoder's trainable weights, or of their rates, the word table's cut to the slice."""
-        weights, table = [value.detach() for value in values], self.fast.plan.table
-        if self.rows is not None and table is not None:
-            weights[table] = weights[table][self.rows]
-        return weights
+        """Return values of the encoder's trainable weights, the word table's cut to the slice."""
+        return [self._cut(i, value) for i, value in enumerate(values)]
 
-    def put(self, gradient: Sequence[Tensor | None], parameters: Sequence[nn.Parameter]) -> None:
-        """Add a gradient in the shapes of `weights` to `.grad`; that of the sliced table is a sparse tensor of rows."""
+    def rates(self, rates: Rates) -> Rates:
+        """Return inner rates of weights, which may be followed by others, those of the word table cut to the slice."""
+        if isinstance(rates, float):
+            return rates
+        return [self._cut(i, rate) if isinstance(rate, Tensor) else rate for i, rate in enumerate(rates)]
+
+    def _cut(self, place: int, value: Tensor) -> Tensor:
+        sliced = self.rows is not None and place == self.fast.plan.table
+        return value.detach()[self.rows] if sliced else value.detach()
+
+    def put(self, gradient: Sequence[Tensor | None], parameters: Sequence[Any]) -> None:
+        """Add a gradient in the shapes of `weights` to `.grad`; that of the sliced table is a sparse tensor of rows.
+
+        Where a parameter is none, as a rate that is a number, there is no gradient either.
+        """
         for i, (parameter, one) in enumerate(zip(parameters, gradient, strict=True)):
             # The optimiser leaves a parameter without a gradient alone; one of zeros would get weight decay.
             if one is None:

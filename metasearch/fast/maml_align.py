@@ -26,18 +26,18 @@ Episodes = Sequence[Episode]
 
 def gradient(learner: MAMLAlign, episodes: Episodes, shard: Episodes, fast: FastEncoder, bf16: bool) -> Begun:
     """Put the three sums together, each share known once all losses are (or those of its episode, for `per-task`)."""
-    batch = MetaBatch(fast, [episode.sets for episode in shard], learner.loss, bf16)
-    options, lr = learner.options, learner.options.inner_lr
+    batch = MetaBatch(fast, [episode.sets for episode in shard], learner, bf16)
+    options, rates = learner.options, learner.adaptation.rates(learner.options.inner_lr)
     taught_weights = [weight for weight in learner.teacher.parameters() if weight.requires_grad]
-    teacher, student = batch.weights(taught_weights), batch.weights(fast.weights)
+    teacher, student = batch.start(taught_weights), batch.start(fast.weights)
     # One mode for both transfers; the longer one decides whether graphs fit.
     most = max(options.inner_steps, options.student_inner_steps)
-    mode = batch.gradient_mode(learner.second_order, student, most, len(shard))
+    mode = batch.gradient_mode(student, rates, most, len(shard))
 
     def work(network: Network, sets: tuple[Prepared, ...]) -> tuple[Transfer, Transfer, Transfer]:
         x, y, z = (batch.objective(network, examples) for examples in sets)
-        taught = transfer(teacher, [x] * options.inner_steps, y, lr, mode)
-        final = transfer(student, [y] * options.student_inner_steps, z, lr, mode, keep_inner=True)
+        taught = transfer(teacher, [x] * options.inner_steps, y, rates, mode)
+        final = transfer(student, [y] * options.student_inner_steps, z, rates, mode, keep_inner=True)
         # Without student steps no inner loss on Y was taken, so it is taken here.
         return taught, final.inner or transfer(student, [], y), final
 
@@ -61,8 +61,8 @@ def gradient(learner: MAMLAlign, episodes: Episodes, shard: Episodes, fast: Fast
         if options.shared:
             own.add(taught.gradient)
         else:
-            batch.put(taught.gradient, taught_weights)
-        batch.put(own.gradient, fast.weights)
+            batch.put(taught.gradient[: len(taught_weights)], taught_weights)
+        batch.put(own.gradient[: len(fast.weights)], fast.weights)
 
     return Begun([torch.stack(one) for one in losses], finish)
 

@@ -5,15 +5,21 @@ from collections.abc import Callable, Iterable
 import torch
 
 from metasearch.fast.transfer import Objective, Weights
+from metasearch.learners.inner_loop import Rates
 from metasearch.runs.host import memory
 
 
-def graph_size(objective: Objective, start: Weights) -> int:
-    """Return the bytes that the graph of an inner step takes until the way back, measured on one step."""
+def graph_size(objective: Objective, start: Weights, rates: Rates = 0.0) -> int:
+    """Return the bytes that the graph of an inner step takes until the way back, measured on one step.
+
+    Inner gradients are those of the weights that have a rate, whatever it is.
+    """
 
     def step() -> object:
         leaves = [weight.detach().requires_grad_() for weight in start]
-        return torch.autograd.grad(objective(leaves), leaves, create_graph=True, allow_unused=True)
+        each = [rates] * len(leaves) if isinstance(rates, float) else rates
+        moving = [leaf for leaf, rate in zip(leaves, each, strict=True) if rate is not None]
+        return torch.autograd.grad(objective(leaves), moving, create_graph=True, allow_unused=True)
 
     return saved_size(step)
 

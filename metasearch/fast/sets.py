@@ -11,7 +11,7 @@ from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.fast.encoder import FastEncoder, Sum
 from metasearch.fast.meta_batch import MetaBatch, longest_first
 from metasearch.fast.network import Network
-from metasearch.fast.transfer import Gradient, Transfer, Weights, descend, transfer
+from metasearch.fast.transfer import Gradient, Transfer, descend, transfer
 from metasearch.learners.base import Values
 from metasearch.learners.fine_tune import FineTune
 from metasearch.learners.gradients import Begun
@@ -26,7 +26,7 @@ def fine_tune(
     learner: FineTune, episodes: Sequence[Episode], shard: Sequence[LabelledSet], fast: FastEncoder, bf16: bool
 ) -> Begun:
     """Take the gradient of each set alone."""
-    batch = MetaBatch(fast, [shard], learner.loss, bf16)
+    batch = MetaBatch(fast, [shard], learner, bf16)
     start = batch.weights(fast.weights)
     whole = sum(len(examples.examples) for episode in episodes for examples in episode.sets)
     shares = [len(examples.examples) / whole for examples in shard]
@@ -34,17 +34,18 @@ def fine_tune(
     def work(network: Network, examples: Prepared) -> Transfer:
         return transfer(start, [], batch.objective(network, examples))
 
-    losses, gradient, _ = _sum(batch, batch.episodes[0], shares, work)
+    losses, gradient, _ = _sum(batch, batch.episodes[0], shares, work, len(start))
     return Begun(losses, lambda pulled, everyone: batch.put(gradient, fast.weights))
 
 
 def maml(learner: MAML, episodes: Sequence[Episode], shard: Sequence[Episode], fast: FastEncoder, bf16: bool) -> Begun:
     """Take the gradient of each transfer alone, in the weights and in rates that are learned."""
-    batch = MetaBatch(fast, [episode.sets for episode in shard], learner.loss, bf16)
-    start, steps, learned = batch.weights(fast.weights), learner.options.inner_steps, learner.inner_lr
+    batch = MetaBatch(fast, [episode.sets for episode in shard], learner, bf16)
+    start, steps = batch.start(fast.weights), learner.options.inner_steps
+    own = learner.adaptation.rates(learner.inner_lr)
     transfers = longest_first((pair for sets in batch.episodes for pair in pairwise(sets)), steps)
-    rates = learned if isinstance(learned, float) else batch.weights(learned)
-    mode = batch.gradient_mode(learner.second_order, start, steps, len(transfers))
+    rates = batch.rates(own)
+    mode = batch.gradient_mode(start, rates, steps, len(transfers))
 
     def work(network: Network, pair: tuple[Prepared, Prepared]) -> Transfer:
         support, query = (batch.objective(network, examples) for examples in pair)
@@ -52,12 +53,12 @@ def maml(learner: MAML, episodes: Sequence[Episode], shard: Sequence[Episode], f
 
     count = sum(len(episode.sets) - 1 for episode in episodes)
     share = 1 / count if learner.options.reduction == "mean" else 1.0
-    losses, gradient, of_rates = _sum(batch, transfers, [share] * len(transfers), work)
+    losses, gradient, of_rates = _sum(batch, transfers, [share] * len(transfers), work, len(start))
 
     def finish(pulled: Gradient, everyone: Sequence[Values]) -> None:
-        batch.put(gradient, fast.weights)
-        if not isinstance(learned, float):
-            batch.put(of_rates, learned)
+        batch.put(gradient[: len(fast.weights)], fast.weights)
+        if not isinstance(own, float):
+            batch.put(of_rates, own)
 
     return Begun(losses, finish)
 
@@ -66,15 +67,17 @@ def reptile(
     learner: Reptile, episodes: Sequence[Episode], shard: Sequence[Episode], fast: FastEncoder, bf16: bool
 ) -> Begun:
     """Take θ − θ_j of each episode alone."""
-    batch = MetaBatch(fast, [episode.sets for episode in shard], learner.loss, bf16)
-    start = batch.weights(fast.weights)
+    batch, adaptation = MetaBatch(fast, [episode.sets for episode in shard], learner, bf16), learner.adaptation
+    start, rates = batch.start(fast.weights), adaptation.rates(learner.options.inner_lr)
+    first = adaptation.merged(start)
 
-    def work(network: Network, sets: tuple[Prepared, ...]) -> tuple[Weights, list[Tensor]]:
+    def work(network: Network, sets: tuple[Prepared, ...]) -> tuple[Gradient, list[Tensor]]:
         inner = [batch.objective(network, examples) for examples in sets] * learner.options.inner_steps
-        moved, losses = descend(start, inner, learner.options.inner_lr)
-        return [first - last.detach() for first, last in zip(start, moved, strict=True)], losses
+        moved, losses = descend(start, inner, rates)
+        ways = zip(first, adaptation.merged(moved), adaptation.shifts, strict=True)
+        return [a - b.detach() if shifts else None for a, b, shifts in ways], losses
 
-    total, inner = Sum(len(start)), []
+    total, inner = Sum(len(first)), []
     for moved, losses in fast.each(longest_first(batch.episodes), work):
         total.add(moved, 1 / len(episodes))
         inner += losses
@@ -84,10 +87,13 @@ def reptile(
 
 
 def _sum(
-    batch: MetaBatch, jobs: Sequence[Job], shares: Iterable[float], work: Callable[[Network, Job], Transfer]
+    batch: MetaBatch,
+    jobs: Sequence[Job],
+    shares: Iterable[float],
+    work: Callable[[Network, Job], Transfer],
+    count: int,
 ) -> tuple[list[Tensor], Gradient, Gradient]:
-    """Return the losses of jobs, and the sums of a share of each one's gradient in weights and in rates."""
-    count = len(batch.fast.weights)
+    """Return the losses of jobs, and the sums of a share of each one's gradient in `count` weights and in rates."""
     total, of_rates, losses = Sum(count), Sum(count), []
     for share, result in zip(shares, batch.fast.each(jobs, work), strict=True):
         total.add(result.gradient, share)

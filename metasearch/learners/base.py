@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import ConfigError
+from metasearch.learners.adapt import ALL, Adaptation
 from metasearch.learners.inner_loop import FastModel
 from metasearch.learners.losses.base import Embedded, fitting, losses_of
 from metasearch.learners.sets import Forward, Prepared, prepare
@@ -60,6 +61,12 @@ class Learner(ABC):
         loss: settings of the loss of a set.
         options: the learner's own hyper-parameters, an instance of its `Options`.
         targets: outputs of a frozen encoder, for a learner that takes some.
+
+    Attributes:
+        adaptation: which weights an inner loop moves: those that an option `adapt` says, or else all.
+
+    Raises:
+        ConfigError: the encoder has not what is to adapt.
     """
 
     Options: ClassVar[type[Declared]]
@@ -73,6 +80,7 @@ class Learner(ABC):
         self.losses = losses_of(loss)
         self.options = options
         self.targets = targets
+        self.adaptation = Adaptation(encoder, getattr(options, "adapt", ALL))
 
     @classmethod
     def wanted(cls, options: Any) -> Wanted | None:
@@ -164,12 +172,16 @@ class Learner(ABC):
     ) -> FastModel:
         """Return fast weights after inner steps on a support set (MAML-Align paper, Algorithm 2).
 
-        They start from those of `start`, by default the encoder's; `lr` may be a tensor for each trainable weight.
+        They start from those of `start`, by default the encoder's; `lr` may be a tensor for each weight that adapts.
         """
-        fast = FastModel(start or self.encoder.embedder, first_order=not self.second_order)
+        fast = self.fast(start)
         for _ in range(steps):
-            fast.adapt(self.loss(fast, support), lr)
+            fast.adapt(self.loss(fast, support), self.adaptation.rates(lr))
         return fast
+
+    def fast(self, start: nn.Module | None = None) -> FastModel:
+        """Return fast weights before any step, of `start` or the encoder, whose rates are `adaptation.rates`."""
+        return FastModel(self.adaptation.around(start or self.encoder.embedder), first_order=not self.second_order)
 
 
 def contiguous(items: Sequence[Item], count: int) -> list[Sequence[Item]]:

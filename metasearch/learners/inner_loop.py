@@ -29,6 +29,9 @@ def _algorithms() -> tuple[Any, Any]:
 
 _MAML, _update_module = _algorithms()
 
+Rates = float | Sequence[float | Tensor | None]
+"""One inner rate for all weights, or a number or tensor of rates for each, None for one that does not move."""
+
 
 class FastModel:
     """A copy of a module whose weights move with each inner step, differentiable back to the module's own weights.
@@ -50,20 +53,22 @@ class FastModel:
         """Return the fast weights, in the order of the module's parameters."""
         return list(self._clone.module.parameters())
 
-    def adapt(self, loss: Tensor, lr: float | Sequence[Tensor], retain_graph: bool = False) -> None:
+    def adapt(self, loss: Tensor, lr: Rates, retain_graph: bool = False) -> None:
         """Take one step of gradient descent on the fast weights; weights that the loss does not reach stay.
 
-        The rate may be a tensor of rates for each parameter. With `retain_graph`, and always in second order, the loss
-        stays differentiable.
+        There may be a rate for each parameter, or a tensor of rates; with None its gradient is not taken, and it stays.
+        With `retain_graph`, and always in second order, the loss stays differentiable.
         """
         module = self._clone.module
-        weights = [weight for weight in module.parameters() if weight.requires_grad]
-        rates: Sequence[float | Tensor] = lr if isinstance(lr, Sequence) else [lr] * len(weights)
+        trained = [weight for weight in module.parameters() if weight.requires_grad]
+        each = lr if isinstance(lr, Sequence) else [lr] * len(trained)
+        moving = [(weight, rate) for weight, rate in zip(trained, each, strict=True) if rate is not None]
+        weights = [weight for weight, _ in moving]
         second_order = not self.first_order
         gradients = torch.autograd.grad(
             loss, weights, retain_graph=retain_graph or second_order, create_graph=second_order, allow_unused=True
         )
-        for weight, rate, gradient in zip(weights, rates, gradients, strict=True):
+        for (weight, rate), gradient in zip(moving, gradients, strict=True):
             if gradient is not None:
                 # Where `update_module` looks for what to add; a shared weight gets it once, and stays shared.
                 weight.update = -rate * gradient

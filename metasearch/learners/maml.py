@@ -10,18 +10,19 @@ from typing import Literal
 from torch import nn
 
 from metasearch.episodes.episode import Episode
+from metasearch.learners.adapt import InnerOptions
 from metasearch.learners.base import Learner, OuterLoss, Values, reduce
-from metasearch.spec.declared import Declared, Positive, Rate
+from metasearch.spec.declared import Positive, Rate
 
 
 class MAML(Learner):
     """Model-agnostic meta-learning, first- or second-order."""
 
-    class Options(Declared):
+    class Options(InnerOptions):
         """Hyper-parameters of MAML.
 
         Attributes:
-            inner_lr: α, the rate of the inner steps (plain gradient descent on all weights).
+            inner_lr: α, the rate of the inner steps (plain gradient descent on the weights that adapt).
             inner_steps: n, inner steps on the support set.
             first_order: ignore how the inner gradients depend on the initial weights (FOMAML).
             reduction: of the query losses over the transfers of a meta-batch.
@@ -36,7 +37,7 @@ class MAML(Learner):
 
     @property
     def inner_lr(self) -> float | Sequence[nn.Parameter]:
-        """The rate of the inner steps, or one for each trainable weight."""
+        """The rate of the inner steps, or one for each weight that adapts."""
         return self.options.inner_lr
 
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:

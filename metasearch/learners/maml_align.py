@@ -19,9 +19,9 @@ from torch import Tensor, nn
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
+from metasearch.learners.adapt import InnerOptions
 from metasearch.learners.base import Learner, OuterLoss, Values, reduce
-from metasearch.learners.inner_loop import FastModel
-from metasearch.spec.declared import Count, Declared, NonNegative, Positive, Rate
+from metasearch.spec.declared import Count, NonNegative, Positive, Rate
 from metasearch.spec.recipe import Loss
 
 Losses = tuple[Tensor, Tensor, Tensor]
@@ -31,7 +31,7 @@ Losses = tuple[Tensor, Tensor, Tensor]
 class MAMLAlign(Learner):
     """Meta-distillation over episodes of three sets."""
 
-    class Options(Declared):
+    class Options(InnerOptions):
         """Hyper-parameters of MAML-Align.
 
         Attributes:
@@ -104,11 +104,11 @@ class MAMLAlign(Learner):
         x, y, z = (self.prepare(examples) for examples in episode.sets)
         taught = self.adapted(x, self.options.inner_steps, self.options.inner_lr, self.teacher)
         teacher = self.loss(taught, y)
-        fast = FastModel(self.encoder.embedder, first_order=self.options.first_order)
+        fast, rates = self.fast(), self.adaptation.rates(self.options.inner_lr)
         student = self.loss(fast, y)
         for step in range(self.options.student_inner_steps):
             # The first inner step uses the very loss that is distilled, which must stay differentiable.
-            fast.adapt(student if step == 0 else self.loss(fast, y), self.options.inner_lr, retain_graph=step == 0)
+            fast.adapt(student if step == 0 else self.loss(fast, y), rates, retain_graph=step == 0)
         return teacher, student, self.loss(fast, z)
 
     def _distillation(self, teacher: list[Tensor], student: list[Tensor]) -> Tensor:

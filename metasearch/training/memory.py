@@ -118,6 +118,7 @@ def step_memory(
     fast = gradients.encoder if isinstance(gradients, FastGradients) and type(learner) in FORMS else None
     size = sum(parameter.nbytes for _, parameter in learner.named_parameters())
     moved = size - (_rows_apart(fast, groups) if fast else 0)
+    own = moved - (_still(learner, fast, groups) if fast else 0)  # the reference copies what does not move, too
     steps = max(getattr(learner.options, name, 0) for name in ("inner_steps", "student_inner_steps"))
     # The reference keeps the graphs of all episodes until the end, fast gradients those of one job for each thread.
     # Of a loss of outputs the graphs of all texts are kept, and only the way there has threads.
@@ -131,13 +132,13 @@ def step_memory(
         if fast is None or fast.keeps_graphs((steps + 1) * activations):
             activations *= steps + 1
         else:
-            points = steps * moved * jobs
+            points = steps * own * jobs
     on_cpu = encoder.device.type == "cpu"
     best = size if on_cpu else 0
     parts = {
         "weights": encoder.size + sum(tensor.nbytes for tensor in learner.state().values()) + best,
         # A job has its own weights where they move, and its gradient.
-        "gradients": moved * (1 + (1 + (steps > 0)) * jobs) + points,
+        "gradients": moved * (1 + jobs) + own * (steps > 0) * jobs + points,
         "optimiser": MOMENTS[outer.optimizer] * size,
         "activations": activations,
     }
@@ -150,6 +151,14 @@ def _rows_apart(fast: FastEncoder, groups: Sequence[Group]) -> int:
         return 0
     table = fast.weights[fast.plan.table]
     return (len(table) - words_of(fast.encoder, groups)) * table[0].nbytes
+
+
+def _still(learner: Learner, fast: FastEncoder, groups: Sequence[Group]) -> int:
+    """Return the bytes of the weights that inner steps leave as they are, of which a job has no copy."""
+    shifts = learner.adaptation.shifts
+    size = sum(weight.nbytes for weight, shifted in zip(fast.weights, shifts, strict=True) if not shifted)
+    table = fast.plan.table
+    return size if table is None or shifts[table] else size - _rows_apart(fast, groups)
 
 
 def shown(size: int) -> str:

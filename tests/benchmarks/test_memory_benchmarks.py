@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.common.rows import read_rows
-from benchmarks.speed import checkpointing, fits, gpu
+from benchmarks.speed import adapting, checkpointing, fits, gpu
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +27,17 @@ def test_layers_computed_again_have_the_same_bits_and_are_said_to_keep_less(tmp_
     assert 0 < rows["bf16"]["gradient_error"] == rows["bf16 checkpointing"]["gradient_error"] < 0.1
     assert rows["checkpointing"]["predicted_mib"] < rows["fast"]["predicted_mib"]
     assert rows["fast"]["times"] == rows["fast"]["cpu"] == 1
+
+
+@pytest.mark.slow
+def test_there_is_a_row_for_each_part_that_adapts_beside_all_weights(tmp_path):
+    words = ["--scale=small", "--inner-steps=2", "--rounds=1", "--shape=B", "-o", tmp_path / "rows.jsonl"]
+    shown = run(adapting, *words)
+    rows = {row["adapt"]: row for row in read_rows(tmp_path / "rows.jsonl")}
+    assert list(rows) == list(adapting.PARTS)
+    assert all(f"`{part}`" in shown for part in rows)
+    assert rows["bias"]["predicted_mib"] < rows["all"]["predicted_mib"]
+    assert rows["all"]["times"] == rows["all"]["cpu"] == 1
 
 
 @pytest.mark.slow

@@ -37,6 +37,7 @@ def failing(*args, code):
         ([*TRAIN, "--set", "outer.rl=1"], "outer.rl: unknown key. Did you mean 'lr'?"),
         ([*TRAIN, "--set", "outer.lr=fast"], "outer.lr: input should be a valid number"),
         ([*TRAIN, "--set", "options.inner_step=2"], "inner_step: unknown key. Did you mean 'inner_steps'?"),
+        ([*TRAIN, "--set", "options.adapt=lst:1"], "options: adapt: expected one of all, last:N (N layers, 1 or more)"),
         ([*TRAIN, "--set", "outer.lr"], "--set outer.lr: expected KEY=VALUE"),
         ([*TRAIN, "--fold", "5"], "fold 5 is out of range; the task has folds 0 to 4"),
         ([*TRAIN, "--device", "cuda"], "--device cuda: there is none here"),
@@ -51,6 +52,12 @@ def failing(*args, code):
 def test_a_wrong_name_or_flag_ends_with_code_2_and_the_right_choice(args, says, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert says in failing(*args, code=2)
+
+
+def test_more_layers_than_there_are_end_with_code_2_before_there_is_a_run_folder(tmp_path):
+    error = failing(*TRAIN, "--learner", "maml", "--set", "options.adapt=last:2", "-o", tmp_path / "run", code=2)
+    assert "options.adapt: 'last:2': encoder 'tiny' has 1 layer; N is at most 1" in error
+    assert not (tmp_path / "run").exists()
 
 
 def test_missing_data_says_where_to_get_it_its_licence_and_the_folder(monkeypatch, tmp_path):

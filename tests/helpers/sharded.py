@@ -28,6 +28,8 @@ CASES = [
     Case("maml-align", sizes=THREE, options=(("task_reduction", "sum"), ("detach_teacher", True))),
     Case("maml-align", sizes=THREE, options=(("shared", False),)),
     Case("reptile"),
+    Case("reptile", options=(("adapt", "bias"),)),
+    Case("meta-sgd", options=(("adapt", "lora:2"),)),
     Case("fine-tune"),
     Case("distill", "translations", (3,), (("output", "pooled"), ("source_share", 0.4))),
     *(Case("distill", "translations", (3,), (("contrast", kind),)) for kind in ("soft", "bool", "ce", "infonce")),

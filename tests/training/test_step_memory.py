@@ -75,6 +75,32 @@ def test_gradients_have_the_rows_of_the_words_that_there_are():
     assert parts_of(Case("maml"), inner_steps=3)["gradients"] == 3 * moved
 
 
+@pytest.mark.parametrize("adapt", ["last:1", "bias", "lora:2"])
+def test_a_job_has_copies_of_the_weights_that_adapt_alone(adapt):
+    """Outer gradient and that of a job, of all; with low-rank updates the projections are what a job has for itself."""
+    encoder = encoder_of("bert", layers=2)
+    whole = parts_of(Case("fine-tune"))["gradients"] / 2
+    parts = {"last:1": (".layer.1.",), "bias": (".bias",), "lora:2": (".query.weight", ".value.weight")}[adapt]
+    named = encoder.embedder.named_parameters()
+    own = sum(weight.nbytes for name, weight in named if any(part in name for part in parts))
+    assert parts_of(Case("maml"), inner_steps=3, adapt=adapt)["gradients"] == 2 * whole + own
+    engine = FastGradients(encoder, "recompute", 1, "off")
+    again = parts_of(Case("maml"), engine=engine, inner_steps=3, adapt=adapt, first_order=False)
+    assert again["gradients"] == 2 * whole + (1 + 3) * own
+    reference = [parts_of(Case("maml"), engine=ReferenceGradients("off"), adapt=one) for one in ("all", adapt)]
+    assert reference[0]["gradients"] == reference[1]["gradients"]
+
+
+@pytest.mark.parametrize("adapt", ["last:1", "bias", "lora:2"])
+def test_activations_where_a_part_adapts_are_not_more_than_those_of_all(adapt):
+    """What is said is an upper bound: inner steps keep less, and the last loss keeps all of its smaller set."""
+    case = Case("maml", sizes=(2, 2))
+    learner, episodes = case.learn(encoder_of("bert", layers=2), inner_steps=2, adapt=adapt), case.episodes()
+    whole = case.learn(encoder_of("bert", layers=2), inner_steps=2)
+    engine = FastGradients(learner.encoder, "graph", 1)
+    assert kept_at_once(learner, episodes, engine) <= 1.1 * kept_at_once(whole, episodes, engine)
+
+
 def kept_at_once(learner, episodes, gradients):
     """Return the most bytes that autograd kept at the same time in an outer step, in this thread."""
     held, peaks = {}, [0]
@@ -129,6 +155,16 @@ def test_activations_are_about_those_that_are_kept(case, options, family):
 @pytest.mark.parametrize("first_order", [True, False])
 def test_word_vectors_keep_something_too(first_order):
     assert parts_of(Case("maml"), "static", inner_steps=1, first_order=first_order)["activations"] > 0
+
+
+def test_inner_steps_keep_nothing_of_layers_below_those_that_adapt():
+    """Reptile takes inner steps alone: of four layers it keeps about one, and the loss."""
+    case = Case("reptile")
+    kept = {}
+    for adapt in ("all", "last:1"):
+        learner = case.learn(encoder_of("bert", layers=4), inner_steps=1, adapt=adapt)
+        kept[adapt] = kept_at_once(learner, case.episodes(), FastGradients(learner.encoder, workers=1))
+    assert 0.2 < kept["last:1"] / kept["all"] < 0.4
 
 
 def test_a_learner_without_a_fast_form_is_counted_as_the_reference_takes_it():

@@ -74,6 +74,16 @@ def test_graded_negatives_and_similar_queries_resume_to_the_same_bits(tmp_path):
     assert same(weights(learner), whole(*training)[0])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("recipe", "adapt"), [("meta-sgd-tiny", "lora:2"), ("reptile-tiny", "bias")])
+def test_inner_loops_that_move_a_part_resume_to_the_same_bits(tmp_path, recipe, adapt):
+    """Of low-rank updates nothing is kept but their rates: each episode begins with the same factors."""
+    training = (recipe, "trans", f"options.adapt={adapt}")
+    learner, *_ = resumed(tmp_path, 4, *training)
+    assert same(weights(learner), whole(*training)[0])
+    assert not same(weights(learner), weights(start(*training)[0]))
+
+
 SCHEDULED = ["outer.warmup=0.5", "outer.decay=cosine", "outer.clip=0.1", "outer.exempt_bias_and_norm=true"]
 
 
