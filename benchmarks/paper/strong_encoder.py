@@ -161,7 +161,10 @@ def _run(lacking: cells.Missing, shared: list[object], folder: Path, results: Pa
         what += ["--learner", ZERO_SHOT, *(["--recipe", ",".join(named)] if named else [])]
     else:
         learners = [arm.removeprefix(cells.BEFORE) for arm in lacking.arms]
-        what += ["--learner", ",".join(learners), *_maps(lacking.arms)]
+        for option, best in (("--learner", False), ("--recipe", True)):
+            chosen = [name for name in learners if (name.partition(":")[0] == cells.BEST) == best]
+            what += [option, ",".join(chosen)] if chosen else []
+        what += _maps(lacking.arms)
     try:
         metasearch("crossval", *shared, *what, "-o", folder)
     finally:

@@ -36,6 +36,11 @@ def test_arms_through_a_map_without_one_and_of_the_aligned_encoder_are_studies_o
             ["--learner", "zero-shot,maml:trans", "--set", "maml:neutralise.when=before", "--set",
              "maml:neutralise.texts=150"],
         ),
+        (
+            ("zero-shot", "neutral+best:mixt"),
+            ["--learner", "zero-shot", "--recipe", "best:mixt", "--set", "best:neutralise.when=before", "--set",
+             "best:neutralise.texts=150"],
+        ),
     ],
 )  # fmt: skip
 def test_a_study_of_the_aligned_encoder_has_the_recipes_of_e5_and_no_map(monkeypatch, tmp_path, lacking, words):
