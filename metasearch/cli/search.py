@@ -24,6 +24,9 @@ _AT_ONCE = 64
 @click.option("--top", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Hits for each query.")
 @click.option("--language", "languages", multiple=True, metavar="TAG", help="Of the hits, such as de; repeatable.")
 @click.option("--hybrid", is_flag=True, help="Rank by the query's words (BM25), too, and fuse both rankings.")
+@click.option(
+    "--expand", is_flag=True, help="Score passages with their like in other languages: for documents with translations."
+)
 @_options.moved_encoder
 @_options.options_group(_options.device, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print each query and its hits as one JSON object a line.")
@@ -33,6 +36,7 @@ def command(
     top: int,
     languages: tuple[str, ...],
     hybrid: bool,
+    expand: bool,
     encoder: str | None,
     device: Any,
     trust_remote_code: bool,
@@ -55,7 +59,7 @@ def command(
 
     searcher = open_searcher(index, device, encoder, trust_remote_code)
     for queries in [[query]] if query is not None else _asked():
-        found = searcher.search(queries, top=top, languages=languages, hybrid=hybrid)
+        found = searcher.search(queries, top=top, languages=languages, hybrid=hybrid, expand=expand)
         for each, hits in zip(queries, found, strict=True):
             click.echo(_json(each, hits) if as_json else _shown(each, hits, titled=query is None))
 

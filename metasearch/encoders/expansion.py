@@ -9,6 +9,8 @@ weights of α-weighted expansion, α = 3 (Radenović et al. 2019, "Fine-tuning C
 annotation", section 5.3). One neighbour in each other language, by vectors without their language's mean, is ours.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,8 @@ _CELLS = 2**24
 """Cosines that are held at once, 64 MiB of them."""
 
 Vectors = NDArray[np.float32]
+Neighbours = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
+"""Candidates i, their neighbours n(i, l) in a language l, and the weights max(0, s_il)^α, `(b,)` each."""
 
 
 def expanded(vectors: Vectors, languages: NDArray[np.int64], alpha: float = ALPHA) -> Vectors:
@@ -30,21 +34,27 @@ def expanded(vectors: Vectors, languages: NDArray[np.int64], alpha: float = ALPH
         languages: number of the language of each candidate, `(C,)`.
         alpha: exponent; the larger it is, the less is taken of what is hardly a translation.
     """
+    moved = vectors.copy()
+    for rows, nearest, weights in neighbours(vectors, languages, alpha):
+        moved[rows] += weights[:, None] * vectors[nearest]
+    return _unit(moved)
+
+
+def neighbours(vectors: Vectors, languages: NDArray[np.int64], alpha: float = ALPHA) -> Iterator[Neighbours]:
+    """Yield the terms of the sum of `expanded`, some candidates and one other language at a time, none twice."""
     own = {int(code): np.flatnonzero(languages == code) for code in np.unique(languages)}
     centred = np.empty_like(vectors)
     for rows in own.values():
         centred[rows] = _unit(vectors[rows] - vectors[rows].mean(0))
-    moved = vectors.copy()
     for code, rows in own.items():
         others = np.flatnonzero(languages != code)
-        step = max(1, _CELLS // len(rows))
+        there, step = centred[rows].T, max(1, _CELLS // len(rows))
         for start in range(0, len(others), step):
             some = others[start : start + step]
-            cosines = centred[some] @ centred[rows].T
+            cosines = centred[some] @ there
             nearest = cosines.argmax(1)
             weights = np.maximum(cosines[np.arange(len(some)), nearest], 0) ** np.float32(alpha)
-            moved[some] += weights[:, None] * vectors[rows[nearest]]
-    return _unit(moved)
+            yield some, rows[nearest], weights
 
 
 def _unit(vectors: Vectors) -> Vectors:

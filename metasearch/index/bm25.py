@@ -6,26 +6,20 @@ where it does not fit: it can be deleted at any time.
 
 import hashlib
 import json
-import logging
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 from typing import Any
 
 import bm25s
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.errors import RunFolderError
-from metasearch.files import held, read_bytes, write_whole
-from metasearch.formats.arrays import Loaded, Stored, Wanted, json_array, write
-from metasearch.index.arrays import check, open_arrays
+from metasearch.formats.arrays import Loaded, Wanted, json_array
+from metasearch.index import beside
 from metasearch.index.index import Index
 from metasearch.index.scan import Best, Rows, Scores
 
 FOLDER = "bm25"
 _AT_ONCE = 4096
-_PATIENCE = 600
-"""Seconds to wait for another process that keeps the same."""
 _PARTS: Wanted = {
     "data": (np.float32, (-1,)),
     "indices": (np.int32, (-1,)),
@@ -35,8 +29,6 @@ _PARTS: Wanted = {
 
 Words = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 """Cuts texts into words, by number; an encoder's own tokenizer does so in every language that it knows."""
-
-log = logging.getLogger(__name__)
 
 
 class Bm25:
@@ -72,10 +64,10 @@ class Bm25:
         """
         key = hashlib.sha256(json.dumps([1, index.contents_name, name]).encode()).hexdigest()
         folder = index.folder / FOLDER
-        kept = _kept(folder, key)
+        kept = beside.kept(folder, key, _PARTS)
         if kept is None:
             kept = _made(index, words)
-            _keep(folder, key, kept)
+            beside.keep(folder, key, kept, "the words of the index are counted again the next time")
         return cls(index, words, kept)
 
     def search(self, queries: Sequence[str], top: int, languages: Collection[str] = ()) -> list[tuple[Rows, Scores]]:
@@ -122,26 +114,3 @@ def _made(index: Index, words: Words) -> dict[str, NDArray[Any]]:
         model.index((ids, {str(word): i for word, i in numbers.items()}), show_progress=False)
         found = {name: np.asarray(model.scores[name]).astype(found[name].dtype) for name in found}
     return {**found, "words": json_array(list(numbers))}
-
-
-def _kept(folder: Path, key: str) -> Loaded | None:
-    """Return what was kept; None where there is none, or it is damaged."""
-    try:
-        stored = Stored(**json.loads(read_bytes(folder / f"{key}.json")))
-        check(folder, stored)
-        return open_arrays(folder, stored, _PARTS).arrays
-    except (OSError, ValueError, TypeError, RunFolderError):
-        return None
-
-
-def _keep(folder: Path, key: str, parts: Loaded) -> None:
-    """Keep it in the place of what was kept before; where that cannot be, say so."""
-    try:
-        with held(folder, f"{folder}: another process writes it", _PATIENCE):
-            stored = write(folder, parts)
-            write_whole(folder / f"{key}.json", json.dumps({"name": stored.name, "size": stored.size}))
-            for path in folder.iterdir():
-                if path.name not in (".lock", f"{key}.json", stored.path(folder).name):
-                    path.unlink()
-    except (RunFolderError, OSError) as error:
-        log.warning("%s; the words of the index are counted again the next time", error)

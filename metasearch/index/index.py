@@ -23,7 +23,7 @@ from metasearch.index.hit import Hit
 from metasearch.index.locations import Locations
 from metasearch.index.manifest import Manifest
 from metasearch.index.quantise import Queries
-from metasearch.index.scan import Rows, Scores, search_bits, search_int8
+from metasearch.index.scan import Rows, Scores, all_scores, search_bits, search_int8
 from metasearch.index.segment import Segment
 
 _RESCORED = 10
@@ -159,12 +159,9 @@ class Index:
             NonFiniteError: a vector is not finite.
             RunFolderError: a segment is damaged.
         """
-        if vectors.ndim != 2 or vectors.shape[1] != self.kind.dimension:
-            raise ValueError(f"expected vectors (q, {self.kind.dimension}), got {vectors.shape}")
+        self._require_vectors(vectors)
         if top < 1:
             raise ConfigError(f"top {top}: expected 1 or more")
-        if not np.isfinite(vectors).all():
-            raise NonFiniteError("the vector of a query is not finite")
         self._require_languages(languages)
         there = sum(count for tag, count in self.languages.items() if not languages or tag in languages)
         wanted = min(top, there)
@@ -181,6 +178,21 @@ class Index:
                 f"{self.folder}: scores are not finite: a segment is damaged; Index.verify() says which"
             )
         return np.stack(found.rows), np.stack(found.scores)
+
+    def scores(self, vectors: NDArray[np.float32]) -> Scores:
+        """Return the score of every row for queries `(q, D)`, `(R, q)`, by eight bits; errors are those of `search`."""
+        self._require_vectors(vectors)
+        self._check()
+        return all_scores(self._contents.searched(frozenset()), Queries.of(vectors), len(self))
+
+    def vectors(self) -> NDArray[np.float32]:
+        """Return the vectors of all rows as they are stored, `(R, D)`; `RunFolderError` where a segment is damaged."""
+        self._check()
+        found = np.empty((len(self), self.kind.dimension), np.float32)
+        for part in self._contents.searched(frozenset()):
+            there = part.rows >= 0
+            found[part.rows[there]] = part.codes[there] * part.steps[there, None]
+        return found
 
     def hits(self, rows: Sequence[int] | Rows, scores: Sequence[float] | Scores) -> list[Hit]:
         """Return rows `(K,)` and their scores `(K,)` as hits; `RunFolderError` where a segment is damaged."""
@@ -211,6 +223,12 @@ class Index:
         for part in self._contents.searched(frozenset(languages)):
             found[part.rows[part.rows >= 0]] = True
         return found
+
+    def _require_vectors(self, vectors: NDArray[np.float32]) -> None:
+        if vectors.ndim != 2 or vectors.shape[1] != self.kind.dimension:
+            raise ValueError(f"expected vectors (q, {self.kind.dimension}), got {vectors.shape}")
+        if not np.isfinite(vectors).all():
+            raise NonFiniteError("the vector of a query is not finite")
 
     def _require_languages(self, languages: Collection[str]) -> None:
         for language in sorted(set(languages) - self.languages.keys()):

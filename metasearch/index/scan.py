@@ -9,6 +9,7 @@ Notation used for shapes: n rows, b rows of a block, q queries, D dimensions.
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numkong
@@ -88,13 +89,26 @@ class Best:
 
 def search_int8(parts: Sequence[Searched], queries: Queries, top: int, threads: int) -> Best:
     """Return the best rows by eight bits a dimension."""
+    return _scan(parts, _by_eight_bits(queries), len(queries.steps), top, threads)
+
+
+def all_scores(parts: Sequence[Searched], queries: Queries, rows: int) -> Scores:
+    """Return the scores of all rows by eight bits a dimension, `(n, q)`."""
+    score, found = _by_eight_bits(queries), np.zeros((rows, len(queries.steps)), np.float32)
+    for part, chosen in chain.from_iterable(_blocks(part, _MOST_ROWS) for part in parts):
+        numbers = part.rows[chosen]
+        found[numbers[numbers >= 0]] = score(part, chosen)[numbers >= 0]
+    return found
+
+
+def _by_eight_bits(queries: Queries) -> Score:
     packed = numkong.dots_pack(queries.halves())
 
     def score(part: Searched, chosen: slice | NDArray[np.int64]) -> Scores:
         products = np.asarray(numkong.dots_packed(part.codes[chosen], packed))
         return scores_of(Queries.joined(products), part.steps[chosen], queries.steps)
 
-    return _scan(parts, score, len(queries.steps), top, threads)
+    return score
 
 
 def search_bits(

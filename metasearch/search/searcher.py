@@ -7,6 +7,7 @@ from metasearch.index.bm25 import Bm25
 from metasearch.index.fusion import fuse
 from metasearch.index.hit import Hit
 from metasearch.index.index import Index
+from metasearch.search.expansion import Expansion, require_expandable
 from metasearch.search.neutral import of_arrays, through
 from metasearch.spec.recipe import Role
 
@@ -35,6 +36,7 @@ class Searcher:
         self.encoder = encoder
         self._vectors = through(encoder, of_arrays(index.arrays))
         self._words: Bm25 | None = None
+        self._expansion: Expansion | None = None
 
     @property
     def languages(self) -> dict[str, int]:
@@ -42,7 +44,13 @@ class Searcher:
         return self.index.languages
 
     def search(
-        self, queries: Sequence[str], *, top: int = 10, languages: Collection[str] = (), hybrid: bool = False
+        self,
+        queries: Sequence[str],
+        *,
+        top: int = 10,
+        languages: Collection[str] = (),
+        hybrid: bool = False,
+        expand: bool = False,
     ) -> list[list[Hit]]:
         """Return the best passages of each query, the best first.
 
@@ -52,20 +60,33 @@ class Searcher:
             languages: of the passages; by default all.
             hybrid: rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank; a score is then
                 that of the fusion.
+            expand: score passages with their nearest ones in other languages (`metasearch.search.expansion`).
 
         Raises:
-            ConfigError: no passage is in one of the languages, or `top` is below 1.
+            ConfigError: no passage is in one of the languages, `top` is below 1, or the index cannot be expanded.
             RunFolderError: a segment of the index is damaged.
         """
         if not queries:
             return []
         wanted = max(_FUSED * top, _FUSED_LEAST) if hybrid else top
-        rows, scores = self.index.search(self._vectors.encode(queries, QUERY), wanted, languages)
-        if not hybrid:
-            return [self.index.hits(*found) for found in zip(rows, scores, strict=True)]
-        by_words = self._bm25().search(queries, wanted, languages)
-        fused = (fuse([near, worded], top) for near, (worded, _) in zip(rows, by_words, strict=True))
-        return [self.index.hits(*found) for found in fused]
+        vectors = self._vectors.encode(queries, QUERY)
+        if expand:
+            ranked = self._expanded().search(vectors, wanted, languages)
+        else:
+            ranked = list(zip(*self.index.search(vectors, wanted, languages), strict=True))
+        if hybrid:
+            by_words = self._bm25().search(queries, wanted, languages)
+            ranked = [fuse([near, worded], top) for (near, _), (worded, _) in zip(ranked, by_words, strict=True)]
+        return [self.index.hits(*found) for found in ranked]
+
+    def require_expandable(self) -> None:
+        """Raise `ConfigError` where passages cannot be scored with their nearest ones in other languages."""
+        require_expandable(self.index)
+
+    def _expanded(self) -> Expansion:
+        if self._expansion is None:
+            self._expansion = Expansion.of(self.index)
+        return self._expansion
 
     def _bm25(self) -> Bm25:
         if self._words is None:

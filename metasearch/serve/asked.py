@@ -37,6 +37,7 @@ class Searching(_Asked):
     top: int = 10
     languages: list[str] = []
     hybrid: bool = False
+    expand: bool = False
     truncate: bool = True
 
     def texts(self) -> list[str]:

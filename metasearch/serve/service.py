@@ -44,7 +44,7 @@ class Service:
         """Encode and search once, which makes what is made at first use: the first request waits for none of it."""
         do = worker(self.searcher)
         do(Embedding("candidate"), ["warm"])
-        do(Search(1, frozenset(), False), ["warm"])
+        do(Search(1, frozenset(), hybrid=False, expand=False), ["warm"])
 
     async def embeddings(self, request: Request) -> Response:
         """Answer `POST /v1/embeddings`."""
@@ -74,7 +74,9 @@ class Service:
             if tag not in self.languages:
                 hint = nearest(tag, self.languages)
                 raise Refused(422, "unknown_language", f"languages: no passage is in '{tag}'.{hint}")
-        work = Search(wanted.top, frozenset(wanted.languages), wanted.hybrid)
+        if wanted.expand:
+            self._require_expandable()
+        work = Search(wanted.top, frozenset(wanted.languages), wanted.hybrid, wanted.expand)
         results = await self._answered(request, work, queries)
         cut, limit = _cut(results), self.searcher.encoder.limit("question")
         asked.require_whole(cut, "queries", limit, wanted.truncate)
@@ -83,6 +85,12 @@ class Service:
             for query, result in zip(queries, results, strict=True)
         ]
         return answer({"results": found, "model": self.name, "truncated": cut, "max_tokens": limit})
+
+    def _require_expandable(self) -> None:
+        try:
+            self.searcher.require_expandable()
+        except ConfigError as error:
+            raise Refused(422, "cannot_expand", f"expand: {error}") from None
 
     async def models(self, request: Request) -> Response:
         """Answer `GET /v1/models`."""

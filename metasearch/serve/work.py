@@ -31,6 +31,7 @@ class Search:
     top: int
     languages: frozenset[str]
     hybrid: bool
+    expand: bool
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,9 @@ def worker(searcher: Searcher) -> Callable[[Hashable, list[str]], list[Result]]:
             if isinstance(work, Embedding):
                 vectors = encoder.encode(texts, role)
                 return [Result(*count, vector=vector) for count, vector in zip(counts, vectors, strict=True)]
-            found = searcher.search(texts, top=work.top, languages=work.languages, hybrid=work.hybrid)
+            found = searcher.search(
+                texts, top=work.top, languages=work.languages, hybrid=work.hybrid, expand=work.expand
+            )
             return [Result(*count, hits=hits) for count, hits in zip(counts, found, strict=True)]
         finally:
             forget(encoder)

@@ -84,6 +84,23 @@ def test_what_would_command_a_terminal_is_not_printed(docs):
     assert "\x1b" not in metasearch("search", "i", "red").stdout
 
 
+def test_expand_scores_a_passage_with_its_like_in_another_language(docs):
+    metasearch("index", "docs", "--encoder=tiny", "--length=12", "-o", "faq.index")
+    asked = ("search", "faq.index", EN[0], "--json")
+    plain, moved = (json.loads(metasearch(*asked, *more).stdout)["hits"] for more in ([], ["--expand"]))
+    assert {hit["text"] for hit in moved} == {hit["text"] for hit in plain}
+    assert {hit["score"] for hit in moved} != {hit["score"] for hit in plain}
+    assert list(docs.parent.glob("faq.index/expansion/*.json"))
+    assert error(*asked, "--expand", "--language=fr", code=2).startswith("no passage is in")
+
+
+def test_documents_of_one_language_cannot_be_expanded(docs):
+    metasearch("index", "docs/en", "--encoder=tiny", "--language=en", "-o", "en.index")
+    assert error("search", "en.index", EN[0], "--expand", code=2) == (
+        "expansion looks for passages in other languages; here all are in en"
+    )
+
+
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [

@@ -12,6 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
+from metasearch.encoders.expansion import expanded
+from metasearch.errors import ConfigError
 from metasearch.serve.app import Application
 from metasearch.serve.hosts import Hosts
 from metasearch.serve.limits import Limits
@@ -56,9 +58,10 @@ class MemorySearcher:
         self.vectors = encoder.encode([passage.text for passage in self.passages], "candidate")
         self.languages = dict(sorted(Counter(passage.language for passage in self.passages).items()))
 
-    def search(self, queries, *, top=10, languages=(), hybrid=False):
+    def search(self, queries, *, top=10, languages=(), hybrid=False, expand=False):
         allowed = np.array([not languages or passage.language in languages for passage in self.passages])
-        scores = self.encoder.encode(queries, "question") @ self.vectors.T
+        vectors = expanded(self.vectors, self.codes) if expand else self.vectors
+        scores = self.encoder.encode(queries, "question") @ vectors.T
         if hybrid:
             scores = np.stack([_fused(row, self.words(query)) for query, row in zip(queries, scores, strict=True)])
         found = []
@@ -66,6 +69,14 @@ class MemorySearcher:
             best = np.argsort(-row, kind="stable")[: min(top, allowed.sum())]
             found.append([Hit(float(row[i]), self.passages[i]) for i in best])
         return found
+
+    def require_expandable(self):
+        if len(self.languages) < 2:
+            raise ConfigError("no other language")
+
+    @property
+    def codes(self):
+        return np.array([list(self.languages).index(passage.language) for passage in self.passages])
 
     @cached_property
     def bags(self):

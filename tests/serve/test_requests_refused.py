@@ -147,7 +147,19 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=2),
     max_leaves=5,
 )
-KEYS = ("input", "query", "queries", "top", "languages", "hybrid", "dimensions", "encoding_format", "truncate", "model")
+KEYS = (
+    "input",
+    "query",
+    "queries",
+    "top",
+    "languages",
+    "hybrid",
+    "expand",
+    "dimensions",
+    "encoding_format",
+    "truncate",
+    "model",
+)
 BODIES = st.binary(max_size=40) | st.dictionaries(st.sampled_from(KEYS) | TEXTS, VALUES).map(
     lambda tree: json.dumps(tree).encode()
 )

@@ -38,6 +38,19 @@ def test_hybrid_ranks_by_words_too(served, searcher):
     assert [hit["text"] for hit in plain["results"][0]["hits"]] != expected
 
 
+def test_expand_scores_passages_with_their_like_in_other_languages(served, searcher, monkeypatch):
+    query = "Where do keepers live?"
+    expected = [hit.passage.text for hit in searcher.search([query], top=9, expand=True)[0]]
+    _, plain = served.post("/search", {"query": query, "top": 9})
+    _, moved = served.post("/search", {"query": query, "top": 9, "expand": True})
+    assert [hit["text"] for hit in moved["results"][0]["hits"]] == expected
+    assert [hit["text"] for hit in plain["results"][0]["hits"]] != expected
+    monkeypatch.setattr(searcher, "languages", {"en": 1})
+    status, answer = served.post("/search", {"query": query, "expand": True})
+    assert (status, answer["error"]["code"]) == (422, "cannot_expand")
+    assert answer["error"]["message"] == "expand: no other language"
+
+
 def test_a_query_that_is_too_long_is_cut_and_that_is_said(served, searcher):
     _, answer = served.post("/search", {"queries": ["bees", "bees " * 300]})
     assert (answer["truncated"], answer["max_tokens"]) == ([1], searcher.encoder.limit("question"))
