@@ -103,7 +103,7 @@ def test_jsd_is_that_of_the_shares_that_candidates_have_of_a_question_and_its_tr
 
 @pytest.mark.parametrize("align", ALIGNS)
 def test_the_term_is_added_with_its_weight_and_temperature_and_a_repeated_candidate_counts_once(align):
-    columns = {"question": "qqr", "positive": "pps", "negative": "nsn", "translation": "tvu"}
+    columns = {"question": "qqr", "positive": "pps", "negative": "nnn", "translation": "tvu"}
     batch = Embedded({k: at(v) for k, v in columns.items()}, {k: number(v) for k, v in columns.items()})
 
     def loss(**options):
