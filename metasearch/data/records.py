@@ -129,6 +129,11 @@ class RetrievalData:
         """Questions of each language in file order."""
         return grouped(self.questions, lambda question: question.language)
 
+    def askable(self, query: str, candidates: Collection[str]) -> tuple[Question, ...]:
+        """Return the questions of the language `query` that have an answer in each of the languages `candidates`."""
+        asked, wanted = self.questions_by_language.get(query, ()), set(candidates)
+        return tuple(question for question in asked if wanted <= self.answers.get(question.id, {}).keys())
+
     def select(self, groups: Collection[str]) -> "RetrievalData":
         """Return the part of the data that belongs to these articles."""
         wanted = set(groups)

@@ -49,6 +49,37 @@ class Triplet:
         return f"? {self.question.text}", *(f"  {mark} {c.language}: {c.shown}" for mark, c in candidates)
 
 
+@dataclass(frozen=True, slots=True)
+class TranslatedTriplet:
+    """A triplet, and its question in another language."""
+
+    triplet: Triplet
+    translation: Question
+
+    roles: ClassVar[Mapping[str, Role]] = {**Triplet.roles, "translation": "question"}
+    score: ClassVar[None] = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Question, positive, negative and the question's translation."""
+        return *self.triplet.texts, self.translation.text
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Languages of the texts."""
+        return *self.triplet.languages, self.translation.language
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of question, positive and negative, and the translation's language: its id is that of the question."""
+        return *self.triplet.ids, self.translation.language
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the triplet's lines, with the translation below the question."""
+        question, *candidates = self.triplet.lines()
+        return question, f"  = {self.translation.language}: {self.translation.text}", *candidates
+
+
 @dataclass(frozen=True)
 class LabelledSet:
     """Examples of one kind in the languages of one variant: triplets, scored pairs, translations."""

@@ -1,7 +1,7 @@
 """The episodes of a benchmark: which sampler draws for which phase."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
@@ -10,6 +10,7 @@ from metasearch.episodes.episode import Embed
 from metasearch.episodes.mining import NearestCandidates
 from metasearch.episodes.pairs import PairSampler
 from metasearch.episodes.sampler import EpisodeSampler
+from metasearch.episodes.translations import QuestionTranslations
 from metasearch.episodes.triplets import TripletSampler
 from metasearch.errors import ConfigError, DataError
 from metasearch.spec.arrangement import Arrangement
@@ -25,16 +26,17 @@ def samplers(
     Similar queries, graded and mined negatives need vectors of the current encoder, `embed`. `DataError` where the data
     is too small for the recipe.
     """
-    parts = {"meta-train": benchmark.split.train, "meta-valid": valid or benchmark.split.dev}
-    counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
-    # A phase without episodes draws nothing: its part of the data may be as small as it likes.
-    used, arrangements = [phase for phase in PHASES if counts[phase]], benchmark.arrangements
-    sets = {phase: _sets(parts[phase], recipe, embed, arrangements[phase]) for phase in used}
-    return {phase: EpisodeSampler(sets[phase], arrangements[phase], recipe.episodes, phase, seed) for phase in used}
+    parts, arrangements = _parts(benchmark, recipe, valid), benchmark.arrangements
+    sets = {phase: _sets(part, recipe, embed, arrangements[phase]) for phase, part in parts.items()}
+    translations = _translations(benchmark, recipe, parts)
+    return {
+        phase: EpisodeSampler(each, arrangements[phase], recipe.episodes, phase, seed, translations.get(phase))
+        for phase, each in sets.items()
+    }
 
 
 def check_sizes(benchmark: Benchmark, recipe: Recipe) -> None:
-    """Raise `DataError` when the data is too small for the recipe; needs no encoder.
+    """Raise `DataError` when the data is too small for the recipe, or lacks what it draws; needs no encoder.
 
     The message says which settings fit the data, and about how much data fits the recipe.
     """
@@ -44,6 +46,8 @@ def check_sizes(benchmark: Benchmark, recipe: Recipe) -> None:
             f"dev is not translated, and has no rows in {', '.join(lacking)} for episodes of meta-valid: "
             "--set budget.meta_valid=0 draws none"
         )
+    # Other sizes would not translate a question, so that none are said to fit.
+    _translations(benchmark, recipe, _parts(benchmark, recipe, valid))
     try:
         samplers(benchmark, recipe, seed=0, valid=valid)
     except DataError as error:
@@ -73,6 +77,28 @@ def _what_fits(benchmark: Benchmark, recipe: Recipe, valid: Data) -> str:
     options = " ".join(f"--set episodes.{name}={n}" for name, n in largest.items() if n < asked[name])
     enough = max(math.ceil(have * asked[name] / largest[name]) for name in smallest)
     return f"{options} fits, and so do about {enough} articles or rows; there are {have}"
+
+
+def _parts(benchmark: Benchmark, recipe: Recipe, valid: Data | None) -> dict[Phase, Data]:
+    """Return what each phase draws from; the data of one without episodes may be as small as it likes."""
+    parts: dict[Phase, Data] = {"meta-train": benchmark.split.train, "meta-valid": valid or benchmark.split.dev}
+    counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
+    return {phase: parts[phase] for phase in PHASES if counts[phase]}
+
+
+def _translations(
+    benchmark: Benchmark, recipe: Recipe, parts: Mapping[Phase, Data]
+) -> dict[Phase, QuestionTranslations]:
+    """Return what adds translations of questions in each phase; nothing where none are asked for."""
+    if not recipe.episodes.translations:
+        return {}
+    return {
+        phase: QuestionTranslations(
+            part, benchmark.arrangements[phase], f"task '{benchmark.task.task}', {phase}: episodes.translations"
+        )
+        for phase, part in parts.items()
+        if isinstance(part, RetrievalData)  # what else there is refuses them
+    }
 
 
 def _sets(

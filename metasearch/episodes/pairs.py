@@ -13,7 +13,7 @@ class PairSampler:
     """Draws scored pairs from one split, without replacement within a set.
 
     A set in several languages takes them in turn, so that each has its share. `ConfigError` where the settings ask for
-    similar queries or graded negatives, which have no meaning here.
+    similar queries, graded negatives or translations of questions, which have no meaning here.
     """
 
     def __init__(self, data: SimilarityData, settings: Episodes) -> None:
@@ -21,6 +21,10 @@ class PairSampler:
             value = getattr(settings, key)
             if value != "random":
                 raise ConfigError(f"episodes.{key}: '{value}' works for retrieval tasks only; use 'random' here")
+        if settings.translations:
+            raise ConfigError(
+                "episodes.translations: scored pairs have no questions; it works for retrieval tasks only"
+            )
         self.data = data
 
     def check(self, variant: Variant, count: int, where: str) -> None:

@@ -110,11 +110,7 @@ class TripletSampler:
     def _askable(self, variant: Variant) -> Sequence[Question]:
         """Questions in the query language that have an answer in every candidate language."""
         if variant not in self._askable_of:
-            self._askable_of[variant] = tuple(
-                question
-                for question in self.data.questions_by_language.get(variant.query, ())
-                if set(variant.candidates) <= self.data.answers.get(question.id, {}).keys()
-            )
+            self._askable_of[variant] = self.data.askable(variant.query, variant.candidates)
         return self._askable_of[variant]
 
     def _positives(self, question: Question, variant: Variant, rng: np.random.Generator) -> list[Candidate]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData, ScoredPair
-from metasearch.episodes.episode import Triplet
+from metasearch.episodes.episode import TranslatedTriplet, Triplet
 from metasearch.errors import ConfigError, nearest
 from metasearch.jobs.neutral import train_texts
 from metasearch.learners.base import Learner
@@ -28,8 +28,7 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
     """Raise `ConfigError` unless learner, options, mode and precision fit together; loads no weights."""
     mode, learner = benchmark.mode, learner_class(recipe)
     options = learner_options(recipe)
-    losses = losses_of(recipe.loss, f"recipe '{recipe.recipe}': loss")
-    fitting(losses, (Triplet if isinstance(benchmark.data, RetrievalData) else ScoredPair).roles)
+    check_loss(recipe, benchmark)
     learner.check_shards(recipe.budget.shards)
     if mode is None:
         raise ConfigError("nothing can be trained without a transfer mode; load the benchmark with mode=...")
@@ -44,3 +43,30 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
         raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
     if precision == "bf16" and not getattr(options, "first_order", True):
         raise ConfigError("--precision bf16 works in first order only; use fp32, or --set options.first_order=true")
+
+
+def check_loss(recipe: Recipe, benchmark: Benchmark) -> None:
+    """Raise `ConfigError` unless a loss fits the examples, and reads their translations just where there are some."""
+    where, drawn = f"recipe '{recipe.recipe}'", recipe.episodes.translations
+    losses = losses_of(recipe.loss, f"{where}: loss")
+    reading = any("translation" in loss.needed for loss in losses)
+    if not isinstance(benchmark.data, RetrievalData):
+        if drawn or reading:
+            key, off = ("episodes.translations", "false") if drawn else ("loss.align", "none")
+            raise ConfigError(
+                f"{where}: {key} is about translations of questions, and task '{benchmark.task.task}' has scored "
+                f"pairs; --set {key}={off} leaves it out"
+            )
+        fitting(losses, ScoredPair.roles)
+        return
+    if reading and not drawn:
+        raise ConfigError(
+            f"{where}: the loss reads translations of the questions (loss.align), and none are drawn; "
+            "--set episodes.translations=true draws them"
+        )
+    loss = fitting(losses, (TranslatedTriplet if drawn else Triplet).roles)
+    if drawn and "translation" not in loss.needed:
+        raise ConfigError(
+            f"{where}: episodes.translations: no loss would read them; --set loss.name=infonce --set loss.align=jsd "
+            "(or infonce) does, and --set episodes.translations=false draws none"
+        )

@@ -11,6 +11,7 @@ from metasearch.episodes.of_benchmark import check_sizes, samplers
 from metasearch.errors import ConfigError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs import compose
+from metasearch.jobs.fitting import check_fit
 from metasearch.spec.library import Library, choose_recipe
 from metasearch.spec.run import DataRef
 from metasearch.spec.task import applies, resolve
@@ -53,6 +54,7 @@ def validate(ref: DataRef | str, **keys: Any) -> Iterator[str]:
     for mode in modes:
         recipe = choose_recipe(mode.mode, declared.encoder, None, None, changes, ref.include)
         placed = replace(benchmark, mode=mode, arrangements=resolve(declared, mode, modes))
+        check_fit(recipe, placed, "fp32")
         # Folds differ by an article or row, which may be the one that is missing.
         for fold, parts in enumerate(splits):
             check_sizes(replace(placed, split=parts, fold=fold), recipe)

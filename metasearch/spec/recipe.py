@@ -56,6 +56,7 @@ class Episodes(Declared):
             nearest of all candidates on the starting encoder (`metasearch.episodes.mining`).
         negative_pool: how many random negatives are looked at to find one of that class; how many nearest ones count.
         relative_margin: share of the answer's cosine by which a `mined` negative is less like the question.
+        translations: whether each triplet has a translation of its question, for a loss that aligns the two.
     """
 
     k: Positive = 8
@@ -66,12 +67,13 @@ class Episodes(Declared):
     negatives: Literal["random", "easy", "semi-hard", "hard", "mined"] = "random"
     negative_pool: Positive = 64
     relative_margin: NonNegative = 0.05
+    translations: bool = False
 
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return what a file holds; the margin of mined negatives, which came later, where they are mined."""
-        mined = self.negatives == "mined"
-        return {key: value for key, value in write(self).items() if mined or key != "relative_margin"}
+        """Return what a file holds; what came later is left out where it is not asked for."""
+        asked = {"relative_margin": self.negatives == "mined", "translations": self.translations}
+        return {key: value for key, value in write(self).items() if asked.get(key, True)}
 
 
 class Loss(BaseModel):

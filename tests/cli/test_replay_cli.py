@@ -134,6 +134,7 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_line(crashed, tmp_path, dama
         ("maml-tiny", "trans", ["episodes.queries=similar", "episodes.negatives=hard"]),
         ("meta-sgd-tiny", "trans", []),
         ("maml-tiny", "trans", ["neutralise=before"]),
+        ("maml-align-tiny", "mono-bi-multi", ["episodes.translations=true", "loss.name=infonce", "loss.align=jsd"]),
     ],
 )
 def test_whatever_a_step_depends_on_besides_its_number_is_made_again(tmp_path, recipe, mode, changes):

@@ -1,11 +1,13 @@
 """All kinds of examples say the same of themselves: texts with their roles, languages, a score where there is one."""
 
+from dataclasses import replace
+
 import pytest
 
 from metasearch.data.entailment import EntailmentPair
 from metasearch.data.records import Candidate, Question, ScoredPair
 from metasearch.data.translation import Translation
-from metasearch.episodes.episode import Triplet
+from metasearch.episodes.episode import TranslatedTriplet, Triplet
 
 ASKED = Question("q", "el", "Where?", "article")
 NEAR = Candidate("p", "ar", "Here. A paragraph.", "article", ("q",), "Here.")
@@ -16,6 +18,17 @@ KINDS = {
         ("el", "ar", "hi"),
         None,
         ["? Where?", "  + ar: Here.", "  - hi: There."],
+    ),
+    TranslatedTriplet(Triplet(ASKED, NEAR, FAR), replace(ASKED, language="de", text="Wo?")): (
+        {
+            "question": ("question", "Where?"),
+            "positive": ("candidate", NEAR.text),
+            "negative": ("candidate", FAR.text),
+            "translation": ("question", "Wo?"),
+        },
+        ("el", "ar", "hi", "de"),
+        None,
+        ["? Where?", "  = de: Wo?", "  + ar: Here.", "  - hi: There."],
     ),
     ScoredPair("en-de", ("de", "en"), "eins", "one", 0.5, "row"): (
         {"text1": ("text", "eins"), "text2": ("text", "one")},

@@ -18,7 +18,7 @@ from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import append, estimate
-from metasearch.episodes.episode import Episode, LabelledSet, Triplet
+from metasearch.episodes.episode import Episode, LabelledSet, TranslatedTriplet, Triplet
 from metasearch.fast import FastGradients
 from metasearch.learners.base import Learner, Wanted
 from metasearch.learners.gradients import Gradients, ReferenceGradients
@@ -79,6 +79,13 @@ def triplets(texts: Iterator[str], size: int) -> list[Triplet]:
     return [Triplet(asked[i // 2], answers[i], answers[i + 1]) for i in range(size)]
 
 
+def translated(texts: Iterator[str], size: int) -> list[TranslatedTriplet]:
+    """Return such triplets with translations; those of a question that two share are in two languages."""
+    plain = triplets(texts, size)
+    said = [Question(t.question.id, "ar" if i % 2 else "hi", next(texts), "article") for i, t in enumerate(plain)]
+    return [TranslatedTriplet(triplet, each) for triplet, each in zip(plain, said, strict=True)]
+
+
 def scored(texts: Iterator[str], size: int) -> list[ScoredPair]:
     """Return scored pairs of which two in a row share a text."""
     found = [next(texts) for _ in range(size + 1)]
@@ -99,7 +106,13 @@ def entailments(texts: Iterator[str], size: int) -> list[EntailmentPair]:
     return [EntailmentPair(found[i], found[i + 1], labels[i % 3]) for i in range(size)]
 
 
-KINDS = {"triplets": triplets, "scored": scored, "translations": translations, "entailments": entailments}
+KINDS = {
+    "triplets": triplets,
+    "translated": translated,
+    "scored": scored,
+    "translations": translations,
+    "entailments": entailments,
+}
 
 
 def episode(number: int, kind: str = "triplets", sizes: Sequence[int] = (SUPPORT, QUERY)) -> Episode:

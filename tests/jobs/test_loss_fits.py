@@ -7,6 +7,36 @@ from metasearch.jobs import train
 from metasearch.spec.library import load_recipe
 from metasearch.spec.run import RunConfig
 
+JSD, DRAWN = ("loss.name=infonce", "loss.align=jsd"), "episodes.translations=true"
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "says"),
+    [
+        ("demo", JSD, r"the loss reads translations .* none are drawn; --set episodes\.translations=true draws them$"),
+        ("demo", [DRAWN], r"episodes\.translations: no loss would read them; .* --set loss\.align=jsd"),
+        ("demo", [DRAWN, "loss.name=infonce"], r"episodes\.translations: no loss would read them"),
+        # The first that fits is taken, and that is one which reads none.
+        ("demo", [DRAWN, "loss.name=[triplet, infonce]", JSD[1]], r"episodes\.translations: no loss would read them"),
+        (
+            "demo-sts",
+            [DRAWN],
+            r"episodes\.translations is about .*'demo-sts' has scored pairs; .*=false leaves it out$",
+        ),
+        (
+            "demo-sts",
+            ["loss.name=[infonce, cosine-mse]", JSD[1]],
+            r"loss\.align is about .* task 'demo-sts' has scored pairs; --set loss\.align=none leaves it out$",
+        ),
+    ],
+)
+def test_translations_and_a_loss_that_reads_them_go_together(tmp_path, task, changes, says):
+    recipe = load_recipe("maml-tiny", changes)
+    config = RunConfig(task=task, mode="mono-bi", encoder="tiny", recipe=recipe)
+    with pytest.raises(ConfigError, match=f"recipe 'maml-tiny': {says}"):
+        train.begin(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
 
 @pytest.mark.parametrize(
     ("task", "loss", "fit"),

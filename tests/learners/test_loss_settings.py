@@ -19,6 +19,8 @@ from metasearch.spec.library import load_recipe
 from metasearch.spec.recipe import Episodes, Loss, Recipe
 from metasearch.training.trainer import Trainer
 
+INFONCE = {"name": "infonce", "margin": 1.0, "distance": "euclidean", "temperature": 0.05}
+
 
 def read(tmp_path, written):
     """Read a recipe whose loss is written so."""
@@ -34,10 +36,18 @@ def read(tmp_path, written):
         ("{margin: 0.2}", {"margin": 0.2, "distance": "euclidean"}),
         ("{margin: 0.2, distance: cosine}", {"margin": 0.2, "distance": "cosine"}),
         ("{name: triplet, margin: 0.2}", {"name": "triplet", "margin": 0.2, "distance": "euclidean"}),
-        ("{name: infonce}", {"name": "infonce", "margin": 1.0, "distance": "euclidean", "temperature": 0.05}),
+        ("{name: infonce}", INFONCE),
         (
             "{name: infonce, temperature: 0.1, margin: 0.2}",
             {"name": "infonce", "margin": 0.2, "distance": "euclidean", "temperature": 0.1},
+        ),
+        (
+            "{name: infonce, align: jsd}",
+            {**INFONCE, "align": "jsd", "align_weight": 1.0},
+        ),
+        (
+            "{name: infonce, align: infonce, align_weight: 0.5, align_temperature: 0.1}",
+            {**INFONCE, "align": "infonce", "align_weight": 0.5, "align_temperature": 0.1},
         ),
         ("{name: cosine-mse}", {"name": "cosine-mse", "margin": 1.0, "distance": "euclidean"}),
         (
@@ -82,6 +92,9 @@ def test_of_several_losses_the_first_that_fits_the_examples_is_taken():
             r"recipe 'mine': loss: temprature: unknown key\. Did you mean 'temperature'",
         ),
         ("{name: infonce, temperature: 0}", r"recipe 'mine': loss: temperature: .* \(got '0'\)"),
+        ("{name: infonce, align: jds}", r"recipe 'mine': loss: align: .*'none', 'infonce' or 'jsd' \(got 'jds'\)"),
+        ("{name: infonce, align_weight: -1}", r"recipe 'mine': loss: align_weight: .* \(got '-1'\)"),
+        ("{name: triplet, align: jsd}", r"recipe 'mine': loss: align: unknown key"),
         ("{name: cosine-mse, temperature: 1}", r"recipe 'mine': loss: temperature: unknown key"),
     ],
 )
@@ -118,6 +131,15 @@ def test_what_a_loss_does_not_have_is_named(caplog, loss, negatives, idle):
     warn_of_unused(loss, graded=negatives != "random")
     expected = [f"loss 'infonce' has no such option, so it does nothing: {idle}"] if idle else []
     assert caplog.messages == expected
+
+
+def test_options_of_a_term_that_is_not_asked_for_are_named(caplog):
+    warn_of_unused(Loss(name=("infonce", "cosine-mse"), align="none", align_weight=0.5, align_temperature=0.1))
+    idle = "loss.align_temperature=0.1, loss.align_weight=0.5"
+    assert caplog.messages == [f"loss 'infonce': with its other options these do nothing: {idle}"]
+    caplog.clear()
+    warn_of_unused(Loss(name="infonce", align="jsd", align_weight=0.5, align_temperature=0.1))
+    assert not caplog.messages
 
 
 @pytest.mark.parametrize("negatives", ["random", pytest.param("hard", marks=pytest.mark.slow)])

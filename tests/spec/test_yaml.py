@@ -62,7 +62,7 @@ def test_an_unknown_key_is_refused_with_its_line_and_the_nearest_right_name(writ
 
 def test_an_unknown_key_unlike_any_other_is_refused_with_all_right_names(write):
     path = write(RECIPE.replace("k: 2", "zzz: 2"))
-    names = "k, n_neg, negative_pool, negatives, q, queries, relative_margin, similar_top"
+    names = "k, n_neg, negative_pool, negatives, q, queries, relative_margin, similar_top, translations"
     assert problems(path) == [f"{path}:4: episodes.zzz: unknown key. Known: {names}."]
 
 

@@ -1,6 +1,7 @@
 """What an outer step takes of memory is said before the first; layers are computed again where it is too much."""
 
 import logging
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from metasearch.fast import FastGradients
 from metasearch.jobs import compose
 from metasearch.learners.gradients import ReferenceGradients
 from metasearch.runs.ranks import Rank
-from metasearch.spec.recipe import Outer
+from metasearch.spec.recipe import Loss, Outer
 from metasearch.training import memory
 from metasearch.training.memory import step_memory
 
@@ -99,6 +100,30 @@ def test_activations_where_a_part_adapts_are_not_more_than_those_of_all(adapt):
     whole = case.learn(encoder_of("bert", layers=2), inner_steps=2)
     engine = FastGradients(learner.encoder, "graph", 1)
     assert kept_at_once(learner, episodes, engine) <= 1.1 * kept_at_once(whole, episodes, engine)
+
+
+def test_translations_of_questions_count_as_texts_of_their_set():
+    """Their words in the rows that move, and their tokens in what autograd keeps, which grows with tokens alone."""
+    aligned = Loss(name="infonce", align="jsd")
+    encoder, plain, more = encoder_of("bert", layers=2), Case("fine-tune"), Case("fine-tune", "translated")
+    tokens = {}
+    for case in (plain, more):
+        (examples, *_), *_ = (episode.sets for episode in case.episodes(1))
+        texts = {pair for t in examples.examples for pair in zip(t.roles.values(), t.texts, strict=True)}
+        tokens[case] = sum(int(encoder.lengths([text], role)[0]) for role, text in texts)
+    found = {
+        case: step_memory(
+            case.learn(encoder, loss),
+            FastGradients(encoder, workers=1, checkpointing="off"),
+            [replace(case.episodes(1)[0], sets=case.episodes(1)[0].sets[:1])],
+            OUTER,
+        ).parts
+        for case, loss in ((plain, Loss()), (more, aligned))
+    }
+    assert tokens[more] > tokens[plain]
+    grown = found[more]["activations"] / found[plain]["activations"]
+    assert grown == pytest.approx(tokens[more] / tokens[plain], rel=0.05)
+    assert found[more]["gradients"] > found[plain]["gradients"]
 
 
 def kept_at_once(learner, episodes, gradients):

@@ -48,6 +48,16 @@ def test_resume_equals_never_having_stopped(tmp_path, recipe, killed_at):
     assert len(heard.terms) == ended.steps - (killed_at - 1) // 2 * 2  # from the last checkpoint on
 
 
+@pytest.mark.slow
+def test_a_run_with_translations_and_mined_negatives_in_shards_goes_on_to_the_same_bits(tmp_path):
+    changes = ["episodes.translations=true", "loss.name=infonce", "loss.align=jsd", "episodes.negatives=mined"]
+    training = ("maml-align-tiny", "mono-bi-multi", *changes, "budget.shards=2")
+    expected, ended, steps = whole(*training)
+    learner, outcome, heard = resumed(tmp_path, 4, *training)
+    assert (outcome, same(weights(learner), expected)) == (ended, True)
+    assert steps[-len(heard.terms) :] == heard.terms
+
+
 @pytest.mark.parametrize("name", others_slow(["weights.safetensors", "state.json"]))
 def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one_to_the_same_bits(tmp_path, name, caplog):
     learner, outcome, heard = resumed(tmp_path, STEPS, damage=name)

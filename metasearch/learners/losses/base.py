@@ -41,14 +41,24 @@ class Loss(ABC):
 
     Options: ClassVar[type[Declared]] = Declared
     columns: ClassVar[tuple[str, ...]]
-    """Columns that it needs; a loss fits every kind of examples that has them."""
+    """Columns that it needs whatever its options; a loss fits every kind of examples that has all it needs."""
 
     def __init__(self, options: Any) -> None:
         self.options = options
 
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Columns that it needs with its options: those of its class, and maybe more."""
+        return self.columns
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Options that were given and do nothing beside the others."""
+        return ()
+
     @abstractmethod
     def __call__(self, batch: Embedded) -> Tensor:
-        """Return the loss of a set, a scalar, from the vectors `(B, D)` of `columns`."""
+        """Return the loss of a set, a scalar, from the vectors `(B, D)` of the columns `needed`."""
 
 
 def losses_of(settings: Settings, where: str = "loss") -> tuple[Loss, ...]:
@@ -83,7 +93,8 @@ def warn_of_unused(settings: Settings, graded: bool = False) -> None:
         settings: the recipe's loss.
         graded: the margin separates classes of negatives, whatever the loss.
     """
-    known = {name for loss in losses_of(settings) for name in type(loss).Options.model_fields}
+    losses = losses_of(settings)
+    known = {name for loss in losses for name in type(loss).Options.model_fields}
     if graded:
         known.add("margin")
     plain = Settings().model_dump()  # what every recipe holds; any other name that a loss does not know is refused
@@ -92,14 +103,18 @@ def warn_of_unused(settings: Settings, graded: bool = False) -> None:
     if values:
         names = " or ".join(_names(settings))
         log.warning("loss '%s' has no such option, so it does nothing: %s", names, ", ".join(values))
+    for name, loss in zip(_names(settings), losses, strict=True):
+        idle = [f"loss.{option}={getattr(loss.options, option)}" for option in loss.idle]
+        if idle:
+            log.warning("loss '%s': with its other options these do nothing: %s", name, ", ".join(idle))
 
 
 def fitting(losses: tuple[Loss, ...], columns: Mapping[str, Any]) -> Loss:
     """Return the loss that fits examples with these columns; `ConfigError` where none does."""
     for loss in losses:
-        if set(loss.columns) <= set(columns):
+        if set(loss.needed) <= set(columns):
             return loss
-    needed = " or ".join(", ".join(loss.columns) for loss in losses)
+    needed = " or ".join(", ".join(loss.needed) for loss in losses)
     known = {name: registry.load("losses", name).LOSS.columns for name in registry.names("losses")}
     fit = ", ".join(name for name, own in known.items() if set(own) <= set(columns))
     raise ConfigError(f"the loss is taken of {needed}; the examples have {', '.join(columns)}. Losses that fit: {fit}")

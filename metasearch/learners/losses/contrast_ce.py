@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from metasearch.learners.losses.base import Embedded, Loss, cosines
-from metasearch.learners.losses.infonce import InfoNCE
+from metasearch.learners.losses.in_batch import Temperature
 
 
 class ContrastCE(Loss):
@@ -13,7 +13,7 @@ class ContrastCE(Loss):
     The paper prints no `1/N`; without it the term would grow with the batch.
     """
 
-    Options = InfoNCE.Options
+    Options = Temperature
     columns = ("teacher", "source", "target")
 
     def __call__(self, batch: Embedded) -> Tensor:

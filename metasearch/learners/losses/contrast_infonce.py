@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from metasearch.learners.losses.base import Embedded, Loss, equal_texts
-from metasearch.learners.losses.infonce import InfoNCE, infonce
+from metasearch.learners.losses.in_batch import Temperature, infonce
 
 
 class ContrastInfoNCE(Loss):
@@ -13,7 +13,7 @@ class ContrastInfoNCE(Loss):
     answer, and is left out.
     """
 
-    Options = InfoNCE.Options
+    Options = Temperature
     columns = ("teacher", "target")
 
     def __call__(self, batch: Embedded) -> Tensor:

@@ -1,11 +1,15 @@
 """InfoNCE in the batch (van den Oord et al. 2018, equation 4): each question is to find its answer among all texts."""
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
+from typing import Any, Literal
 
-from metasearch.learners.losses.base import Embedded, Loss, cosines, equal_texts
-from metasearch.spec.declared import Declared, Rate
+import torch
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+from torch import Tensor
+
+from metasearch.learners.losses.aligned import contrast, divergence
+from metasearch.learners.losses.base import Embedded, Loss
+from metasearch.learners.losses.in_batch import Temperature, first_of_equal, infonce, wrong_answers
+from metasearch.spec.declared import NonNegative, Rate
 
 
 class InfoNCE(Loss):
@@ -13,44 +17,67 @@ class InfoNCE(Loss):
 
     Wrong answers are the distinct texts among the positives of other questions and all negatives, less every text that
     is a positive of the question itself. So translations of its answer and repeated texts are not pushed away.
+
+    With `align`, λ times a term of `metasearch.learners.losses.aligned` is added, which aligns questions with their
+    translations.
     """
 
-    class Options(Declared):
-        """Temperature τ."""
+    class Options(Temperature):
+        """Temperature τ, and what aligns questions with their translations.
 
-        temperature: Rate = 0.05
+        Attributes:
+            align: `infonce`: a question and its translation find each other among those of the set; `jsd`: the two have
+                the same distribution over the candidates of the set.
+            align_weight: λ.
+            align_temperature: temperature of that term; by default τ.
+        """
 
+        align: Literal["none", "infonce", "jsd"] = "none"
+        align_weight: NonNegative = 1.0
+        align_temperature: Rate | None = None
+
+        @model_serializer(mode="wrap")
+        def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+            """Return what a file holds; what came later is left out where it is not asked for."""
+            later = ("align", "align_weight") if self.align == "none" else ()
+            return {key: v for key, v in write(self).items() if key not in later and (key, v) != (_OWN, None)}
+
+    options: Options
     columns = ("question", "positive")
 
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Columns that it needs: translations, too, where it aligns."""
+        return self.columns if self.options.align == "none" else (*self.columns, "translation")
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Options of the term that aligns, where there is none."""
+        given = self.options.model_fields_set & {"align_weight", _OWN}
+        return tuple(sorted(given)) if self.options.align == "none" else ()
+
     def __call__(self, batch: Embedded) -> Tensor:
-        """Return the loss of the columns `question`, `positive` and, where there is one, `negative`, each `(B, D)`."""
+        """Return the loss of the columns `question`, `positive` and, where there are, `negative` and `translation`.
+
+        Each is of shape `(B, D)`.
+        """
         answers = [name for name in ("positive", "negative") if name in batch.vectors]
         texts = torch.cat([batch.texts[name] for name in answers])
-        same = equal_texts(texts)
-        # Of equal texts the first stands for all; below the diagonal are those before it.
-        asked, first = equal_texts(batch.texts["question"]), ~same.tril(-1).any(dim=1)
-        # [i, c]: some example asks what example i asks, and has text c as its positive.
-        # Booleans have no matrix product, and autocast leaves float64 as it is.
-        right = (asked.double() @ same[: len(asked)].double()) > 0
         candidates = torch.cat([batch.vectors[name] for name in answers])
-        return infonce(batch.vectors["question"], candidates, first & ~right, self.options.temperature)
+        wrong = wrong_answers(batch.texts["question"], texts)
+        loss = infonce(batch.vectors["question"], candidates, wrong, self.options.temperature)
+        if self.options.align == "none":
+            return loss
+        return loss + self.options.align_weight * self._aligned(batch, candidates[first_of_equal(texts)])
+
+    def _aligned(self, batch: Embedded, distinct: Tensor) -> Tensor:
+        """Return the term that aligns; `distinct` are the vectors of different candidate texts `(C, D)`."""
+        question, translation = batch.vectors["question"], batch.vectors["translation"]
+        temperature = self.options.align_temperature or self.options.temperature
+        if self.options.align == "jsd":
+            return divergence(question, translation, distinct, temperature)
+        return contrast(question, translation, batch.texts["question"], batch.texts["translation"], temperature)
 
 
-def infonce(anchors: Tensor, candidates: Tensor, wrong: Tensor, temperature: float) -> Tensor:
-    """Return the mean cross entropy of finding candidate i for anchor i.
-
-    Args:
-        anchors: vectors `(N, D)`.
-        candidates: vectors `(M, D)`, of which the first N are the right ones, M ≥ N.
-        wrong: which candidates each anchor is to tell from its own, `(N, M)`.
-        temperature: divisor of the cosines.
-    """
-    logits = cosines(anchors, candidates) / temperature
-    own = torch.arange(len(anchors), device=anchors.device)
-    left_out = ~wrong
-    # The right candidate is in the sum too, whatever `wrong` says of it.
-    left_out[own, own] = False
-    return F.cross_entropy(logits.masked_fill(left_out, -torch.inf), own)
-
-
+_OWN = "align_temperature"
 LOSS = InfoNCE
