@@ -64,8 +64,10 @@ class Distill(TextLearner):
     @classmethod
     def check_encoder(cls, options: Any, encoder: Encoder) -> None:
         """Raise `ConfigError` where vectors are to be cut to more numbers than they have."""
+        if not options.dimensions:
+            return  # a static encoder, say, has no width of some outputs
         width = encoder.dimension(options.output)
-        if options.dimensions and (most := max(options.dimensions)) > width:
+        if (most := max(options.dimensions)) > width:
             raise ConfigError(
                 f"options.dimensions: {most}: vectors of '{encoder.name}' have {width} numbers; choose {width} at most"
             )
