@@ -32,8 +32,8 @@ BEFORE = f"{NEUTRAL}+"
 """Begins the name of an arm whose encoder had the language taken out before it was trained."""
 ALIGNED = "aligned"
 """Encoder that `benchmarks.paper.aligned` makes of `e5`, and what its arms begin with; alone, it is untrained."""
-BEST = "best"
-"""Recipe whose arms are called by its name, as there are others of its learner."""
+BEST, FINE_TUNE = "best", "fine-tune"
+"""A recipe whose arms are called by its name, as there are others of its learner, which is the second."""
 _PLACES = ("data", "include")
 _FACTS = ("task", "encoder", "learner", "mode", "recipe", "fold", "seed", "step")
 _SHARED = (*_FACTS, "versions", "data")
@@ -188,11 +188,13 @@ def arm_of(row: Row) -> str:
     stage = (row["config"].get("recipe") or {}).get("neutralise") or {}
     learner = BEST if row["recipe"] == BEST else row["learner"]
     name = named(learner, row["encoder"], stage.get("when") == "before")
-    return name if row["mode"] is None or row["learner"] in (ZERO_SHOT, NEUTRAL) else f"{name}:{row['mode']}"
+    untrained = row["learner"].partition("+")[0] in (ZERO_SHOT, NEUTRAL)
+    return name if row["mode"] is None or untrained else f"{name}:{row['mode']}"
 
 
 def named(learner: str, encoder: str, before: bool) -> str:
     """Return what a learner is called with what was done to its encoder first; `before`: it trained through a map."""
     if encoder == ALIGNED:
-        return ALIGNED if learner == ZERO_SHOT else f"{ALIGNED}+{learner}"
+        first, plus, pool = learner.partition("+")
+        return f"{ALIGNED}{plus}{pool}" if first == ZERO_SHOT else f"{ALIGNED}+{learner}"
     return f"{BEFORE if before and learner not in (ZERO_SHOT, NEUTRAL) else ''}{learner}"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.paper.cells import named
+from benchmarks.paper.cells import BEST, FINE_TUNE, named
 from benchmarks.paper.maml_align_paper import MAIN_ARMS, TABLE
 from benchmarks.paper.widest import widest
 from metasearch.runs.markdown import markdown
@@ -30,7 +30,9 @@ def rows_of_study(rows: Sequence[Row], task: str, encoder: str) -> list[Row]:
 def name_of(row: Row) -> str:
     """Return what an arm is called in tables: its learner, and what was done to its encoder first."""
     before = row.get("settings", {}).get("recipe.neutralise.when") == "before"
-    return named(row["learner"], row.get("trained", ""), before)
+    # With what follows its learner's name, such as the pool.
+    learner = BEST + row["learner"][len(FINE_TUNE) :] if row.get("recipe") == BEST else row["learner"]
+    return named(learner, row.get("trained", ""), before)
 
 
 def languages_table(rows: Sequence[Row]) -> str:

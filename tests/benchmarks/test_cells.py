@@ -118,5 +118,10 @@ def test_scores_in_the_expanded_pool_are_compared_with_those_in_the_main_pool_as
     assert means["zero-shot"] != pytest.approx(expanded, abs=1 / DIGITS)
 
 
+def test_the_aligned_encoder_itself_in_the_expanded_pool_is_called_so(study):
+    names = [arm_of(in_main_pool(row)) for row in rows_of(study, ALIGNED, pool="expanded")]
+    assert names[:2] == ["aligned+expanded", "aligned+fine-tune+expanded:mono-mono"]
+
+
 def test_arms_of_the_recipe_best_are_called_by_its_name(rows):
     assert arm_of({**rows[1], "recipe": "best"}) == "best:mono-mono"
