@@ -12,11 +12,12 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedMode
 from transformers.modeling_outputs import BaseModelOutput
 
 from metasearch.encoders.factorised import FactorisedEmbedding, RecurrentLayers
+from metasearch.encoders.layers import describe, first_stays_first, layers_of, put_layers
 from metasearch.encoders.limits import check_fewer, check_repeats
-from metasearch.errors import EncoderError
+from metasearch.errors import ConfigError, EncoderError
 
 MODEL_TYPE = "metasearch-compressed"
-BACKBONES = ("bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")
+BACKBONES = ("bert", "camembert", "distilbert", "electra", "modernbert", "mpnet", "roberta", "xlm-roberta")
 
 
 def _of_backbone(name: str) -> property:
@@ -61,7 +62,12 @@ class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers 
         self.recurrent = recurrent
         self.repeats = check_repeats(self.backbone.num_hidden_layers, recurrent, repeats)
         if recurrent is not None and self.repeats is not None:
-            self.backbone.num_hidden_layers = recurrent * self.repeats
+            if self.repeats > 1 and first_stays_first(self.backbone):
+                raise ConfigError(
+                    f"recurrent {recurrent}: layers of '{self.backbone.model_type}' cannot run again, as the first does "
+                    "not normalise what it reads; choose repeats 1, or say which layers stay"
+                )
+            describe(self.backbone, [*range(1, recurrent + 1)] * self.repeats)
         super().__init__(**kwargs)
 
     # Other libraries read these from the outer configuration; as properties they cannot contradict the backbone's.
@@ -117,11 +123,6 @@ class CompressedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is
         self.config._attn_implementation_internal = self.backbone.config._attn_implementation
 
 
-def layers_of(backbone: Any) -> Any:
-    """Return the module of a backbone whose `layer` is the list of its layers."""
-    return backbone.transformer if backbone.config.model_type == "distilbert" else backbone.encoder
-
-
 def native_config(model: Any) -> Any:
     """Return the configuration of a stock model, or of the one that computes the same as a compressed model."""
     return model.config.backbone if isinstance(model.config, CompressedConfig) else model.config
@@ -165,8 +166,7 @@ def _built(config: CompressedConfig) -> Any:
         table = FactorisedEmbedding(config.vocab_size, config.bottleneck, width_of(native), padding)
         backbone.set_input_embeddings(table)
     if config.recurrent is not None and config.repeats is not None:
-        owner = layers_of(backbone)
-        owner.layer = RecurrentLayers(list(owner.layer), config.repeats)
+        put_layers(backbone, RecurrentLayers(list(layers_of(backbone)), config.repeats))
     return backbone
 
 

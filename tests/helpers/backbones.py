@@ -13,6 +13,7 @@ from transformers import (
     CamembertConfig,
     DistilBertConfig,
     ElectraConfig,
+    ModernBertConfig,
     MPNetConfig,
     RobertaConfig,
     XLMRobertaConfig,
@@ -20,11 +21,14 @@ from transformers import (
 
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.layers import describe
 from metasearch.spec.recipe import MaxLength
 
 HIDDEN, LAYERS, POSITIONS = 16, 6, 40
 LENGTHS = MaxLength(question=30, candidate=30, text=30)
 TEXTS = ["Where is the key?", "", "أين المفتاح؟", "กุญแจ 🗝️ κλειδί", "the key " * 20, "x"]
+
+LOCAL_AND_GLOBAL = ("sliding_attention", "full_attention")
 
 _COMMON = {
     "hidden_size": HIDDEN,
@@ -44,6 +48,10 @@ CONFIGS = {
     "camembert": lambda words: CamembertConfig(vocab_size=words, type_vocab_size=1, pad_token_id=0, **_COMMON),
     "electra": lambda words: ElectraConfig(vocab_size=words, embedding_size=HIDDEN, **_COMMON),
     "electra-narrow": lambda words: ElectraConfig(vocab_size=words, embedding_size=8, **_COMMON),
+    # Every other layer sees 3 tokens on each side, fewer than most texts have.
+    "modernbert": lambda words: ModernBertConfig(
+        vocab_size=words, pad_token_id=0, local_attention=6, layer_types=[*LOCAL_AND_GLOBAL] * 3, **_COMMON
+    ),
 }
 
 
@@ -63,7 +71,7 @@ def _made(kind, dense, seed, layers):
     with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(seed)
         config = CONFIGS[kind](len(_tokenizer()))
-        config.num_hidden_layers = layers
+        describe(config, range(1, layers + 1))
         model = AutoModel.from_config(config)
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, mean=float(parameter.ndim == 1), std=0.3)
