@@ -60,13 +60,10 @@ class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers 
             check_fewer("bottleneck", bottleneck, width, f"the word table has {width} columns")
         self.bottleneck = bottleneck
         self.recurrent = recurrent
+        if recurrent is not None and first_stays_first(self.backbone):
+            _check_once(self.backbone, recurrent, repeats)
         self.repeats = check_repeats(self.backbone.num_hidden_layers, recurrent, repeats)
         if recurrent is not None and self.repeats is not None:
-            if self.repeats > 1 and first_stays_first(self.backbone):
-                raise ConfigError(
-                    f"recurrent {recurrent}: layers of '{self.backbone.model_type}' cannot run again, as the first does "
-                    "not normalise what it reads; choose repeats 1, or say which layers stay"
-                )
             describe(self.backbone, [*range(1, recurrent + 1)] * self.repeats)
         super().__init__(**kwargs)
 
@@ -143,6 +140,15 @@ def backbone_config(backbone: Any) -> Any:
 def width_of(native: Any) -> int:
     """Return the columns of a word table; ELECTRA's may be fewer than those of its layers."""
     return int(getattr(native, "embedding_size", native.hidden_size))
+
+
+def _check_once(native: Any, recurrent: int, repeats: int | None) -> None:
+    """Raise `ConfigError` unless layers run once."""
+    if repeats != 1 and (repeats is not None or recurrent != native.num_hidden_layers):
+        raise ConfigError(
+            f"recurrent {recurrent}: layers of '{native.model_type}' cannot run again, as the first does not normalise "
+            "what it reads; choose repeats 1, or say which layers stay"
+        )
 
 
 def _built(config: CompressedConfig) -> Any:

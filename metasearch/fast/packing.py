@@ -109,7 +109,7 @@ def _in_runs(
         # (heads, count · length, d) → (count, heads, length, d)
         runs = [tensor.unflatten(1, (count, length)).transpose(0, 1) for tensor in (q, k, v)]
         near = _near(length, window, query.device)
-        out = F.scaled_dot_product_attention(*runs, near, dropout_p=dropout, scale=scaling)
+        out = F.scaled_dot_product_attention(runs[0], runs[1], runs[2], near, dropout_p=dropout, scale=scaling)
         # (count, heads, length, d) → (count · length, heads, d)
         outputs.append(out.transpose(1, 2).flatten(0, 1))
     return torch.cat(outputs)[None]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 from transformers import XLMRobertaConfig
 
-from helpers.backbones import CONFIGS, TEXTS, make
+from helpers.backbones import RECURRENT, TEXTS, make
 from helpers.tiers import others_slow
 from metasearch.cli import main
 from metasearch.compress import merging
@@ -92,7 +92,7 @@ def test_neurons_that_never_change_leave_no_weight_undefined():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", RECURRENT)
 def test_nothing_is_lost_where_neurons_say_the_same_twice(kind):
     encoder = make(kind)
     half = NEURONS // 2
@@ -105,7 +105,7 @@ def test_nothing_is_lost_where_neurons_say_the_same_twice(kind):
     assert new.parameter_count == encoder.parameter_count - 6 * half * (16 + 1 + 16)
 
 
-@pytest.mark.parametrize("kind", others_slow(CONFIGS))
+@pytest.mark.parametrize("kind", others_slow(RECURRENT))
 def test_the_result_is_a_stock_model_that_sentence_transformers_loads(kind, tmp_path):
     new = narrow(make(kind), 5, TEXTS)
     new.model.save_pretrained(str(tmp_path), create_model_card=False)
@@ -129,7 +129,7 @@ def test_what_the_other_neurons_did_is_made_up_for():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", RECURRENT)
 def test_merged_layers_give_what_the_layers_gave_where_neurons_are_enough(kind):
     encoder = make(kind)
     texts = [text for text in TEXTS if text][:2]  # with fewer tokens than neurons anything can be fitted

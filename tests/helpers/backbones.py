@@ -19,6 +19,7 @@ from transformers import (
     XLMRobertaConfig,
 )
 
+from metasearch.compress.student import make_student
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.layers import describe
@@ -55,9 +56,18 @@ CONFIGS = {
 }
 
 
+RECURRENT = [kind for kind in CONFIGS if kind != "modernbert"]
+"""Kinds whose layers can run more than once, and whose feed-forward blocks can be fitted to others."""
+
+
 def make(kind, dense=False, seed=0, layers=LAYERS):
     """Return an encoder of a kind, with 6 layers or others; every weight is drawn, biases and LayerNorm included."""
     return copy.deepcopy(_made(kind, dense, seed, layers))
+
+
+def shrunk(encoder, bottleneck=4):
+    """Return a student of an encoder: a narrow word table, and three layers, which run twice where its kind can."""
+    return make_student(encoder, bottleneck, 3, None if encoder.input.kind in RECURRENT else 1)
 
 
 @cache
