@@ -1,6 +1,7 @@
 """A transformer as the input module of an encoder."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -106,6 +107,8 @@ class TransformerInput(InputModule):
         # A model with code of its own may call itself `bert` and do something else.
         if kind not in FAMILIES or not stock(self.backbone, "transformers"):
             return f"attention of '{kind}' cannot run on packed texts"
+        if not hasattr(sys.modules[type(self.backbone).__module__], "ALL_ATTENTION_FUNCTIONS"):  # ModernBERT in 5.0
+            return f"attention of '{kind}' cannot be exchanged in this release of transformers"
         # That of packed texts has no causal mask.
         return f"'{kind}' is a decoder here" if getattr(self.backbone.config, "is_decoder", False) else None
 

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from safetensors.torch import load_file, save_file
 from torch.nn import functional as F
 from transformers import ModernBertConfig
+from transformers.models.modernbert import modeling_modernbert
 
 from helpers.backbones import HIDDEN, LAYERS, LENGTHS, LOCAL_AND_GLOBAL, TEXTS, make
 from metasearch.cli import main
@@ -17,12 +18,13 @@ from metasearch.compress.sizes import config_sizes, encoder_sizes
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
 from metasearch.compress.thinning import thin
-from metasearch.compress.trimming import trim
+from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.encoders.alike import require_alike
 from metasearch.encoders.layers import describe
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 from metasearch.export import check
+from metasearch.fast.plan import packing_plan
 
 LOCAL, GLOBAL = LOCAL_AND_GLOBAL
 
@@ -146,15 +148,28 @@ def test_a_static_row_of_words_is_the_words_behind_the_layer_norm_of_the_embeddi
     torch.testing.assert_close(row.detach(), expected.detach())
 
 
-def test_a_trimmed_vocabulary_renumbers_all_special_tokens_of_the_configuration():
+def test_another_vocabulary_renumbers_all_special_tokens_of_the_configuration():
     encoder = make("modernbert")
     config, tokenizer = config_of(encoder), encoder.model.tokenizer
     config.cls_token_id, config.sep_token_id = tokenizer.cls_token_id, tokenizer.sep_token_id
-    new = trim(encoder, ["the key"])
-    for name in ("cls", "sep", "pad"):
-        assert getattr(config_of(new), f"{name}_token_id") == getattr(new.model.tokenizer, f"{name}_token_id")
-    numbers = [getattr(config_of(new), f"{name}_token_id") for name in ("bos", "eos")]
-    assert numbers == [new.model.tokenizer.cls_token_id, new.model.tokenizer.sep_token_id]
+    new = with_vocabulary(encoder, train_tokenizer(["the key is under the mat"], 294))
+    names = ("cls", "pad", "sep", "bos", "eos")
+    before, after = ([getattr(config_of(each), f"{name}_token_id") for name in names] for each in (encoder, new))
+    # `<s>`, `<pad>` and `</s>`, in the order of XLM-R
+    assert before[:3] == [tokenizer.cls_token_id, tokenizer.pad_token_id, tokenizer.sep_token_id] != after[:3]
+    assert after == [0, 1, 2, 0, 2]
+
+
+def test_a_release_of_transformers_that_computes_attention_by_itself_gets_padded_texts(monkeypatch):
+    encoder = make("modernbert")
+    assert packing_plan(encoder).packs
+    monkeypatch.delattr(modeling_modernbert, "ALL_ATTENTION_FUNCTIONS")
+    plan = packing_plan(encoder)
+    assert not plan.packs
+    assert plan.notes == (
+        "attention of 'modernbert' cannot be exchanged in this release of transformers: texts are padded, in groups of "
+        "similar length",
+    )
 
 
 def test_padding_on_the_left_changes_no_vector_as_distances_alone_count():
