@@ -8,10 +8,9 @@ from itertools import cycle, islice
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers.models.modernbert import modeling_modernbert
-from transformers.models.modernbert.modeling_modernbert import rotate_half
 
 from helpers.backbones import HIDDEN, make
+from helpers.rotation import rotate_in_float64
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
 from metasearch.data.entailment import EntailmentPair
@@ -34,23 +33,6 @@ INNER_LR = 0.05
 TRIPLET = Loss()
 SUPPORT, QUERY = 3, 2
 
-
-def _rotated(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> tuple[Tensor, Tensor]:
-    """Turn queries and keys as transformers does, which rounds what is float64, gradients too, to float32.
-
-    So sums of gradients and gradients of sums differ by 1e-8 there, whatever computes them.
-    """
-    wide = torch.promote_types(query.dtype, torch.float32)
-    turned = [
-        x.to(wide) * cos.unsqueeze(unsqueeze_dim) + rotate_half(x.to(wide)) * sin.unsqueeze(unsqueeze_dim)
-        for x in (query, key)
-    ]
-    return turned[0].to(query.dtype), turned[1].to(key.dtype)
-
-
-# Not put back: in float32 and below nothing changes.
-modeling_modernbert.apply_rotary_pos_emb = _rotated
-
 LONG = "the old key under the mat by the door of the old house " * 4  # more tokens than the limit
 AWKWARD = ("", "x", LONG, "[PAD]", "κλειδί [PAD] กุญแจ", "أين المفتاح؟ 🗝️")
 TEXTS = (
@@ -68,6 +50,7 @@ def encoder_of(family: str, dtype: torch.dtype = torch.float64, layers: int = 1,
     elif family == "student":
         made = make_student(make("xlm-roberta", layers=2 * layers), bottleneck=6, recurrent=layers)
     elif family == "modernbert":
+        rotate_in_float64()
         made = make(family, layers=2 * layers)  # one of them attends to few tokens
     elif family == "static":
         made = make_static(make("bert", layers=layers))
