@@ -135,5 +135,9 @@ def require_known(what: str, name: str, choices: Iterable[str]) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of what an error of another library says, or its type where it says nothing."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    """Return the first line of what an error of another library says, or its type where it says nothing.
+
+    A line that ends with a colon says nothing without the next.
+    """
+    first, *others = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{first} {others[0].strip()}" if first.endswith(":") and others else first

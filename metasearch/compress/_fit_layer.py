@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from metasearch.compress._moments import Moments
 from metasearch.compress._reconstruct import reconstruct, with_ridge
-from metasearch.encoders.compressed import layers_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
+from metasearch.encoders.layers import layers_of, put_layers
 from metasearch.errors import EncoderError
 
 _BATCH = 64
@@ -62,8 +62,8 @@ class LayerFitter:
     def __init__(self, encoder: Encoder, texts: Sequence[str]) -> None:
         self.below: list[nn.Module] = []
         self._whole, self._made = _sharing(encoder), _sharing(encoder)
-        self._layers = list(_stack(self._made).layer)
-        self._all = list(_stack(self._whole).layer)
+        self._layers = list(_stack(self._made))
+        self._all = list(_stack(self._whole))
         # Texts of similar length share a batch, so that little of it is padding.
         order = sorted(texts, key=dict(zip(texts, encoder.lengths(texts, "text"), strict=True)).__getitem__)
         self._batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
@@ -129,8 +129,8 @@ class LayerFitter:
 
         Both are `(tokens, H)` of the tokens of a batch, padding left out.
         """
-        _stack(self._made).layer = nn.ModuleList([*self.below, self._layers[attention]])
-        _stack(self._whole).layer = nn.ModuleList(self._all[: last + 1])
+        put_layers(transformer_of(self._made.model), nn.ModuleList([*self.below, self._layers[attention]]))
+        put_layers(transformer_of(self._whole.model), nn.ModuleList(self._all[: last + 1]))
         into, norm = block_of(self._layers[attention]).into, block_of(self._all[last]).norm
         for texts in self._batches:
             features = self._whole.features(texts, "text")
@@ -172,7 +172,7 @@ def _sharing(encoder: Encoder) -> Encoder:
     return made
 
 
-def _stack(encoder: Encoder) -> Any:
+def _stack(encoder: Encoder) -> nn.ModuleList:
     return layers_of(transformer_of(encoder.model))
 
 

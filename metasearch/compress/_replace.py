@@ -81,6 +81,8 @@ def _renumber(config: Any, tokenizer: PreTrainedTokenizerBase, pad: int, words: 
         if number is None and getattr(config, f"{name}_token_id", None) is not None:
             number = getattr(tokenizer, f"{other}_token_id")
         setattr(config, f"{name}_token_id", number)
+        if hasattr(config, f"{other}_token_id"):  # ModernBERT has all four
+            setattr(config, f"{other}_token_id", getattr(tokenizer, f"{other}_token_id"))
 
 
 def _move_positions(model: Any, pad: int) -> None:

@@ -27,17 +27,20 @@ from torch import nn
 from metasearch.compress._fit_layer import LayerFitter
 from metasearch.compress.plan import Layers
 from metasearch.compress.student import with_transformer
-from metasearch.encoders.compressed import backbone_config, layers_of
+from metasearch.encoders.compressed import backbone_config
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
+from metasearch.encoders.layers import put_layers
 from metasearch.encoders.limits import check_fewer
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.spec.seeding import stream
 
 log = logging.getLogger(__name__)
 
 TEXTS = 4000
 """Largest number of texts that are used; of more, a random part."""
+_GATED = ("modernbert",)
+"""Backbones whose neurons are products of two values (GLU), whose output has no bias that could keep a mean."""
 _TOKENS = 10
 """Tokens for each neuron, below which a fit is rather of the texts than of the encoder."""
 
@@ -71,7 +74,7 @@ def merge(
     if found.tokens < _TOKENS * getattr(config, _neurons(config)):
         log.warning(f"layers were fitted on {found.tokens:,} tokens, too few to say much about other texts; give more")
     made = copy.deepcopy(source)
-    layers_of(made).layer = nn.ModuleList(copy.deepcopy(fitter.below))
+    put_layers(made, nn.ModuleList(copy.deepcopy(fitter.below)))
     # Its modules share this object and would not see a new one.
     for name in ("num_hidden_layers", _neurons(config)):
         setattr(made.config, name, getattr(config, name))
@@ -85,6 +88,11 @@ def merge(
 def merged(config: Any, layers: Layers | None, feed_forward: int | None) -> Any:
     """Return the configuration of a model with fewer layers or neurons; raises as `merge` does."""
     changed = backbone_config(config)
+    if changed.model_type in _GATED:
+        raise EncoderError(
+            f"layers of '{changed.model_type}' cannot be merged or get fewer neurons, as their feed-forward blocks are "
+            "gated; --layers, --bottleneck, --trim and --static are possible"
+        )
     if layers is not None:
         changed.num_hidden_layers = len(groups_of(config, layers))
     if feed_forward is not None:

@@ -25,14 +25,19 @@ RULE = (
 # The first that a parameter's name begins with decides.
 _PREFIXES = {
     "embeddings.word_embeddings.projection.": "projection",
+    "embeddings.tok_embeddings.projection.": "projection",  # ModernBERT
     "embeddings_project.": "projection",  # ELECTRA, from the width of the tables to that of the layers
     "embeddings.word_embeddings.": "words",
+    "embeddings.tok_embeddings.": "words",  # ModernBERT
     "embedding.": "words",  # of a static encoder
     "embeddings.position_embeddings.": "positions",
     "embeddings.token_type_embeddings.": "types",
     "embeddings.LayerNorm.": "LayerNorm",
+    "embeddings.norm.": "LayerNorm",  # ModernBERT
     "encoder.": "layers",
     "transformer.": "layers",  # DistilBERT
+    "layers.": "layers",  # ModernBERT
+    "final_norm.": "layers",  # ModernBERT; in the others it is part of the last layer
     "pooler.": "pooler",
 }
 

@@ -18,7 +18,7 @@ from metasearch.compress.plan import Rows
 from metasearch.encoders.encoder import Embedder, Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.limits import check_fewer
-from metasearch.encoders.transformer import TransformerInput
+from metasearch.encoders.transformer import ROTARY, TransformerInput
 from metasearch.errors import DataError, EncoderError
 
 POSITIONS = 32
@@ -113,8 +113,15 @@ def _rows(encoder: Encoder, rows: Rows) -> Tensor:
 
 
 def _levelled(encoder: Encoder) -> Embedder:
-    """Return a copy of the network, around the same weights, in which all positions have the mean vector of some."""
-    block = getattr(TransformerInput(encoder.model[0]).backbone, "embeddings", None)
+    """Return a copy of the network, around the same weights, in which all positions have the mean vector of some.
+
+    The network itself, where no vector of a position is added to that of a word.
+    """
+    backbone = TransformerInput(encoder.model[0]).backbone
+    if backbone.config.model_type in ROTARY:
+        whole: Embedder = encoder.embedder
+        return whole
+    block = getattr(backbone, "embeddings", None)
     positions = getattr(block, "position_embeddings", None)
     if positions is None:
         raise EncoderError(f"{encoder.name}: it has no table of positions in an embedding block; choose static tokens")

@@ -11,9 +11,10 @@ from torch import nn
 
 from metasearch.compress.plan import Layers
 from metasearch.compress.student import with_transformer
-from metasearch.encoders.compressed import backbone_config, layers_of
+from metasearch.encoders.compressed import backbone_config
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
+from metasearch.encoders.layers import describe, first_stays_first, layers_of, put_layers
 from metasearch.encoders.limits import check_fewer
 from metasearch.errors import ConfigError
 
@@ -32,9 +33,9 @@ def thin(encoder: Encoder, layers: Layers) -> Encoder:
     source = transformer_of(encoder.model)
     chosen = chosen_layers(source.config, layers)
     made = copy.deepcopy(source)
-    made.config.num_hidden_layers = len(chosen)
+    describe(made.config, chosen)
     stack = layers_of(made)
-    stack.layer = nn.ModuleList(stack.layer[number - 1] for number in chosen)
+    put_layers(made, nn.ModuleList(stack[number - 1] for number in chosen))
     name = f"{encoder.name}-l{len(chosen)}"
     return Encoder(with_transformer(encoder.model, made), name, encoder.max_length).to(encoder.device)
 
@@ -42,18 +43,28 @@ def thin(encoder: Encoder, layers: Layers) -> Encoder:
 def thinned(config: Any, layers: Layers) -> Any:
     """Return the configuration of a model with some of its layers; raises as `thin` does."""
     changed = backbone_config(config)
-    changed.num_hidden_layers = len(chosen_layers(changed, layers))
+    describe(changed, chosen_layers(changed, layers))
     return changed
 
 
 def chosen_layers(config: Any, layers: Layers) -> list[int]:
     """Return the numbers of the layers to keep, from 1; raises as `thin` does."""
-    depth = backbone_config(config).num_hidden_layers
+    backbone = backbone_config(config)
+    depth = backbone.num_hidden_layers
     count = layers if isinstance(layers, int) else len(layers)
     check_fewer("layers", count, depth, f"the encoder has {depth} layers")
     if isinstance(layers, int):
         return [1 + round(i * (depth - 1) / max(1, count - 1)) for i in range(count)]
     for before, number in zip([0, *layers], layers, strict=False):
         if not before < number <= depth:
-            raise ConfigError(f"layers {','.join(map(str, layers))}: expected rising numbers from 1 to {depth}")
+            raise ConfigError(f"layers {_listed(layers)}: expected rising numbers from 1 to {depth}")
+    if layers[0] != 1 and first_stays_first(backbone):
+        raise ConfigError(
+            f"layers {_listed(layers)}: layer 1 of '{backbone.model_type}' has to stay, as no other one reads words "
+            f"without a LayerNorm before it; choose {_listed((1, *layers[1:]))}"
+        )
     return list(layers)
+
+
+def _listed(layers: tuple[int, ...]) -> str:
+    return ",".join(map(str, layers))

@@ -6,7 +6,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
 from metasearch.encoders.inputs import input_of
-from metasearch.encoders.transformer import FAMILIES, FROM_PADDING
+from metasearch.encoders.transformer import FAMILIES, FROM_PADDING, ROTARY
 from metasearch.errors import EncoderError
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,8 @@ def require_alike(model: SentenceTransformer) -> None:
     if "message" in (getattr(first, "modality_config", None) or {}):
         raise EncoderError("it reads texts by way of a chat template, which is not supported")
     kind = input_of(model).kind
-    if getattr(model.tokenizer, "padding_side", "right") == "left" and kind in FAMILIES and kind not in FROM_PADDING:
+    counts_from_left = kind in FAMILIES and kind not in (*FROM_PADDING, *ROTARY)
+    if getattr(model.tokenizer, "padding_side", "right") == "left" and counts_from_left:
         raise EncoderError(
             f"its tokenizer pads texts on the left (padding_side), from where '{kind}' counts positions: vectors "
             "depend on the texts that are computed with them; set padding_side to right in its tokenizer_config.json"

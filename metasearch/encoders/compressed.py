@@ -12,11 +12,12 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedMode
 from transformers.modeling_outputs import BaseModelOutput
 
 from metasearch.encoders.factorised import FactorisedEmbedding, RecurrentLayers
+from metasearch.encoders.layers import describe, first_stays_first, layers_of, put_layers
 from metasearch.encoders.limits import check_fewer, check_repeats
-from metasearch.errors import EncoderError
+from metasearch.errors import ConfigError, EncoderError
 
 MODEL_TYPE = "metasearch-compressed"
-BACKBONES = ("bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")
+BACKBONES = ("bert", "camembert", "distilbert", "electra", "modernbert", "mpnet", "roberta", "xlm-roberta")
 
 
 def _of_backbone(name: str) -> property:
@@ -59,9 +60,11 @@ class CompressedConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers 
             check_fewer("bottleneck", bottleneck, width, f"the word table has {width} columns")
         self.bottleneck = bottleneck
         self.recurrent = recurrent
+        if recurrent is not None and first_stays_first(self.backbone):
+            _check_once(self.backbone, recurrent, repeats)
         self.repeats = check_repeats(self.backbone.num_hidden_layers, recurrent, repeats)
         if recurrent is not None and self.repeats is not None:
-            self.backbone.num_hidden_layers = recurrent * self.repeats
+            describe(self.backbone, [*range(1, recurrent + 1)] * self.repeats)
         super().__init__(**kwargs)
 
     # Other libraries read these from the outer configuration; as properties they cannot contradict the backbone's.
@@ -117,11 +120,6 @@ class CompressedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is
         self.config._attn_implementation_internal = self.backbone.config._attn_implementation
 
 
-def layers_of(backbone: Any) -> Any:
-    """Return the module of a backbone whose `layer` is the list of its layers."""
-    return backbone.transformer if backbone.config.model_type == "distilbert" else backbone.encoder
-
-
 def native_config(model: Any) -> Any:
     """Return the configuration of a stock model, or of the one that computes the same as a compressed model."""
     return model.config.backbone if isinstance(model.config, CompressedConfig) else model.config
@@ -142,6 +140,15 @@ def backbone_config(backbone: Any) -> Any:
 def width_of(native: Any) -> int:
     """Return the columns of a word table; ELECTRA's may be fewer than those of its layers."""
     return int(getattr(native, "embedding_size", native.hidden_size))
+
+
+def _check_once(native: Any, recurrent: int, repeats: int | None) -> None:
+    """Raise `ConfigError` unless layers run once."""
+    if repeats != 1 and (repeats is not None or recurrent != native.num_hidden_layers):
+        raise ConfigError(
+            f"recurrent {recurrent}: layers of '{native.model_type}' cannot run again, as the first does not normalise "
+            "what it reads; choose repeats 1, or say which layers stay"
+        )
 
 
 def _built(config: CompressedConfig) -> Any:
@@ -165,8 +172,7 @@ def _built(config: CompressedConfig) -> Any:
         table = FactorisedEmbedding(config.vocab_size, config.bottleneck, width_of(native), padding)
         backbone.set_input_embeddings(table)
     if config.recurrent is not None and config.repeats is not None:
-        owner = layers_of(backbone)
-        owner.layer = RecurrentLayers(list(owner.layer), config.repeats)
+        put_layers(backbone, RecurrentLayers(list(layers_of(backbone)), config.repeats))
     return backbone
 
 

@@ -1,6 +1,7 @@
 """A transformer as the input module of an encoder."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,8 +22,14 @@ _LENGTHS: dict[str, Role] = {"query_length": "question", "document_length": "can
 
 _SIDES = ("truncation_side", "padding_side")
 
-FAMILIES = ("bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta")
+FAMILIES = ("bert", "camembert", "distilbert", "electra", "modernbert", "roberta", "xlm-roberta")
 """Backbones in which tokens meet in attention alone, and whose attention can be exchanged."""
+
+ROTARY = ("modernbert",)
+"""Those in which positions turn queries and keys (Su et al. 2021, RoFormer), so that distances alone count.
+
+No vector of a position is added to that of a word.
+"""
 
 
 class TransformerInput(InputModule):
@@ -100,6 +107,8 @@ class TransformerInput(InputModule):
         # A model with code of its own may call itself `bert` and do something else.
         if kind not in FAMILIES or not stock(self.backbone, "transformers"):
             return f"attention of '{kind}' cannot run on packed texts"
+        if not hasattr(sys.modules[type(self.backbone).__module__], "ALL_ATTENTION_FUNCTIONS"):  # ModernBERT in 5.0
+            return f"attention of '{kind}' cannot be exchanged in this release of transformers"
         # That of packed texts has no causal mask.
         return f"'{kind}' is a decoder here" if getattr(self.backbone.config, "is_decoder", False) else None
 
@@ -156,8 +165,9 @@ class TransformerInput(InputModule):
     def embedded(self, features: Features, output: Output) -> Tensor:
         """Return what the embedding block gives the first layer."""
         backbone = self.backbone
-        # Packed texts bring the positions of their tokens, which not all backbones accept.
-        where = {"position_ids": features["position_ids"]} if "position_ids" in features else {}
+        # Packed texts bring the positions of their tokens, which not all embedding blocks accept.
+        placed = "position_ids" in features and self.kind not in ROTARY
+        where = {"position_ids": features["position_ids"]} if placed else {}
         hidden: Tensor = backbone.embeddings(features["input_ids"], **where)
         if hasattr(backbone, "embeddings_project"):  # ELECTRA, where tables are narrower than layers
             hidden = backbone.embeddings_project(hidden)

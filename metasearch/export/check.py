@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
+from metasearch.encoders.transformer import ROTARY
 from metasearch.errors import EncoderError
 from metasearch.export.onnx_encoder import OnnxEncoder
 from metasearch.spec.recipe import Role
@@ -20,7 +21,7 @@ TOLERANCE = 1e-5
 """Largest absolute difference that two numbers of a vector may have."""
 BATCHES = (1, 7, 64)
 _LONG = 512
-"""Tokens of the longest texts that are checked where a graph knows no longest one."""
+"""Tokens of the longest texts that are checked where no table of positions ends; those of a role may be longer."""
 TEXTS = (
     "", " ", "a", "Where is the key?", "Der Schlüssel liegt unter der Fußmatte.", "أين المفتاح؟ تحت السجادة",
     "กุญแจอยู่ใต้พรม", "चाबी कहाँ है?", "钥匙在垫子下面", "🗝️ e\u0301 \u200b\t\n x",
@@ -71,7 +72,9 @@ def _token_rows(encoder: Encoder) -> Iterator[list[NDArray[np.int32]]]:
             # The last one is as long as all may be.
             lengths = [*drawn.integers(least, most + 1, size - 1), most]
             yield [_row(encoder, drawn, int(length)) for length in lengths]
-    furthest = min(encoder.input.longest, _LONG) if is_static(encoder.model) else encoder.input.longest
+    furthest = encoder.input.longest
+    if is_static(encoder.model) or encoder.input.kind in ROTARY:
+        furthest = min(furthest, _LONG)
     yield [_row(encoder, drawn, furthest)]
 
 

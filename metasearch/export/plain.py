@@ -15,10 +15,11 @@ import torch
 from torch import nn
 
 from metasearch.compress.student import with_transformer
-from metasearch.encoders.compressed import CompressedModel, layers_of
+from metasearch.encoders.compressed import CompressedModel
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.factorised import FactorisedEmbedding
 from metasearch.encoders.inputs import is_static, transformer_of
+from metasearch.encoders.layers import layers_of, put_layers
 
 
 def is_compressed(encoder: Encoder) -> bool:
@@ -54,8 +55,7 @@ def _written_out(backbone: Any) -> Any:
         words, width = rows.shape
         stock.set_input_embeddings(nn.Embedding(words, width, padding_idx=table.padding_idx, _weight=rows))
     # Copies: a layer that runs twice would be one module twice, and its weights be saved once.
-    owner = layers_of(stock)
-    owner.layer = nn.ModuleList([copy.deepcopy(layer) for layer in owner.layer])
+    put_layers(stock, nn.ModuleList([copy.deepcopy(layer) for layer in layers_of(stock)]))
     return stock
 
 

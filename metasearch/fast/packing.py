@@ -71,6 +71,7 @@ def attend(
     spans: Spans = (),
     inside: Tensor | None = None,
     place: Tensor | None = None,
+    sliding_window: int | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """Attend within each text; an attention function of transformers.
@@ -79,18 +80,27 @@ def attend(
     smaller part of the work. Query, key and value are `(1, heads, N, d)`; returns `(1, N, heads, d)`, and None for the
     attention weights. transformers passes the features of `packed` on: `spans`, and to attend to all texts at once
     `inside`, where there is a token when texts stand side by side `(texts, longest)`, and `place`, the number of each
-    token among those places `(N,)`.
+    token among those places `(N,)`. Of a layer with a `sliding_window`,
+    tokens see those of their text that are fewer tokens than that away.
     """
     if inside is not None and place is not None:
-        return _at_once(query, key, value, dropout, scaling, inside, place), None
+        return _at_once(query, key, value, dropout, scaling, inside, place, sliding_window), None
     if torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
-            output = _in_runs(query.float(), key.float(), value.float(), dropout, scaling, spans)
+            output = _in_runs(query.float(), key.float(), value.float(), dropout, scaling, spans, sliding_window)
         return output.to(query.dtype), None
-    return _in_runs(query, key, value, dropout, scaling, spans), None
+    return _in_runs(query, key, value, dropout, scaling, spans, sliding_window), None
 
 
-def _in_runs(query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling: float | None, spans: Spans) -> Tensor:
+def _in_runs(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout: float,
+    scaling: float | None,
+    spans: Spans,
+    window: int | None,
+) -> Tensor:
     """Attend in one call for each run of texts of equal length; nothing is copied but the results."""
     sizes = [count * length for count, length in spans]
     parts = [torch.split(tensor[0], sizes, dim=1) for tensor in (query, key, value)]
@@ -98,14 +108,22 @@ def _in_runs(query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling:
     for (count, length), q, k, v in zip(spans, *parts, strict=True):
         # (heads, count · length, d) → (count, heads, length, d)
         runs = [tensor.unflatten(1, (count, length)).transpose(0, 1) for tensor in (q, k, v)]
-        out = F.scaled_dot_product_attention(runs[0], runs[1], runs[2], dropout_p=dropout, scale=scaling)
+        near = _near(length, window, query.device)
+        out = F.scaled_dot_product_attention(runs[0], runs[1], runs[2], near, dropout_p=dropout, scale=scaling)
         # (count, heads, length, d) → (count · length, heads, d)
         outputs.append(out.transpose(1, 2).flatten(0, 1))
     return torch.cat(outputs)[None]
 
 
 def _at_once(
-    query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling: float | None, inside: Tensor, place: Tensor
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout: float,
+    scaling: float | None,
+    inside: Tensor,
+    place: Tensor,
+    window: int | None,
 ) -> Tensor:
     """Attend in one call for all texts, put side by side for as long as it takes."""
     # Zeros, not empty memory: a NaN in a masked value would come through the product with its weight 0.
@@ -115,8 +133,19 @@ def _at_once(
         for tensor in (query, key, value)
     ]
     q, k, v = (tensor.view(*inside.shape, *tensor.shape[1:]).transpose(1, 2) for tensor in rows)
-    out = F.scaled_dot_product_attention(q, k, v, inside[:, None, None], dropout_p=dropout, scale=scaling)
+    near, seen = _near(inside.shape[1], window, inside.device), inside[:, None, None]
+    out = F.scaled_dot_product_attention(
+        q, k, v, seen if near is None else seen & near, dropout_p=dropout, scale=scaling
+    )
     return out.transpose(1, 2).flatten(0, 1)[place][None]
+
+
+def _near(length: int, window: int | None, device: torch.device) -> Tensor | None:
+    """Return which tokens of a text see each other `(length, length)`; None where all do."""
+    if window is None or length <= window:
+        return None
+    places = torch.arange(length, device=device)
+    return (places[:, None] - places).abs() < window
 
 
 def _positions(ids: NDArray[np.int32], kind: str, padding: int) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 from transformers import XLMRobertaConfig
 
-from helpers.backbones import CONFIGS, TEXTS, make
+from helpers.backbones import RECURRENT, TEXTS, make
 from helpers.tiers import others_slow
 from metasearch.cli import main
 from metasearch.compress import merging
@@ -21,7 +21,7 @@ from metasearch.compress._reconstruct import RIDGE, reconstruct
 from metasearch.compress.merging import groups_of, merge
 from metasearch.compress.student import make_student
 from metasearch.compress.thinning import thin
-from metasearch.encoders.compressed import layers_of
+from metasearch.encoders.layers import layers_of
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, DataError, EncoderError
 
@@ -92,11 +92,11 @@ def test_neurons_that_never_change_leave_no_weight_undefined():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", RECURRENT)
 def test_nothing_is_lost_where_neurons_say_the_same_twice(kind):
     encoder = make(kind)
     half = NEURONS // 2
-    for layer in layers_of(encoder.model[0].auto_model).layer:
+    for layer in layers_of(encoder.model[0].auto_model):
         into = block_of(layer).into
         with torch.no_grad():
             into.weight[half:], into.bias[half:] = into.weight[:half], into.bias[:half]
@@ -105,7 +105,7 @@ def test_nothing_is_lost_where_neurons_say_the_same_twice(kind):
     assert new.parameter_count == encoder.parameter_count - 6 * half * (16 + 1 + 16)
 
 
-@pytest.mark.parametrize("kind", others_slow(CONFIGS))
+@pytest.mark.parametrize("kind", others_slow(RECURRENT))
 def test_the_result_is_a_stock_model_that_sentence_transformers_loads(kind, tmp_path):
     new = narrow(make(kind), 5, TEXTS)
     new.model.save_pretrained(str(tmp_path), create_model_card=False)
@@ -120,7 +120,7 @@ def test_what_the_other_neurons_did_is_made_up_for():
     encoder = make("bert")
     whole = encoder.encode(TEXTS, "text", "pooled")
     kept, cut = narrow(encoder, 12, TEXTS), narrow(encoder, 12, TEXTS)
-    for layer, old in zip(*(layers_of(e.model[0].auto_model).layer for e in (cut, encoder)), strict=True):
+    for layer, old in zip(*(layers_of(e.model[0].auto_model) for e in (cut, encoder)), strict=True):
         rows = [int((old.intermediate.dense.weight == row).all(1).nonzero()) for row in layer.intermediate.dense.weight]
         layer.output.dense.weight.data = old.output.dense.weight.data[:, rows]
         layer.output.dense.bias.data = old.output.dense.bias.data
@@ -129,12 +129,12 @@ def test_what_the_other_neurons_did_is_made_up_for():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", RECURRENT)
 def test_merged_layers_give_what_the_layers_gave_where_neurons_are_enough(kind):
     encoder = make(kind)
     texts = [text for text in TEXTS if text][:2]  # with fewer tokens than neurons anything can be fitted
     merged = merge(encoder, 3, None, texts)
-    assert len(layers_of(merged.model[0].auto_model).layer) == 3
+    assert len(layers_of(merged.model[0].auto_model)) == 3
     far, near = (
         np.abs(e.encode(texts, "text") - encoder.encode(texts, "text")).max() for e in (thin(encoder, 3), merged)
     )
@@ -146,7 +146,7 @@ def test_a_layer_of_its_own_stays_as_it_is_where_nothing_below_it_changed():
     merged = merge(encoder, (1, 2, 6), None, TEXTS)
     seen = []
     for each in (encoder, merged):
-        third = layers_of(each.model[0].auto_model).layer[2]
+        third = layers_of(each.model[0].auto_model)[2]
         handle = third.register_forward_pre_hook(lambda _, values: seen.append(values[0]))
         each.embedder(each.features(["a text that was not among them"], "text"))
         handle.remove()
@@ -161,7 +161,7 @@ def test_a_fit_on_few_tokens_says_so(caplog):
 def test_a_merged_layer_solves_the_equations_of_least_squares_on_what_is_below_it():
     encoder = make("bert")
     merged = merge(encoder, (1, 3, 6), 10, TEXTS)
-    stack, old = (layers_of(e.model[0].auto_model).layer for e in (merged, encoder))
+    stack, old = (layers_of(e.model[0].auto_model) for e in (merged, encoder))
     seen = {}
     hooks = [
         block_of(stack[1]).out.register_forward_pre_hook(lambda _, values: seen.update(neurons=values[0])),

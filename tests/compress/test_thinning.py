@@ -11,8 +11,8 @@ from helpers.backbones import CONFIGS, TEXTS, make
 from metasearch.cli import main
 from metasearch.compress.student import make_student
 from metasearch.compress.thinning import chosen_layers, thin
-from metasearch.encoders.compressed import layers_of
 from metasearch.encoders.inputs import transformer_of
+from metasearch.encoders.layers import layers_of
 from metasearch.errors import ConfigError, EncoderError
 
 
@@ -31,7 +31,7 @@ def test_vectors_are_those_of_an_encoder_whose_other_layers_do_nothing(kind):
     encoder = make(kind)
     last = depth(encoder)
     shallow = thin(encoder, (1, last))
-    stack = layers_of(transformer_of(encoder.model)).layer
+    stack = layers_of(transformer_of(encoder.model))
     for layer in stack[1 : last - 1]:
         layer.forward = lambda hidden, *rest, **more: hidden if kind != "mpnet" else (hidden,)
     assert np.array_equal(shallow.encode(TEXTS, "text"), encoder.encode(TEXTS, "text"))

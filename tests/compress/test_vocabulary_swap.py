@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from helpers.backbones import CONFIGS, TEXTS, make
+from helpers.backbones import CONFIGS, TEXTS, make, shrunk
 from helpers.tokenizers import WORDS, around
 from metasearch.compress._replace import word_table
 from metasearch.compress._train_pieces import BYTES
@@ -61,7 +61,7 @@ def test_another_numbering_of_the_same_tokens_changes_no_vector(kind, pad, bottl
     """The RoBERTa family counts positions from the padding token on: its table of positions must move along."""
     old = make(kind)
     if bottleneck:
-        old = make_student(old, bottleneck, 3)
+        old = shrunk(old, bottleneck)
     new = with_vocabulary(old, renumbered(old.model.tokenizer, pad))
     assert new.model.tokenizer.pad_token_id == pad
     for output in ("sentence", "pooled", "embedding"):

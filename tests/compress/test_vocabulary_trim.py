@@ -12,11 +12,10 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertTokenizer, PreTrainedTokenizerFast
 
-from helpers.backbones import make
+from helpers.backbones import make, shrunk
 from helpers.tokenizers import TOKENIZERS, WORDS, around
 from metasearch.compress._replace import word_table
 from metasearch.compress._tokenizer_json import cut, greedy, needed
-from metasearch.compress.student import make_student
 from metasearch.compress.trimming import trim
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.encoders.builtin import minilm
@@ -154,12 +153,14 @@ def test_tokens_of_prompts_are_kept():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["bert", "xlm-roberta", "roberta", "distilbert", "mpnet", "electra", "electra-narrow"])
+@pytest.mark.parametrize(
+    "kind", ["bert", "xlm-roberta", "roberta", "distilbert", "mpnet", "electra", "electra-narrow", "modernbert"]
+)
 @pytest.mark.parametrize("bottleneck", [None, 4])
 def test_every_backbone_and_its_compressed_student_can_be_trimmed(kind, bottleneck, tmp_path):
     encoder = make(kind)
     if bottleneck:
-        encoder = make_student(encoder, bottleneck, 3)
+        encoder = shrunk(encoder, bottleneck)
     new = trim(encoder, ["Where is the key?", "กุญแจ"])
     texts = ["Where is the key?", "กุญแจ", "the Where"]
     np.testing.assert_array_equal(new.encode(texts, "text"), encoder.encode(texts, "text"))

@@ -32,7 +32,7 @@ def outputs(encoder, output, texts=TEXTS):
 def test_the_unit_vector_is_the_pooled_one_over_its_length(encoder):
     pooled = outputs(encoder, "pooled")
     norms = pooled.square().sum(1, keepdim=True).sqrt()
-    assert (norms - 1).abs().min() > 0.1
+    assert (norms - 1).abs().min() > 0.01
     torch.testing.assert_close(outputs(encoder, "sentence"), pooled * (1 / norms), rtol=0, atol=1e-6)
 
 
@@ -99,7 +99,7 @@ def test_no_layer_takes_part_in_the_output_of_the_embedding_block(encoder, outpu
         parameter.grad = None
     encoder.embedder(encoder.features(TEXTS, "text"), output).square().sum().backward()
     reached = {name for name, p in encoder.embedder.named_parameters() if p.grad is not None and p.grad.any()}
-    assert any("word_embeddings" in name for name in reached)
+    assert any("word_embeddings" in name or "tok_embeddings" in name for name in reached)
     assert not [name for name in reached if ".embeddings" not in name]
 
 

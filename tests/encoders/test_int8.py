@@ -120,7 +120,7 @@ def test_saved_again_it_is_an_ordinary_folder_with_the_same_vectors_to_the_bit(f
     assert again.fingerprint == loaded.fingerprint
 
 
-@pytest.mark.parametrize("kind", ["xlm-roberta", "distilbert", "mpnet"])
+@pytest.mark.parametrize("kind", ["xlm-roberta", "distilbert", "mpnet", "modernbert"])
 def test_a_stock_encoder_of_any_kind_is_stored_too_modules_after_it_as_they_are(kind, tmp_path):
     encoder = make(kind, dense=True, layers=1)
     export(encoder, STORED, tmp_path / "small")

@@ -65,7 +65,7 @@ def sparse(found):
     return {name.rpartition(".embeddings.")[2] for name, g in found.given.items() if g is not None and g.is_sparse}
 
 
-@pytest.mark.parametrize("family", ["xlm-roberta", "bert", "distilbert", "student", "tiny"])
+@pytest.mark.parametrize("family", ["xlm-roberta", "bert", "distilbert", "modernbert", "student", "tiny"])
 def test_families_that_can_be_packed_and_sliced_say_nothing(family):
     assert FastGradients(encoder_of(family)).notes == ()
 

@@ -114,31 +114,38 @@ def test_prompts_stand_before_questions_and_candidates():
     torch.testing.assert_close(as_text, own(encoder, ["a key"])[0], **EXACT)
 
 
+@pytest.mark.parametrize("window", [None, 2, 3, 7])
 @pytest.mark.parametrize("at_once", [False, True], ids=["in runs", "at once"])
-def test_attention_is_within_each_text(at_once):
-    """A softmax over the tokens of a text, written out text by text; two of the texts are of equal length."""
-    lengths, scaling = [2, 3, 3, 1], 0.7
+def test_attention_is_within_each_text_and_its_window(at_once, window):
+    """A softmax over the tokens of a text, written out text by text; two of the texts are of equal length.
+
+    With a window, tokens i and j see each other where |i - j| is below it: as transformers gives it to attention.
+    """
+    lengths, scaling = [2, 5, 5, 1], 0.7
     generator = torch.Generator().manual_seed(0)
     query, key, value = (torch.randn(1, 2, sum(lengths), 5, dtype=torch.float64, generator=generator) for _ in range(3))
     rows = [np.zeros((1, length), np.int32) for length in lengths]
     features = packed(rows, ["input_ids"], "bert", 0, at_once)
     keys = ("spans", "inside", "place")
     found, weights = attend(
-        torch.nn.Identity(), query, key, value, None, scaling=scaling,
+        torch.nn.Identity(), query, key, value, None, scaling=scaling, sliding_window=window,
         **{name: features[name] for name in keys if name in features},
     )  # fmt: skip
     expected = []
     for q, k, v in zip(*(tensor[0].split(lengths, dim=1) for tensor in (query, key, value)), strict=True):
         scores = scaling * torch.einsum("hqd,hkd->hqk", q, k)
-        shares = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
+        length = q.shape[1]
+        seen = torch.tensor([[window is None or abs(i - j) < window for j in range(length)] for i in range(length)])
+        shares = scores.exp() * seen / (scores.exp() * seen).sum(dim=-1, keepdim=True)
         expected.append(torch.einsum("hqk,hkd->qhd", shares, v))
     assert weights is None
     torch.testing.assert_close(found, torch.cat(expected)[None], **EXACT)
 
 
-def test_all_texts_at_once_have_the_vectors_of_texts_in_runs():
+@pytest.mark.parametrize("kind", ["bert", "modernbert"])
+def test_all_texts_at_once_have_the_vectors_of_texts_in_runs(kind):
     """The layout of a device on which each call costs much."""
-    encoder = encoder_of("bert")
+    encoder = encoder_of(kind)
     plan, rows = packing_plan(encoder), encoder.tokens(TEXTS, "text")
     network, found = Network(encoder, plan), []
     for at_once in (False, True):

@@ -13,18 +13,23 @@ from transformers import (
     CamembertConfig,
     DistilBertConfig,
     ElectraConfig,
+    ModernBertConfig,
     MPNetConfig,
     RobertaConfig,
     XLMRobertaConfig,
 )
 
+from metasearch.compress.student import make_student
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.layers import describe
 from metasearch.spec.recipe import MaxLength
 
 HIDDEN, LAYERS, POSITIONS = 16, 6, 40
 LENGTHS = MaxLength(question=30, candidate=30, text=30)
 TEXTS = ["Where is the key?", "", "أين المفتاح؟", "กุญแจ 🗝️ κλειδί", "the key " * 20, "x"]
+
+LOCAL_AND_GLOBAL = ("sliding_attention", "full_attention")
 
 _COMMON = {
     "hidden_size": HIDDEN,
@@ -44,12 +49,25 @@ CONFIGS = {
     "camembert": lambda words: CamembertConfig(vocab_size=words, type_vocab_size=1, pad_token_id=0, **_COMMON),
     "electra": lambda words: ElectraConfig(vocab_size=words, embedding_size=HIDDEN, **_COMMON),
     "electra-narrow": lambda words: ElectraConfig(vocab_size=words, embedding_size=8, **_COMMON),
+    # Every other layer sees 3 tokens on each side, fewer than most texts have.
+    "modernbert": lambda words: ModernBertConfig(
+        vocab_size=words, pad_token_id=0, local_attention=6, layer_types=[*LOCAL_AND_GLOBAL] * 3, **_COMMON
+    ),
 }
+
+
+RECURRENT = [kind for kind in CONFIGS if kind != "modernbert"]
+"""Kinds whose layers can run more than once, and whose feed-forward blocks can be fitted to others."""
 
 
 def make(kind, dense=False, seed=0, layers=LAYERS):
     """Return an encoder of a kind, with 6 layers or others; every weight is drawn, biases and LayerNorm included."""
     return copy.deepcopy(_made(kind, dense, seed, layers))
+
+
+def shrunk(encoder, bottleneck=4):
+    """Return a student of an encoder: a narrow word table, and three layers, which run twice where its kind can."""
+    return make_student(encoder, bottleneck, 3, None if encoder.input.kind in RECURRENT else 1)
 
 
 @cache
@@ -63,7 +81,7 @@ def _made(kind, dense, seed, layers):
     with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(seed)
         config = CONFIGS[kind](len(_tokenizer()))
-        config.num_hidden_layers = layers
+        describe(config, range(1, layers + 1))
         model = AutoModel.from_config(config)
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, mean=float(parameter.ndim == 1), std=0.3)

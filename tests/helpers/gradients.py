@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from helpers.backbones import HIDDEN, make
+from helpers.rotation import rotate_in_float64
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
 from metasearch.data.entailment import EntailmentPair
@@ -27,7 +28,7 @@ from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Loss
 from metasearch.spec.seeding import stream
 
-FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "student", "tiny", "static", "neutral")
+FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "modernbert", "student", "tiny", "static", "neutral")
 INNER_LR = 0.05
 TRIPLET = Loss()
 SUPPORT, QUERY = 3, 2
@@ -48,6 +49,9 @@ def encoder_of(family: str, dtype: torch.dtype = torch.float64, layers: int = 1,
         made = tiny.build(make("bert", layers=1).max_length)
     elif family == "student":
         made = make_student(make("xlm-roberta", layers=2 * layers), bottleneck=6, recurrent=layers)
+    elif family == "modernbert":
+        rotate_in_float64()
+        made = make(family, layers=2 * layers)  # one of them attends to few tokens
     elif family == "static":
         made = make_static(make("bert", layers=layers))
         # Short rows, of which an inner step changes much.

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from helpers.backbones import make
+from helpers.backbones import RECURRENT, make
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
 from metasearch.encoders.neutral import NeutralMap, append
@@ -23,8 +23,8 @@ def small(kind="bert"):
 
 
 def student(kind):
-    """Return an encoder with a factorised word table, and two of six layers that run three times."""
-    return make_student(make(kind), 4, 2)
+    """Return an encoder with a factorised word table, and two of six layers that run three times, where they can."""
+    return make_student(make(kind), 4, 2, None if kind in RECURRENT else 1)
 
 
 def neutral(encoder):

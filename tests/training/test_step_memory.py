@@ -167,7 +167,9 @@ def kept_at_once(learner, episodes, gradients):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("family", ["bert", pytest.param("mpnet", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "family", ["bert", *(pytest.param(family, marks=pytest.mark.slow) for family in ("mpnet", "modernbert"))]
+)
 def test_activations_are_about_those_that_are_kept(case, options, family):
     """Less by what the loss keeps of so small an encoder, more by support sets, which the reference is done with."""
     learner, episodes = case.learn(encoder_of(family, layers=2), **options), case.episodes()

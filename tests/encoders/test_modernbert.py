@@ -1,0 +1,246 @@
+"""ModernBERT, the family of mmBERT: rotary positions, layers of two kinds of attention, and what is not possible."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from safetensors.torch import load_file, save_file
+from torch.nn import functional as F
+from transformers import ModernBertConfig
+from transformers.models.modernbert import modeling_modernbert
+
+from helpers.backbones import HIDDEN, LAYERS, LENGTHS, LOCAL_AND_GLOBAL, TEXTS, make
+from metasearch.cli import main
+from metasearch.compress.sizes import config_sizes, encoder_sizes
+from metasearch.compress.static import make_static
+from metasearch.compress.student import make_student
+from metasearch.compress.thinning import thin
+from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
+from metasearch.encoders.alike import require_alike
+from metasearch.encoders.layers import describe
+from metasearch.encoders.open import open_checkpoint
+from metasearch.errors import EncoderError
+from metasearch.export import check
+from metasearch.fast.plan import packing_plan
+
+LOCAL, GLOBAL = LOCAL_AND_GLOBAL
+
+
+def metasearch(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("modernbert") / "model"
+    make("modernbert").save(path)
+    return path
+
+
+def config_of(encoder):
+    return encoder.model[0].auto_model.config
+
+
+def differ(one, other):
+    """Return how much vectors of two encoders differ at most."""
+    return np.abs(one.encode(TEXTS, "text") - other.encode(TEXTS, "text")).max()
+
+
+def test_texts_are_longer_than_the_window_and_local_layers_differ_from_global_ones():
+    wide = make("modernbert")
+    for layer in wide.model[0].auto_model.layers:
+        layer.attention_type = GLOBAL
+    assert differ(wide, make("modernbert")) > 1e-3
+
+
+@pytest.mark.parametrize("layers", [(1, 4), (1, 2, 3, 5), 4])
+def test_layers_that_stay_keep_their_kind_of_attention_in_the_file(layers, tmp_path):
+    """The number of a layer says what it is no more: of layers 1, 2, 3 and 5 the last is local, and would be global."""
+    shallow = thin(make("modernbert"), layers)
+    chosen = (1, 3, 4, 6) if layers == 4 else layers  # 1 + round(i · 5 / 3)
+    assert config_of(shallow).layer_types == [(LOCAL, GLOBAL)[(number - 1) % 2] for number in chosen]
+    shallow.save(tmp_path / "shallow")
+    again = open_checkpoint(str(tmp_path / "shallow"), LENGTHS)
+    np.testing.assert_array_equal(again.encode(TEXTS, "text"), shallow.encode(TEXTS, "text"))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "types", "stays"),
+    [
+        ((1, 2, 3, 4), [GLOBAL, LOCAL, LOCAL, GLOBAL], True),
+        ((1, 3), [GLOBAL, LOCAL], True),
+        ((1, 4), [GLOBAL, GLOBAL], False),
+    ],
+)
+def test_the_older_way_to_say_which_layers_are_global_goes_where_it_would_be_wrong(numbers, types, stays):
+    """Every third layer, from the first on, is global."""
+    config = ModernBertConfig(num_hidden_layers=6, global_attn_every_n_layers=3)
+    describe(config, numbers)
+    assert (config.num_hidden_layers, config.layer_types) == (len(numbers), types)
+    assert ("global_attn_every_n_layers" in config.to_dict()) == stays
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "says"),
+    [
+        (["--layers", "2,4"], 2, "layers 2,4: layer 1 of 'modernbert' has to stay, .*; choose 1,4$"),
+        (["--layers", "1,7"], 2, "layers 1,7: expected rising numbers from 1 to 6"),
+        (["--recurrent", 3], 2, "recurrent 3: layers of 'modernbert' cannot run again, .*; choose repeats 1, or"),
+        (["--recurrent", 4], 2, "recurrent 4: layers of 'modernbert' cannot run again"),
+        (["--recurrent", 6, "--repeats", 2], 2, "recurrent 6: layers of 'modernbert' cannot run again"),
+        (["--recurrent", 7, "--repeats", 1], 2, "recurrent 7: the encoder has 6 layers"),
+        (["--merge", 3, "--texts", "TEXTS"], 6, "layers of 'modernbert' cannot be merged .* gated; --layers, --bott"),
+        (["--feed-forward", 8, "--texts", "TEXTS"], 6, "'modernbert' cannot be merged or get fewer neurons"),
+    ],
+)
+def test_what_is_not_possible_is_refused_with_what_is_and_nothing_is_written(folder, tmp_path, flags, code, says):
+    (tmp_path / "texts.txt").write_text("the key\n", encoding="utf-8")
+    given = [tmp_path / "texts.txt" if flag == "TEXTS" else flag for flag in flags]
+    for goal in (["-o", tmp_path / "student"], ["--sizes-only"]):
+        (line,) = metasearch("compress", folder, *given, *goal, code=code).stderr.splitlines()
+        assert re.search(says, line), line
+    assert not (tmp_path / "student").exists()
+
+
+def test_the_first_layers_of_a_student_run_once(tmp_path):
+    encoder = make("modernbert")
+    student = make_student(encoder, recurrent=4, repeats=1)
+    assert differ(student, thin(encoder, (1, 2, 3, 4))) == 0
+    assert config_of(make_student(encoder, 4, LAYERS)).repeats == 1
+    student.save(tmp_path / "student")
+    assert differ(open_checkpoint(str(tmp_path / "student"), LENGTHS), student) == 0
+
+
+def test_sizes_are_those_of_the_parts_written_out():
+    """H columns, F neurons of GeGLU, V words: no bias, no position, no LayerNorm before the first attention."""
+    width, neurons, words, layers = 64, 96, 1000, 5
+    config = ModernBertConfig(
+        vocab_size=words, hidden_size=width, intermediate_size=neurons, num_hidden_layers=layers, num_attention_heads=4,
+        pad_token_id=0,
+    )  # fmt: skip
+    sizes = config_sizes(config)
+    attention, feed_forward, norms = 4 * width * width, 3 * width * neurons, (2 * layers - 1) + 1
+    assert sizes.counts["words"] == words * width
+    assert sizes.counts["LayerNorm"] == width
+    assert sizes.counts["layers"] == layers * (attention + feed_forward) + norms * width
+    assert sizes.total == sum(sizes.counts[part] for part in ("words", "LayerNorm", "layers"))
+
+
+def test_sizes_of_a_plan_are_those_of_the_student(folder, tmp_path):
+    flags = ["compress", folder, "--layers", "1,2,5", "--bottleneck", 4, "--json"]
+    planned = json.loads(metasearch(*flags, "--sizes-only").stdout)
+    made = json.loads(metasearch(*flags, "-o", tmp_path / "student").stdout)
+    assert made["after"] == planned["after"]
+    assert made["after"]["projection"] == 4 * HIDDEN
+    assert encoder_sizes(open_checkpoint(str(tmp_path / "student"))).total == made["after"]["whole model"]
+
+
+def test_a_static_row_of_words_is_the_words_behind_the_layer_norm_of_the_embedding_block():
+    encoder = make("modernbert", layers=1)
+    block = encoder.model[0].auto_model.embeddings
+    expected = F.layer_norm(block.tok_embeddings.weight[7], (HIDDEN,), block.norm.weight)
+    row = make_static(encoder, "words").model[0].embedding.weight[7]
+    torch.testing.assert_close(row.detach(), expected.detach())
+
+
+def test_another_vocabulary_renumbers_all_special_tokens_of_the_configuration():
+    encoder = make("modernbert")
+    config, tokenizer = config_of(encoder), encoder.model.tokenizer
+    config.cls_token_id, config.sep_token_id = tokenizer.cls_token_id, tokenizer.sep_token_id
+    new = with_vocabulary(encoder, train_tokenizer(["the key is under the mat"], 294))
+    names = ("cls", "pad", "sep", "bos", "eos")
+    before, after = ([getattr(config_of(each), f"{name}_token_id") for name in names] for each in (encoder, new))
+    # `<s>`, `<pad>` and `</s>`, in the order of XLM-R
+    assert before[:3] == [tokenizer.cls_token_id, tokenizer.pad_token_id, tokenizer.sep_token_id] != after[:3]
+    assert after == [0, 1, 2, 0, 2]
+
+
+def test_a_release_of_transformers_that_computes_attention_by_itself_gets_padded_texts(monkeypatch):
+    encoder = make("modernbert")
+    assert packing_plan(encoder).packs
+    monkeypatch.delattr(modeling_modernbert, "ALL_ATTENTION_FUNCTIONS")
+    plan = packing_plan(encoder)
+    assert not plan.packs
+    assert plan.notes == (
+        "attention of 'modernbert' cannot be exchanged in this release of transformers: texts are padded, in groups of "
+        "similar length",
+    )
+
+
+def test_padding_on_the_left_changes_no_vector_as_distances_alone_count():
+    encoder, left = make("modernbert"), make("modernbert")
+    left.model.tokenizer.padding_side = "left"
+    require_alike(left.model)
+    assert left.features(TEXTS, "text")["attention_mask"][1, 0] == 0
+    assert differ(left, encoder) < 1e-5
+    bert = make("bert")
+    bert.model.tokenizer.padding_side = "left"
+    with pytest.raises(EncoderError, match="pads texts on the left"):
+        require_alike(bert.model)
+
+
+@pytest.mark.parametrize(
+    ("change", "config", "says"),
+    [
+        (lambda weights: {k: v for k, v in weights.items() if "layers.3." not in k}, {},
+         r"6 weights missing, the first 'layers\.3\.attn\.Wo\.weight'"),
+        (lambda weights: {**weights, "layers.0.attn_norm.weight": torch.ones(HIDDEN)}, {},
+         r"1 weight unexpected, the first 'layers\.0\.attn_norm\.weight'"),
+        (dict, {"num_hidden_layers": 5}, r"`num_hidden_layers` \(5\) must be equal to .* `layer_types` \(6\)$"),
+        (dict, {"num_hidden_layers": 5, "layer_types": [LOCAL] * 5}, "6 weights unexpected"),
+    ],
+    ids=["layer-missing", "a-norm-too-many", "layers-without-a-kind", "fewer-layers"],
+)  # fmt: skip
+def test_weights_and_configurations_that_do_not_fit_are_refused(tmp_path, change, config, says):
+    make("modernbert").save(tmp_path)
+    path = tmp_path / "model.safetensors"
+    save_file(change(load_file(path)), path, {"format": "pt"})
+    settings = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+    (tmp_path / "config.json").write_text(json.dumps(settings | config), encoding="utf-8")
+    with pytest.raises(EncoderError, match=rf"cannot be loaded: .*{says}"):
+        open_checkpoint(str(tmp_path))
+
+
+def test_the_window_and_the_kinds_of_layers_are_in_the_fingerprint():
+    found = {make("modernbert").fingerprint}
+    for name, value in (("local_attention", 8), ("layer_types", [GLOBAL] * LAYERS)):
+        other = make("modernbert")
+        setattr(config_of(other), name, value)
+        found.add(other.fingerprint)
+    assert len(found) == 3
+
+
+class Same:
+    """A graph that gives the encoder's own vectors and notes how long the texts were."""
+
+    def __init__(self, encoder):
+        self.encoder, self.encode, self.longest = encoder, encoder.encode, 0
+
+    def run(self, columns):
+        self.longest = max(self.longest, columns["input_ids"].shape[1])
+        with torch.no_grad():
+            return self.encoder.embedder({name: torch.from_numpy(each) for name, each in columns.items()}).numpy()
+
+
+def test_a_graph_is_checked_up_to_512_tokens_as_no_table_of_positions_ends():
+    encoder = make("modernbert", layers=1)
+    config_of(encoder).max_position_embeddings = 8192
+    exported = Same(encoder)
+    assert check.difference(encoder, exported) < 1e-5
+    assert exported.longest == 512
+
+
+@pytest.mark.slow
+def test_both_engines_train_it_from_a_folder_to_the_same_vectors(folder, tmp_path):
+    trained = []
+    for engine in ("fast", "reference"):
+        given = ["--task", "demo", "--mode", "mono-bi", "--learner", "maml", "--max-steps", 2, "--gradients", engine]
+        said = metasearch("train", "--encoder", folder, *given, "--checkpointing", "on", "-o", tmp_path / engine).stderr
+        assert "padded" not in said
+        trained.append(open_checkpoint(str(tmp_path / engine / "model"), LENGTHS))
+    assert differ(*trained) < 1e-5 < differ(trained[0], make("modernbert"))
