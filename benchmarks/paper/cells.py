@@ -70,11 +70,13 @@ def identity(row: Row) -> object:
 def in_main_pool(row: Row) -> Row:
     """Return a row of the expanded pool as one of an arm of its own in the main pool, to be compared with others."""
     end, config = f"+{row['pool']}", dict(row["config"])
+    # Untrained encoders of two names would be one arm.
+    own = ALIGNED if (row["encoder"], row["learner"]) == (ALIGNED, ZERO_SHOT) else row["learner"]
     if "recipe" in config:
         config["recipe"] = {**config["recipe"], "learner": config["recipe"]["learner"] + end}
     else:
-        config["label"] += end
-    return {**row, "pool": "multilingual", "learner": row["learner"] + end, "config": config}
+        config["label"] = own + end
+    return {**row, "pool": "multilingual", "learner": own + end, "config": config}
 
 
 def restored(rows: Iterable[Row], data: str, folder: Path) -> Study:
@@ -188,13 +190,13 @@ def arm_of(row: Row) -> str:
     stage = (row["config"].get("recipe") or {}).get("neutralise") or {}
     learner = BEST if row["recipe"] == BEST else row["learner"]
     name = named(learner, row["encoder"], stage.get("when") == "before")
-    untrained = row["learner"].partition("+")[0] in (ZERO_SHOT, NEUTRAL)
+    untrained = row["learner"].partition("+")[0] in (ZERO_SHOT, NEUTRAL, ALIGNED)
     return name if row["mode"] is None or untrained else f"{name}:{row['mode']}"
 
 
 def named(learner: str, encoder: str, before: bool) -> str:
     """Return what a learner is called with what was done to its encoder first; `before`: it trained through a map."""
     if encoder == ALIGNED:
-        first, plus, pool = learner.partition("+")
-        return f"{ALIGNED}{plus}{pool}" if first == ZERO_SHOT else f"{ALIGNED}+{learner}"
+        first = learner.partition("+")[0]
+        return ALIGNED if learner == ZERO_SHOT else learner if first == ALIGNED else f"{ALIGNED}+{learner}"
     return f"{BEFORE if before and learner not in (ZERO_SHOT, NEUTRAL) else ''}{learner}"

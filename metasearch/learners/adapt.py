@@ -26,6 +26,7 @@ from metasearch.spec.declared import Declared
 
 ALL = "all"
 KNOWN = "all, last:N (N layers, 1 or more), bias, lora:R (rank R, 1 or more)"
+_NORMS = (nn.LayerNorm, nn.RMSNorm)
 _FORM = re.compile(r"all|bias|(last|lora):[1-9][0-9]{0,5}")
 
 
@@ -136,9 +137,10 @@ def _stacks(module: nn.Module, behind: Sequence[nn.Module] = ()) -> Iterator[tup
     """Yield every list of layers that is not part of a layer, with what runs behind it."""
     children = list(module.children())
     for number, child in enumerate(children, 1):
-        # The children of a `Sequential` run in their order, as the modules of sentence-transformers do; of others
-        # nothing is known: MPNet's positions, which every layer needs, stand behind its layers.
-        after = [*children[number:], *behind] if isinstance(module, nn.Sequential) else behind
+        # The children of a `Sequential` run in their order, as the modules of sentence-transformers do. Of others it is
+        # known of norms alone: MPNet's positions, which every layer needs, stand behind its layers.
+        ordered = isinstance(module, nn.Sequential)
+        after = [*(other for other in children[number:] if ordered or isinstance(other, _NORMS)), *behind]
         if isinstance(child, nn.ModuleList):
             yield list(child.children()), list(after)
         else:

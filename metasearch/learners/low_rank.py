@@ -15,8 +15,9 @@ from torch.func import functional_call
 
 from metasearch.spec.seeding import stream
 
-PROJECTIONS = ("query", "value", "q", "v", "q_lin", "v_lin", "q_proj", "v_proj")
-"""What the query and value projections of attention are called in the backbones of transformers."""
+PROJECTIONS = ("query", "value", "q", "v", "q_lin", "v_lin", "q_proj", "v_proj", "Wqkv")
+"""What the query and value projections of attention are called in the backbones of transformers; ModernBERT has one for
+queries, keys and values together."""
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from metasearch.spec.seeding import stream
 INNER = [MAML, MAMLAlign, MetaSGD, Reptile]
 ORDERS = pytest.mark.parametrize("first_order", [True, False], ids=["first order", "second order"])
 RATE, MARGIN, EXACT = 0.6, 0.8, 1e-10
-QUERY = {"distilbert": "q_lin", "mpnet": "q"}
-VALUE = {"distilbert": "v_lin", "mpnet": "v"}
+QUERY = {"distilbert": "q_lin", "mpnet": "q", "modernbert": "Wqkv"}
+VALUE = {"distilbert": "v_lin", "mpnet": "v", "modernbert": "Wqkv"}
 
 
 def adapting(encoder, adapt):
@@ -56,8 +56,9 @@ def test_what_is_written_of_all_weights_is_what_was_written_before_there_was_a_c
 def test_the_last_layers_are_those_of_the_highest_numbers_and_the_dense_map_behind_them(kind):
     encoder = make(kind, dense=True, layers=3)
     for count in (1, 2, 3):
-        layers = tuple(f".layer.{number}." for number in range(3 - count, 3))
-        expected = [name for name in names(encoder) if any(layer in name for layer in layers) or "model.2." in name]
+        layers = tuple(f".{word}.{number}." for word in ("layer", "layers") for number in range(3 - count, 3))
+        behind = ("final_norm.", "model.2.")  # the norm is ModernBERT's
+        expected = [name for name in names(encoder) if any(part in name for part in (*layers, *behind))]
         assert adapting(encoder, f"last:{count}") == expected
     assert "model.2.linear.weight" in expected
     assert not any("embeddings" in name or "relative_attention_bias" in name for name in expected)
@@ -68,7 +69,7 @@ def test_biases_are_vectors_of_that_name_those_of_layer_norm_among_them(kind):
     encoder = make(kind, dense=True, layers=2)
     found = adapting(encoder, "bias")
     assert found == [name for name in names(encoder) if name.endswith(".bias")]
-    assert any("norm" in name.lower() for name in found)
+    assert any("norm" in name.lower() for name in found) == (kind != "modernbert")  # which has none in its layers
     assert "model.2.linear.bias" in found
 
 
@@ -77,9 +78,11 @@ def test_low_rank_factors_are_those_of_the_query_and_value_projections(kind):
     encoder = make(kind, layers=2)
     sides = {QUERY.get(kind, "query"), VALUE.get(kind, "value")}
     projections = [name for name in names(encoder) if name.split(".")[-2] in sides and name.endswith(".weight")]
-    assert len(projections) == 2 * 2
+    together = kind == "modernbert"  # one projection for queries, keys and values
+    assert len(projections) == 2 * (1 if together else 2)
     assert adapting(encoder, "lora:3") == [f"{name}.lora_{side}" for name in projections for side in "ab"]
-    assert [tuple(value.shape) for _, value in Adaptation(encoder, "lora:3").named()] == [(3, 16), (16, 3)] * 4
+    shapes = [(3, 16), (3 * 16 if together else 16, 3)] * len(projections)
+    assert [tuple(value.shape) for _, value in Adaptation(encoder, "lora:3").named()] == shapes
 
 
 def test_layers_that_run_several_times_count_once():

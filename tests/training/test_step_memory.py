@@ -149,6 +149,8 @@ def kept_at_once(learner, episodes, gradients):
             if count == 1:
                 del held[self.key]
 
+    for _, parameter in learner.named_parameters():
+        parameter.grad = None  # tests share encoders
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: getattr(kept, "tensor", kept)):
         gradients(learner, episodes)
     for _, parameter in learner.named_parameters():
