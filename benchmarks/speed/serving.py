@@ -96,9 +96,9 @@ class InMemory:
         self.vectors = encoder.encode([passage.text for passage in passages], "candidate")
 
     def search(
-        self, queries: Sequence[str], *, top: int = 10, languages: Collection[str] = (), hybrid: bool = False
+        self, queries: Sequence[str], *, top: int = 10, languages: Collection[str] = (), **ways: bool
     ) -> list[list[_Hit]]:
-        """Return the best passages of each query."""
+        """Return the best passages of each query; of other `ways` to rank, which are not measured, there is none."""
         scores = self.encoder.encode(queries, "question") @ self.vectors.T
         best = np.argsort(-scores, axis=1)[:, :top]
         return [[_Hit(float(row[i]), self.passages[i]) for i in order] for row, order in zip(scores, best, strict=True)]

@@ -71,9 +71,17 @@ class Expansion:
 
         Scores are by eight bits a dimension, also in an index of bits. The languages are those of the rows that are
         found; what they are expanded by may be in any.
+
+        Raises:
+            ConfigError: no row is in one of the languages, or `top` is below 1.
+            NonFiniteError: a vector is not finite.
         """
+        if top < 1:
+            raise ConfigError(f"top {top}: expected 1 or more")
         inside = np.flatnonzero(self.index.rows_in(languages))
-        scores = self.weights[inside] @ self.index.scores(vectors)
+        # A choice of rows is a copy, of all of them as large as the whole.
+        weights = self.weights[inside] if languages else self.weights
+        scores = weights @ self.index.scores(vectors)
         best = Best(len(vectors), top)
         best.add(np.ascontiguousarray(scores, np.float32), inside)
         return list(zip(best.rows, best.scores, strict=True))

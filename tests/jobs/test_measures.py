@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from metasearch.cli import main
 from metasearch.spec.library import Library
+from metasearch.spec.measure import RETRIEVAL_POOLS
 from metasearch.study.read import read_study
 
 MEASURES = ["ndcg@10", "mrr", "recall@5", "precision@5", "complete@10", "map@20"]
@@ -46,7 +47,7 @@ def run(tmp_path_factory):
 def test_every_measure_is_scored_in_every_pool_and_kept_of_every_question(run):
     (arm, *_) = (scored for scored in read_study([run]).scored if scored.arm.label == "maml")
     assert {(row["measure"], row["pool"]) for row in arm.rows if row["split"] == "test"} == {
-        (measure, pool) for measure in MEASURES for pool in ("multilingual", "bilingual", "monolingual")
+        (measure, pool) for measure in MEASURES for pool in RETRIEVAL_POOLS
     }
     for measure in MEASURES:
         for (language, inside), value in arm.values(measure, "multilingual").items():

@@ -15,6 +15,7 @@ from metasearch.jobs.resume import resume_run
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.questions import load
 from metasearch.runs.versions import versions
+from metasearch.spec.measure import RETRIEVAL_POOLS
 from metasearch.spec.run import ScoreConfig
 from metasearch.study.read import read_study
 
@@ -164,7 +165,7 @@ def test_training_keeps_the_questions_of_both_encoders_and_which_are_the_scores(
     assert [arm.label for arm in found.arms] == ["zero-shot", "maml"]
     for each in found.scored:
         assert each.questions.ranking is not None
-        assert {pool for _, pool, *_ in each.questions.columns} == {"multilingual", "bilingual", "monolingual"}
+        assert {pool for _, pool, *_ in each.questions.columns} == {*RETRIEVAL_POOLS}
         for (measure, pool, *cell), values in each.questions.columns.items():
             assert each.values(measure, pool)[tuple(cell)] == pytest.approx(sum(values) / len(values), abs=1e-12)
     assert found.runs[0].facts["steps"] == 1

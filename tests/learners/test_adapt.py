@@ -101,6 +101,7 @@ def test_layers_that_run_several_times_count_once():
         ("static", "last:1", "has no layers; 'all' takes all of its weights"),
         ("static", "lora:1", "has no layers; 'all' takes all of its weights"),
         ("static", "bias", "has none that is trained; the inner loop would move nothing"),
+        ("modernbert", "bias", "has none that is trained; the inner loop would move nothing"),
     ],
 )
 def test_what_an_encoder_does_not_have_is_an_error_before_any_step(family, adapt, says):
