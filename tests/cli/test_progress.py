@@ -109,7 +109,7 @@ def test_evaluate_tells_a_pipe_how_many_texts_are_encoded():
     assert found[-1][1] == found[-1][2]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_crossval_tells_a_pipe_how_far_its_cells_are(tmp_path):
     small = ["--set=budget.meta_train=24", "--set=budget.meta_valid=0", "--set=budget.eval_every=1"]
     flags = [

@@ -36,7 +36,7 @@ def test_two_processes_come_to_the_bits_of_one(tmp_path):
     assert digests(tmp_path, 2, QUICK) == digests(tmp_path, 1, QUICK)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_every_learner_comes_to_the_same_bits_in_one_two_and_four_processes(tmp_path):
     one, two, four = (digests(tmp_path, count, CASES) for count in (1, 2, 4))
     assert len(one) == 2 * len(CASES)
