@@ -12,19 +12,18 @@ round.
 """
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 
 import click
 
-from benchmarks.common.clock import Seconds
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row
-from benchmarks.speed.race import Job, running
+from benchmarks.speed.race import Job
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of
 from benchmarks.speed.speed_tables import adapting_table
+from benchmarks.speed.turns import in_turns
 from metasearch.runs.rows import append_rows
 
 ROWS = RESULTS / "adapting.jsonl"
@@ -48,45 +47,17 @@ def main(
     for shape in shapes:
         with tempfile.TemporaryDirectory() as folder:
             encoder = encoder_of(scale, shape, Path(folder) / "encoder", data)
-            settings = {}
+            jobs = {}
             for part in PARTS:
                 own = (*SIZES, f"options.inner_steps={inner_steps}", f"options.adapt={part}")
-                settings[part] = Setting.of(scale, shape, encoder, "maml", 2, data=data, batch=1, assignments=own)
-            rows = measured(settings, rounds, threads, SCALES[scale].apart, Path(folder))
+                setting = Setting.of(scale, shape, encoder, "maml", 2, data=data, batch=1, assignments=own)
+                jobs[part] = Job("fast", setting, threads)
+            found = in_turns(jobs, rounds, SCALES[scale].apart, Path(folder))
         facts = {"shape": shape, "scale": scale, "inner_steps": inner_steps, "rounds": rounds, "threads": threads}
-        rows = [{**facts, **row, **provenance()} for row in rows]
+        rows: list[Row] = [{**facts, "adapt": part, **row, **provenance()} for part, row in found.items()]
         append_rows(output, rows)
         shown += rows
     click.echo(adapting_table(shown))
-
-
-def measured(
-    settings: Mapping[str, Setting], rounds: int, threads: int, apart: bool, folder: Path
-) -> list[dict[str, object]]:
-    """Return for each part memory, what was predicted, seconds a step, and times those of all weights."""
-    seconds: dict[str, list[Seconds]] = {part: [] for part in settings}
-    memory: dict[str, list[dict[str, float]]] = {part: [] for part in settings}
-    for number in range(rounds):
-        for part in list(settings)[:: 1 if number % 2 == 0 else -1]:
-            with running(Job("fast", settings[part], threads), apart) as ready:
-                memory[part].append(ready.first(folder / "gradient.pt"))
-                seconds[part].append(ready.step())
-                memory[part][-1]["tensors"] = ready.tensors()
-    return [
-        {
-            "adapt": part,
-            **{
-                f"{name}_mib": round(median(peak[found] for peak in memory[part]), 1)
-                for name, found in (("tensors", "tensors"), ("predicted", "predicted"), ("process", "gradient"))
-            },
-            "seconds": round(median(wall for wall, _ in seconds[part]), 3),
-            **{
-                name: round(median(a[i] / b[i] for a, b in zip(seconds[part], seconds[PARTS[0]], strict=True)), 3)
-                for i, name in enumerate(("times", "cpu"))
-            },
-        }
-        for part in settings
-    ]
 
 
 if __name__ == "__main__":

@@ -14,18 +14,17 @@ medians of the rounds, ratios those of ratios within a round. `gradient_error` i
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 
 import click
 import torch
 
-from benchmarks.common.clock import Seconds
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row
-from benchmarks.speed.race import Job, relative_error, running
+from benchmarks.speed.race import Job, relative_error
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of
 from benchmarks.speed.speed_tables import checkpointing_table
+from benchmarks.speed.turns import in_turns
 from metasearch.runs.rows import append_rows
 
 ROWS = RESULTS / "checkpointing.jsonl"
@@ -49,43 +48,15 @@ def main(data: str | None, shapes: Sequence[str], k: int, scale: str, rounds: in
             encoder = encoder_of(scale, shape, Path(folder) / "encoder", data)
             assignments = (f"episodes.k={k}", *SIZES)
             setting = Setting.of(scale, shape, encoder, "maml", 2, data=data, batch=1, assignments=assignments)
-            rows = measured(setting, rounds, threads, SCALES[scale].apart, Path(folder))
-        rows = [{**row, "scale": scale, "k": k, **provenance()} for row in rows]
+            jobs = {way: Job(way, setting, threads) for way in WAYS}
+            found = in_turns(jobs, rounds, SCALES[scale].apart, Path(folder))
+            for way, row in found.items():
+                row["gradient_error"] = _error(Path(folder), way)
+        facts = {"shape": shape, "scale": scale, "k": k, "rounds": rounds, "threads": threads}
+        rows: list[Row] = [{**facts, "way": way, **row, **provenance()} for way, row in found.items()]
         append_rows(output, rows)
         shown += rows
     click.echo(checkpointing_table(shown))
-
-
-def measured(setting: Setting, rounds: int, threads: int, apart: bool, folder: Path) -> list[Row]:
-    """Return a row for each way: memory, what was predicted, seconds a step, and times those of the first way."""
-    seconds: dict[str, list[Seconds]] = {way: [] for way in WAYS}
-    memory: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
-    for number in range(rounds):
-        for way in WAYS if number % 2 == 0 else WAYS[::-1]:
-            with running(Job(way, setting, threads), apart) as ready:
-                memory[way].append(ready.first(folder / f"{way}.pt"))
-                seconds[way].append(ready.step())
-                memory[way][-1]["tensors"] = ready.tensors()
-    errors = {way: _error(folder, way) for way in WAYS}
-    return [
-        {
-            "shape": setting.shape,
-            "way": way,
-            **{
-                f"{name}_mib": round(median(peak[found] for peak in memory[way]), 1)
-                for name, found in (("tensors", "tensors"), ("predicted", "predicted"), ("process", "gradient"))
-            },
-            "seconds": round(median(wall for wall, _ in seconds[way]), 3),
-            **{
-                name: round(median(a[i] / b[i] for a, b in zip(seconds[way], seconds[WAYS[0]], strict=True)), 3)
-                for i, name in enumerate(("times", "cpu"))
-            },
-            "gradient_error": errors[way],
-            "rounds": rounds,
-            "threads": threads,
-        }
-        for way in WAYS
-    ]
 
 
 def _error(folder: Path, way: str) -> float:

@@ -15,6 +15,7 @@ import http.client
 import itertools
 import json
 import multiprocessing
+import queue
 import threading
 import time
 from collections import Counter
@@ -33,6 +34,7 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row
 from benchmarks.speed.speed_tables import serving_table
 from metasearch.data.benchmark import load_benchmark
+from metasearch.errors import MetasearchError
 from metasearch.jobs.compose import load_encoder
 from metasearch.runs.rows import append_rows
 from metasearch.serve.app import Application
@@ -168,6 +170,16 @@ def loop(encode: Callable[[list[str]], object], count: int, texts: Iterator[str]
     return (clock() - began) / done
 
 
+def _port(said: Any, process: Any) -> int:
+    """Return the port that a server says; `MetasearchError` where it has ended before."""
+    while True:
+        try:
+            return int(said.get(timeout=1))
+        except queue.Empty:
+            if not process.is_alive():
+                raise MetasearchError(f"the server has ended with exit code {process.exitcode}") from None
+
+
 def _processor_seconds(port: int) -> float:
     connection = http.client.HTTPConnection(HOST, port, timeout=60)
     connection.request("GET", "/metrics")
@@ -225,7 +237,7 @@ def main(encoder: str, clients: int, seconds: float, rounds: int, threads: int, 
         for each in (sentences, questions):
             np.random.default_rng(0).shuffle(each)
         model = load_encoder(encoder, device="cpu").model
-        port = said.get(timeout=300)
+        port = _port(said, process)
         stamp = {"encoder": encoder, "threads": threads, **provenance()}
         rows = []
         for case in CASES:
