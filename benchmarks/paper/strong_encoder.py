@@ -63,6 +63,7 @@ TEXTS = 150
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Of each process.")
 @click.option("--aligned", type=click.Path(exists=True), help="Encoder of the arms `aligned` and `aligned+…`.")
 @click.option("--collect", type=click.Path(path_type=Path), help="Keep the finished cells of this study; run nothing.")
+@click.option("--keep-models", is_flag=True, help="Keep the models of the cells, of which soups can be made.")
 @click.option("--results", type=click.Path(path_type=Path), default=CELLS, help="Rows of cells to add to.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the studies.")
 def main(
@@ -77,6 +78,7 @@ def main(
     threads: int,
     aligned: str | None,
     collect: Path | None,
+    keep_models: bool,
     results: Path,
     output: Path | None,
 ) -> None:
@@ -90,6 +92,7 @@ def main(
         assert output is not None
         shared: list[object] = ["--task", task, "--trim", "task", "--data", data, "--precision", precision]
         shared += ["--jobs", jobs, "--threads", threads, *(word for each in assignments for word in ("--set", each))]
+        shared += ["--keep-models"] * keep_models
         for encoder, wanted in _apart([ZERO_SHOT, NEUTRAL, *_checked(arms)], made):
             known = _known(results, task, made)
             for lacking in cells.missing(known, wanted, _numbers(folds), _numbers(seeds)):

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
+from metasearch.data.labels import with_labels
 from metasearch.data.records import Data, RetrievalData, SimilarityData
+from metasearch.data.translation import TranslationData
 from metasearch.episodes.episode import Embed
 from metasearch.episodes.mining import NearestCandidates
 from metasearch.episodes.pairs import PairSampler
@@ -26,7 +28,7 @@ def samplers(
     Similar queries, graded and mined negatives need vectors of the current encoder, `embed`. `DataError` where the data
     is too small for the recipe.
     """
-    parts, arrangements = _parts(benchmark, recipe, valid), benchmark.arrangements
+    parts, arrangements = _parts(benchmark, recipe, seed, valid), benchmark.arrangements
     sets = {phase: _sets(part, recipe, embed, arrangements[phase]) for phase, part in parts.items()}
     translations = _translations(benchmark, recipe, parts)
     return {
@@ -35,8 +37,10 @@ def samplers(
     }
 
 
-def check_sizes(benchmark: Benchmark, recipe: Recipe) -> None:
+def check_sizes(benchmark: Benchmark, recipe: Recipe, seed: int = 0) -> None:
     """Raise `DataError` when the data is too small for the recipe, or lacks what it draws; needs no encoder.
+
+    The seed draws which questions have their labels, where the recipe takes some away.
 
     The message says which settings fit the data, and about how much data fits the recipe.
     """
@@ -47,21 +51,21 @@ def check_sizes(benchmark: Benchmark, recipe: Recipe) -> None:
             "--set budget.meta_valid=0 draws none"
         )
     # Other sizes would not translate a question, so that none are said to fit.
-    _translations(benchmark, recipe, _parts(benchmark, recipe, valid))
+    _translations(benchmark, recipe, _parts(benchmark, recipe, seed, valid))
     try:
-        samplers(benchmark, recipe, seed=0, valid=valid)
+        samplers(benchmark, recipe, seed, valid)
     except DataError as error:
-        raise DataError(f"{error}: {_what_fits(benchmark, recipe, valid)}") from None
+        raise DataError(f"{error}: {_what_fits(benchmark, recipe, seed, valid)}") from None
 
 
-def _what_fits(benchmark: Benchmark, recipe: Recipe, valid: Data) -> str:
+def _what_fits(benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data) -> str:
     """Return the largest settings of episodes that fit the data, and about how much data fits those of the recipe."""
     smallest = {"k": 1, "q": 1, "n_neg": 1}
 
     def fits(**settings: int) -> bool:
         episodes = recipe.episodes.model_copy(update=smallest | settings)
         try:
-            samplers(benchmark, recipe.model_copy(update={"episodes": episodes}), seed=0, valid=valid)
+            samplers(benchmark, recipe.model_copy(update={"episodes": episodes}), seed, valid)
         except DataError:
             return False
         return True
@@ -71,17 +75,24 @@ def _what_fits(benchmark: Benchmark, recipe: Recipe, valid: Data) -> str:
     largest = {name: next((n for n in range(asked[name], 0, -1) if fits(**{name: n})), 0) for name in smallest}
     have = len(benchmark.data.groups)
     if not all(largest.values()):
+        if recipe.labels:
+            return f"no setting fits {recipe.labels} labels"
         # Of an article or row at least one example comes, and dev has a k-th of them.
         enough = max(asked["k"], asked["q"], asked["n_neg"] + 1) * benchmark.task.folds.k
         return f"no setting fits, but about {enough} articles or rows do; there are {have}"
     options = " ".join(f"--set episodes.{name}={n}" for name, n in largest.items() if n < asked[name])
+    if recipe.labels and options:
+        return f"{options} fits, and so do more labels than {recipe.labels}"
     enough = max(math.ceil(have * asked[name] / largest[name]) for name in smallest)
     return f"{options} fits, and so do about {enough} articles or rows; there are {have}"
 
 
-def _parts(benchmark: Benchmark, recipe: Recipe, valid: Data | None) -> dict[Phase, Data]:
+def _parts(benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data | None) -> dict[Phase, Data]:
     """Return what each phase draws from; the data of one without episodes may be as small as it likes."""
-    parts: dict[Phase, Data] = {"meta-train": benchmark.split.train, "meta-valid": valid or benchmark.split.dev}
+    train = benchmark.split.train
+    if recipe.labels is not None and not isinstance(train, TranslationData):
+        train = with_labels(train, recipe.labels, seed)
+    parts: dict[Phase, Data] = {"meta-train": train, "meta-valid": valid or benchmark.split.dev}
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
     return {phase: parts[phase] for phase in PHASES if counts[phase]}
 

@@ -37,6 +37,11 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
         raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links; '{mode.mode}' has {mode.links}")
     if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
         raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
+    if recipe.labels and recipe.budget.meta_valid:
+        raise ConfigError(
+            f"labels={recipe.labels} counts those of train, and episodes of meta-valid would read those of dev, too: "
+            "--set budget.meta_valid=0 draws none"
+        )
     if recipe.neutralise:
         train_texts(benchmark, recipe.neutralise)
     if precision not in ("fp32", "bf16"):

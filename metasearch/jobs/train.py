@@ -50,7 +50,7 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
     config = config.model_copy(update={"recipe": compose.resolved(config.recipe)})
     benchmark = load_benchmark(DataRef.of(config), config.mode).trained_on(config.recipe.translate)
     check_fit(config.recipe, benchmark, config.precision)
-    check_sizes(benchmark, config.recipe)
+    check_sizes(benchmark, config.recipe, config.seed)
     encoder = encoder_of(config, benchmark)
     if config.recipe.neutralise:
         require_none(encoder)

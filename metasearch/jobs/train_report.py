@@ -33,6 +33,7 @@ def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: O
         *([["neutralise", f"{stage.when} training, {stage.method}"]] if stage else []),
         *([["merge", said_of(recipe.merge, rows)]] if recipe.merge else []),
         *([["translated", str(benchmark.translations)]] if benchmark.translations else []),
+        *([["labels", f"{recipe.labels} of each language"]] if recipe.labels else []),
         ["mode", config.mode],
         ["fold, seed", f"{config.fold}{shuffled}, {config.seed}"],
         ["outer steps", f"{outcome.steps}, weights of step {outcome.best_step} kept ({ended})"],

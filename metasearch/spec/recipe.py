@@ -192,6 +192,8 @@ class Recipe(Declared):
         merge: whether weights between those before and after training are tried; the run has scores with and without.
         translate: whether the translations that a task declares are trained on; else its own rows are, as though it
             declared none.
+        labels: how many questions of each language have their answers in meta-train, or rows of each language pair
+            their scores; None is all. Episodes of meta-valid would read the labels of dev, and are not drawn then.
     """
 
     recipe: str
@@ -207,6 +209,7 @@ class Recipe(Declared):
     neutralise: Neutralise | None = None
     merge: Merge | None = None
     translate: bool = True
+    labels: Positive | None = None
 
     @property
     def delivers(self) -> str:
@@ -217,5 +220,5 @@ class Recipe(Declared):
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Return what a file holds; what is not asked for is left out, as in files from before it could be."""
-        unset = (("neutralise", None), ("merge", None), ("translate", True))
+        unset = (("neutralise", None), ("merge", None), ("translate", True), ("labels", None))
         return {key: value for key, value in write(self).items() if (key, value) not in unset}

@@ -44,6 +44,11 @@ def failing(*args, code):
         ([*TRAIN, "--include", "/nowhere/at/all"], "--include /nowhere/at/all: no such folder"),
         ([*TRAIN, "--precision", "bf16", "--set", "options.first_order=false"], "bf16 works in first order only"),
         ([*TRAIN, "--set", "budget.meta_train=0", "--set", "budget.meta_valid=0"], "there is nothing to train on"),
+        (
+            [*TRAIN, "--set", "labels=8"],
+            "labels=8 counts those of train, and episodes of meta-valid would read those of dev",
+        ),
+        ([*TRAIN, "--set", "labels=0"], "labels: input should be greater than or equal to 1"),
         (["evaluate", "--task", "demo-sts", "--pool", "bilingual"], "--pool is for retrieval"),
         (["train", "--resume", "x", "--seed", "5"], "leave out --seed"),
         (["show", "demoo"], "no task, mode, recipe or distillation 'demoo'. Did you mean 'demo'?"),
@@ -58,6 +63,15 @@ def test_more_layers_than_there_are_end_with_code_2_before_there_is_a_run_folder
     error = failing(*TRAIN, "--learner", "maml", "--set", "options.adapt=last:2", "-o", tmp_path / "run", code=2)
     assert "options.adapt: 'last:2': encoder 'tiny' has 1 layer; N is at most 1" in error
     assert not (tmp_path / "run").exists()
+
+
+def test_more_labels_than_train_has_and_fewer_than_a_set_needs_end_with_code_3():
+    alone = ("--set", "budget.meta_valid=0")
+    assert "labels: 500 questions with answers in ar are asked for; train has 42" in failing(
+        *TRAIN, *alone, "--set", "labels=500", code=3
+    )
+    error = failing(*TRAIN, *alone, "--set", "labels=4", "--set", "episodes.k=8", code=3)
+    assert "--set episodes.k=4 --set episodes.q=4 fits, and so do more labels than 4" in error
 
 
 def test_missing_data_says_where_to_get_it_its_licence_and_the_folder(monkeypatch, tmp_path):

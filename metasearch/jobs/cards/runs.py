@@ -96,6 +96,7 @@ def _training(config: RunConfig, rows: Sequence[Row], label: str, task: Task) ->
         "transfer mode": config.mode,
         "outer steps": "none" if step is None else f"the weights of step {step}",
         **({"at most": f"{config.max_steps} steps"} if config.max_steps else {}),
+        **({"labels": f"{recipe.labels} of each language"} if recipe.labels else {}),
         **({"trained on translations": described(task.translate)} if task.translate and recipe.translate else {}),
         "fold, seed": f"{config.fold}, {config.seed}",
         **({"shuffled with": f"fold seed {config.fold_seed}"} if config.fold_seed is not None else {}),

@@ -49,6 +49,8 @@ def measure(config: RunConfig | ScoreConfig) -> Measured:
     began = time.monotonic()
     mode = config.mode if isinstance(config, RunConfig) else None
     benchmark = load_benchmark(DataRef.of(config), mode)
+    if isinstance(config, RunConfig):
+        benchmark = benchmark.trained_on(config.recipe.translate)
     encoder = encoder_of(config, benchmark)
     loaded = time.monotonic()
     steps = _one_step(config, benchmark, encoder) if isinstance(config, RunConfig) else 0

@@ -129,7 +129,7 @@ def arms_of(
             if arms.setdefault(arm.arm, arm) != arm:
                 raise ConfigError(f"learner and recipe '{name}' are both called so and differ; leave one of them out")
             check_fit(chosen, benchmarks[mode], config.precision)
-            check_sizes(benchmarks[mode], chosen)
+            check_sizes(benchmarks[mode].trained_on(chosen.translate), chosen, config.seeds[0])
         if not fits:
             raise ConfigError(f"'{name}' needs a mode of {needs} links; none of {', '.join(own)} is one")
     if changes.get("") and not arms:
