@@ -20,7 +20,7 @@ from metasearch.runs.folder import RunFolder
 from metasearch.runs.questions import Cell, QuestionResults
 from metasearch.spec import yaml
 from metasearch.spec.measure import EXPANDED
-from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
+from metasearch.spec.recipe import MERGED, NEUTRAL, ZERO_SHOT
 from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
 from metasearch.study.bias import bias_of
 from metasearch.study.read import STUDY_FILE, read_study
@@ -174,13 +174,23 @@ class Missing:
     folds: tuple[int, ...]
 
 
+def delivered(row: Row) -> bool:
+    """Say whether a row is of what its run was for, and not of the same training before its weights were merged."""
+    merges = (row["config"].get("recipe") or {}).get("merge")
+    return not merges or MERGED in row["learner"].split("+") or row["learner"] == ZERO_SHOT
+
+
 def missing(rows: Sequence[Row], arms: Iterable[str], folds: Iterable[int], seeds: Iterable[int]) -> list[Missing]:
-    """Return the cells of some arms that no row has, in the order to do them in."""
+    """Return the cells of some arms that no row has, in the order to do them in.
+
+    An untrained encoder has the same scores with every seed, so that those with one are enough.
+    """
     known = {(arm_of(row), row["fold"], row["seed"]) for row in rows}
+    scored = {(arm, fold) for arm, fold, _ in known if arm in (ZERO_SHOT, NEUTRAL, ALIGNED)}
     wanted = list(arms)
     groups: dict[tuple[int, tuple[str, ...]], list[int]] = {}
     for seed, fold in product(seeds, folds):
-        lacking = tuple(arm for arm in wanted if (arm, fold, seed) not in known)
+        lacking = tuple(arm for arm in wanted if (arm, fold, seed) not in known and (arm, fold) not in scored)
         groups.setdefault((seed, lacking), []).append(fold)
     return [Missing(seed, lacking, tuple(places)) for (seed, lacking), places in groups.items() if lacking]
 
@@ -188,7 +198,8 @@ def missing(rows: Sequence[Row], arms: Iterable[str], folds: Iterable[int], seed
 def arm_of(row: Row) -> str:
     """Return the arm of a row: `zero-shot`, `maml:trans`, `neutral+maml:trans`, `aligned` or `aligned+maml:trans`."""
     stage = (row["config"].get("recipe") or {}).get("neutralise") or {}
-    learner = BEST if row["recipe"] == BEST else row["learner"]
+    # With what follows its learner's name, such as a stage after training.
+    learner = BEST + row["learner"].removeprefix(FINE_TUNE) if row["recipe"] == BEST else row["learner"]
     name = named(learner, row["encoder"], stage.get("when") == "before")
     untrained = row["learner"].partition("+")[0] in (ZERO_SHOT, NEUTRAL, ALIGNED)
     return name if row["mode"] is None or untrained else f"{name}:{row['mode']}"

@@ -9,12 +9,14 @@
 A row of each finished cell is kept in `results/strong_encoder.jsonl`; a cell that has one is never run again, not even
 where the folder of the study is gone. An arm such as `maml:trans` is scored as it is and with a map that takes the
 language out of its vectors (`neutralise: after`); `neutral+maml:trans` is trained through such a map (`before`), and
-`aligned+maml:trans` from the encoder of `benchmarks.paper.aligned`, which ends in one. The rows of the arms, with
-intervals, are added to `results/main_table.jsonl`.
+`aligned+maml:trans` from the encoder of `benchmarks.paper.aligned`, which ends in one. `maml+merge:trans` has the best
+weights on dev between those before and after training. The rows of the arms, with intervals, are added to
+`results/main_table.jsonl`.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import click
@@ -27,7 +29,7 @@ from benchmarks.paper import cells, strong_tables
 from metasearch.errors import ConfigError
 from metasearch.jobs.compose import load_encoder
 from metasearch.spec.measure import EXPANDED
-from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
+from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT, with_merge
 from metasearch.study.arms import digest
 
 CELLS = RESULTS / "strong_encoder.jsonl"
@@ -44,6 +46,8 @@ ARMS = (
 )
 SETS = ("episodes.k=16", "episodes.q=16", "budget.meta_train=24", "budget.meta_valid=8", "budget.meta_batch=2")
 """Over the recipes, whose sets fit tasks of some dozen questions: a set is what InfoNCE tells an answer from."""
+ALPHAS = "[0.25,0.5,0.75,1]"
+"""Of arms whose weights are merged with those before."""
 TEXTS = 150
 """Of each language, from which a map is fitted; 600 give a tenth of a point more and take four times as long."""
 
@@ -116,7 +120,7 @@ def _checked(arms: str) -> list[str]:
     """Return the arms that are asked for; a usage error where one is none."""
     named = arms.split(",")
     for arm in named:
-        learner, _, mode = arm.removeprefix(cells.BEFORE).removeprefix(f"{cells.ALIGNED}+").partition(":")
+        learner, _, mode = _trained(arm).partition(":")
         if arm not in (ZERO_SHOT, NEUTRAL, cells.ALIGNED) and not (learner and mode):
             raise click.UsageError(
                 f"arm '{arm}': expected LEARNER:MODE, such as neutral+maml:trans, or {cells.ALIGNED}"
@@ -142,11 +146,15 @@ def _apart(arms: Sequence[str], aligned: Aligned | None) -> Iterator[tuple[str, 
         raise click.UsageError(f"{own[0]} needs --aligned ENCODER; see benchmarks.paper.aligned")
     others = [arm for arm in arms if not _aligned(arm)]
     untrained = [arm for arm in others if arm in (ZERO_SHOT, NEUTRAL)]
-    for before in (True, False):
-        trained = [arm for arm in others if arm not in untrained and arm.startswith(cells.BEFORE) == before]
-        yield cells.ENCODER, untrained + trained
-    if own and aligned:
-        yield aligned.path, [cells.ALIGNED, *(arm for arm in own if arm != cells.ALIGNED)]
+    for before, merged in product((True, False), (False, True)):
+        kind = [arm for arm in others if arm.startswith(cells.BEFORE) == before and _merged(arm) == merged]
+        trained = [arm for arm in kind if arm not in untrained]
+        if trained or not merged:
+            yield cells.ENCODER, untrained + trained
+    for merged in (False, True):
+        trained = [arm for arm in own if arm != cells.ALIGNED and _merged(arm) == merged]
+        if aligned and own and (trained or not merged):
+            yield aligned.path, [cells.ALIGNED, *trained]
 
 
 def _aligned(arm: str) -> bool:
@@ -158,20 +166,32 @@ def _run(lacking: cells.Missing, shared: list[object], folder: Path, results: Pa
     what: list[object] = ["--folds", f"{','.join(map(str, lacking.folds))},", "--seeds", lacking.seed]
     if _aligned(lacking.arms[0]):
         # The recipes of e5 for an encoder that has another name, and a map of its own.
-        pairs = [arm.removeprefix(f"{cells.ALIGNED}+").split(":") for arm in lacking.arms if arm != cells.ALIGNED]
+        pairs = [_trained(arm).split(":") for arm in lacking.arms if arm != cells.ALIGNED]
         recipes = [name if name == cells.BEST else f"{name}-{cells.ENCODER}" for name, _ in pairs]
         named = [f"{recipe}:{mode}" for recipe, (_, mode) in zip(recipes, pairs, strict=True)]
         what += ["--learner", ZERO_SHOT, *(["--recipe", ",".join(named)] if named else [])]
     else:
-        learners = [arm.removeprefix(cells.BEFORE) for arm in lacking.arms]
+        learners = [_trained(arm) for arm in lacking.arms]
         for option, best in (("--learner", False), ("--recipe", True)):
             chosen = [name for name in learners if (name.partition(":")[0] == cells.BEST) == best]
             what += [option, ",".join(chosen)] if chosen else []
         what += _maps(lacking.arms)
+    # A study has arms of one kind, merged or not: `_apart`.
+    what += ["--set", f"merge={ALPHAS}"] if any(_merged(arm) for arm in lacking.arms) else []
     try:
         metasearch("crossval", *shared, *what, "-o", folder)
     finally:
         _keep(folder, results, aligned)
+
+
+def _trained(arm: str) -> str:
+    """Return learner and mode of an arm, without what is done before and after training."""
+    name, colon, mode = arm.removeprefix(cells.BEFORE).removeprefix(f"{cells.ALIGNED}+").partition(":")
+    return name.removesuffix(with_merge("")) + colon + mode
+
+
+def _merged(arm: str) -> bool:
+    return arm.partition(":")[0].endswith(with_merge(""))
 
 
 def _digest(lacking: cells.Missing, aligned: Aligned | None) -> str:
@@ -192,7 +212,7 @@ def _maps(arms: Sequence[str]) -> list[str]:
 
 def _when(arm: str) -> tuple[str, str]:
     """Return the learner of an arm, and when it has its map."""
-    learner = arm.removeprefix(cells.BEFORE).partition(":")[0]
+    learner = _trained(arm).partition(":")[0]
     return learner, "before" if arm.startswith(cells.BEFORE) else "after"
 
 
@@ -208,7 +228,8 @@ def _keep(folder: Path, results: Path, aligned: Aligned | None) -> None:
     elif encoder != cells.ENCODER:
         raise ConfigError(f"{folder} is a study of encoder '{encoder}', not of e5 nor of that of --aligned")
     rows = [row for pool in (None, EXPANDED) for row in cells.rows_of(study, *named, pool)]
-    append_new_rows(results, [{**row, **provenance()} for row in rows], cells.identity)
+    kept = [{**row, **provenance()} for row in rows if cells.delivered(row)]
+    append_new_rows(results, kept, cells.identity)
 
 
 def _numbers(written: str) -> list[int]:

@@ -4,7 +4,18 @@ import json
 
 import pytest
 
-from benchmarks.paper.cells import ALIGNED, DIGITS, Missing, arm_of, identity, in_main_pool, missing, restored, rows_of
+from benchmarks.paper.cells import (
+    ALIGNED,
+    DIGITS,
+    Missing,
+    arm_of,
+    delivered,
+    identity,
+    in_main_pool,
+    missing,
+    restored,
+    rows_of,
+)
 from benchmarks.paper.study_rows import study_rows
 from metasearch.cli.train import configure
 from metasearch.errors import DataError
@@ -68,7 +79,9 @@ def test_cells_that_have_a_row_are_not_missing(rows):
     assert missing(rows, arms, folds=[0, 1, 2], seeds=[0, 1]) == [
         Missing(0, tuple(arms), (0, 2)),
         Missing(0, ("maml:trans",), (1,)),
-        Missing(1, tuple(arms), (0, 1, 2)),
+        # The encoder as it is does not depend on the seed.
+        Missing(1, tuple(arms), (0, 2)),
+        Missing(1, ("fine-tune:mono-mono", "maml:trans"), (1,)),
     ]
     # What was trained through a map is another arm.
     assert missing(rows, ["neutral+fine-tune:mono-mono"], [1], [0]) == [
@@ -89,6 +102,16 @@ def test_an_arm_begins_with_what_was_done_to_its_encoder(study, rows):
     assert aligned == ["aligned", "aligned+fine-tune:mono-mono", "aligned+fine-tune+neutral:mono-mono"]
     through = {**rows[1], "config": {"recipe": {"neutralise": {"when": "before"}}}}
     assert arm_of(through) == "neutral+fine-tune:mono-mono"
+
+
+def test_of_a_run_that_merged_weights_the_merged_ones_are_kept(rows):
+    merging = {"recipe": {"merge": {"alphas": [0.5, 1]}, "neutralise": {"when": "before"}}}
+    merged = [
+        {**row, "config": merging, "recipe": "best"} for row in (rows[1], {**rows[1], "learner": "fine-tune+merge"})
+    ]
+    assert [delivered(row) for row in merged] == [False, True]
+    assert arm_of(merged[1]) == "neutral+best+merge:mono-mono"
+    assert all(delivered(row) for row in rows)
 
 
 def test_encoders_of_two_names_are_arms_of_one_study(study, rows, tmp_path):

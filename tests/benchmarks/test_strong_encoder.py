@@ -21,6 +21,15 @@ def test_arms_through_a_map_without_one_and_of_the_aligned_encoder_are_studies_o
         ("e5", ["zero-shot", "neutral", "maml:trans"]),
         ("studies/aligned/model", ["aligned", "aligned+maml:trans"]),
     ]
+    # What a study sets for all of its recipes is the same for all.
+    merged = ["neutral+maml:trans", "neutral+maml+merge:trans", "aligned+best+merge:mixt"]
+    assert list(strong_encoder._apart(merged, ALIGNED)) == [
+        ("e5", ["neutral+maml:trans"]),
+        ("e5", ["neutral+maml+merge:trans"]),
+        ("e5", []),
+        ("studies/aligned/model", ["aligned"]),
+        ("studies/aligned/model", ["aligned", "aligned+best+merge:mixt"]),
+    ]
     with pytest.raises(click.UsageError, match="aligned\\+maml:trans needs --aligned ENCODER"):
         list(strong_encoder._apart(arms, None))
 
@@ -31,6 +40,10 @@ def test_arms_through_a_map_without_one_and_of_the_aligned_encoder_are_studies_o
         (("aligned", "aligned+maml:trans"), ["--learner", "zero-shot", "--recipe", "maml-e5:trans"]),
         (("aligned",), ["--learner", "zero-shot"]),
         (("aligned+best:mixt",), ["--learner", "zero-shot", "--recipe", "best:mixt"]),
+        (
+            ("aligned+best+merge:mixt",),
+            ["--learner", "zero-shot", "--recipe", "best:mixt", "--set", "merge=[0.25,0.5,0.75,1]"],
+        ),
         (
             ("zero-shot", "neutral+maml:trans"),
             ["--learner", "zero-shot,maml:trans", "--set", "maml:neutralise.when=before", "--set",

@@ -1,0 +1,160 @@
+"""How far a few labels go: recipe `best` with so many questions of each language, from 8 on.
+
+    python -m benchmarks.paper.labels --data ~/data --counts 8,32,128 --jobs 2 -o studies/labels
+    python -m benchmarks.paper.labels --data ~/data --aligned studies/aligned/model --counts 8,32,128 -o studies/labels
+
+The first is of `e5` with a map before training (`neutral`), the second of the encoder that `benchmarks.paper.aligned`
+made. Labels are those of train alone, drawn by the seed; sets are as large as the labels, and at most 64. A study of
+each number is done by `metasearch crossval`, which goes on where it was stopped. A row of each fold is kept in
+`results/labels.jsonl`. Lines without labels and with all of them are of `results/strong_encoder.jsonl`; the latter
+trained on the dev part as well, with a quarter of its episodes.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+
+import click
+
+import metasearch as ms
+from benchmarks.common.command import Command, metasearch
+from benchmarks.common.provenance import provenance
+from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
+from benchmarks.paper import cells
+from benchmarks.paper.strong_encoder import TEXTS
+from benchmarks.paper.study_rows import groups_of
+from metasearch.jobs.compose import load_encoder
+from metasearch.runs.markdown import markdown
+from metasearch.spec.library import Library
+from metasearch.spec.measure import EXPANDED
+from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
+from metasearch.study.statistics.paired import paired_test
+
+ROWS = RESULTS / "labels.jsonl"
+LARGEST = 64
+"""Examples of a set, of recipe `best`."""
+STEPS = 12
+"""All of them on train, as those on dev would read its labels."""
+MAIN = "multilingual"
+
+
+@click.command(cls=Command)
+@click.option("--task", default="lareqa-sentences", show_default=True, help="A retrieval task.")
+@click.option("--mode", default="mixt", show_default=True, help="Transfer mode.")
+@click.option("--data", required=True, help="Folder of the task's files or a parent of it.")
+@click.option("--aligned", type=click.Path(exists=True), help="Encoder of `benchmarks.paper.aligned`; by default e5.")
+@click.option("--counts", default="8,32,128", show_default=True, help="Labelled questions of each language.")
+@click.option("--folds", default="0,1,2,3,4", show_default=True, help="Which folds.")
+@click.option("--seed", default=0, show_default=True, help="Draws labels and episodes.")
+@click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="bf16", show_default=True)
+@click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Processes at a time.")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder of the studies.")
+def main(
+    task: str,
+    mode: str,
+    data: str,
+    aligned: str | None,
+    counts: str,
+    folds: str,
+    seed: int,
+    precision: str,
+    jobs: int,
+    output: Path,
+) -> None:
+    """Train with each number of labels on each fold, keep the rows, and print the table of all."""
+    start = cells.ALIGNED if aligned else NEUTRAL
+    weights = load_encoder(aligned).fingerprint if aligned else None
+    shared: list[object] = ["--task", task, "--trim", "task", "--data", data, "--precision", precision]
+    shared += ["--encoder", aligned or cells.ENCODER, "--folds", f"{folds},", "--seeds", seed, "--jobs", jobs]
+    for count in map(int, counts.split(",")):
+        folder = output / f"{task}-{start}-{count}"
+        sets = settings(count, start)
+        arm = ["--learner", ZERO_SHOT, "--recipe", f"{cells.BEST}:{mode}"]
+        metasearch("crossval", *shared, *arm, *(word for each in sets for word in ("--set", each)), "-o", folder)
+        study = ms.read_study([folder])
+        kept = [row for pool in (MAIN, EXPANDED) for row in cells.rows_of(study, start, weights, pool)]
+        rows = [{**row_of(row, count), **provenance()} for row in kept if row["learner"] != ZERO_SHOT]
+        append_new_rows(ROWS, rows, identity)
+    click.echo(table(read_rows(ROWS), read_rows(cells.CELLS), task))
+
+
+def settings(count: int, start: str) -> list[str]:
+    """Return what is set over recipe `best` for a number of labels."""
+    size = min(count, LARGEST)
+    sets = [f"labels={count}", f"episodes.k={size}", f"episodes.q={size}"]
+    sets += [f"budget.meta_train={STEPS}", "budget.meta_valid=0"]
+    return sets + ([] if start == cells.ALIGNED else ["neutralise.when=before", f"neutralise.texts={TEXTS}"])
+
+
+def row_of(row: Row, count: int | None) -> Row:
+    """Return a cell with means of languages in place of questions; `count` None are all labels."""
+    shared = ("task", "mode", "fold", "seed", "data", "measure", "pool", "versions", "facts")
+    means = {language: fmean(values) / cells.DIGITS for language, values in row["values"].items()}
+    named = {"start": row["encoder"], "weights": row.get("weights"), "labels": count, "languages": means}
+    return {**{key: row[key] for key in shared}, **named}
+
+
+def identity(row: Row) -> object:
+    """Return what a row is known again by."""
+    return tuple(row[key] for key in ("task", "mode", "start", "weights", "labels", "fold", "seed", "pool"))
+
+
+def table(rows: Sequence[Row], whole: Sequence[Row], task: str) -> str:
+    """Return a line of each encoder and number of labels.
+
+    Args:
+        rows: of this study.
+        whole: cells of the study with all labels, in which the encoders without labels are, too.
+        task: whose lines they are.
+    """
+    groups = groups_of(Library().task(task), sorted({code for row in rows for code in row["languages"]}))
+    lines = []
+    for start in (NEUTRAL, cells.ALIGNED):
+        own = [row for row in latest_rows(rows, identity) if (row["task"], row["start"]) == (task, start)]
+        if not own:
+            continue
+        # Of several aligned encoders the last one.
+        own = [row for row in own if row["weights"] == own[-1]["weights"]]
+        known = [row for row in whole if row["task"] == task and row.get("weights") == own[-1]["weights"]]
+        own += [row_of(row, 0) for row in known if cells.arm_of(row) == start]
+        own += [row_of(row, None) for row in known if cells.arm_of(row) == f"{start}+{cells.BEST}:{own[0]['mode']}"]
+        for count in sorted({row["labels"] for row in own}, key=lambda count: (count is None, count)):
+            lines.append([start, "all" if count is None else f"{count}", *_figures(own, count, list(groups.values()))])
+    names = [f"{name} languages" for name in groups]
+    return markdown(["encoder", "labels", "mAP@20", "more than without [95 %]", *names, "expanded"], lines, left=1)
+
+
+def _figures(rows: Sequence[Row], count: int | None, groups: Sequence[Sequence[str]]) -> list[str]:
+    """Return the columns of a number of labels: mean and deviation over folds, gain, groups, expanded pool."""
+    by_fold = {pool: _by_fold(rows, count, pool) for pool in (MAIN, EXPANDED)}
+    before, after = _by_fold(rows, 0, MAIN), by_fold[MAIN]
+    both = sorted(before.keys() & after.keys())
+    gain = ""
+    if count != 0 and len(both) > 1:
+        test = paired_test([after[fold] for fold in both], [before[fold] for fold in both])
+        gain = f"{test.mean:+.2f} [{test.low:+.2f}, {test.high:+.2f}]"
+    return [
+        _spread(list(after.values())),
+        gain,
+        *(f"{fmean(_by_fold(rows, count, MAIN, codes).values()):.2f}" for codes in groups),
+        _spread(list(by_fold[EXPANDED].values())),
+    ]
+
+
+def _by_fold(rows: Sequence[Row], count: int | None, pool: str, codes: Sequence[str] = ()) -> dict[int, float]:
+    """Return fold → 100 × the mean over some languages, or all; seeds are averaged."""
+    found: dict[int, list[float]] = {}
+    for row in rows:
+        if (row["labels"], row["pool"]) == (count, pool):
+            values = [value for code, value in row["languages"].items() if not codes or code in codes]
+            found.setdefault(row["fold"], []).append(100 * fmean(values))
+    return {fold: fmean(values) for fold, values in found.items()}
+
+
+def _spread(values: Sequence[float]) -> str:
+    deviation = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
+    return f"{fmean(values):.2f}{deviation}" if values else ""
+
+
+if __name__ == "__main__":
+    main()
