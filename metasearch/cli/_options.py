@@ -82,10 +82,10 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print scores as 
 precision = click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", help="Of forward passes.")
 checkpointing = click.option(
     "--checkpointing",
-    type=click.Choice(["auto", "on", "off"]),
+    type=click.Choice(["auto", "on", "texts", "off"]),
     default="auto",
-    help="Compute layers again on the way back: less memory, a third more time, the same gradient. By default where a "
-    "step would not fit the memory.",
+    help="Compute again on the way back: layers (on), by default where a step would not fit the memory, or a few texts "
+    "at a time (texts), for sets of any size. Less memory, a third more time, the same gradient.",
 )
 output = click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Run folder; by default a new one below runs/."

@@ -10,12 +10,13 @@ from torch import Tensor
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.fast.layout import Group, lay_out
-from metasearch.fast.memory import capacity, graph_size
+from metasearch.fast.memory import capacity, graph_size, most_tokens
 from metasearch.fast.network import Network
 from metasearch.fast.plan import packing_plan
 from metasearch.fast.transfer import Gradient, GradientMode, Objective, SecondOrder, Weights
 from metasearch.fast.workers import Workers
 from metasearch.learners.inner_loop import Rates
+from metasearch.spec.run import Checkpointing
 
 log = logging.getLogger(__name__)
 
@@ -48,14 +49,20 @@ class FastEncoder:
         self._second_order = second_order
         self._keeps_graphs = False
         self._most = workers
-        self._checkpointing = False
+        self._checkpointing: Checkpointing = "off"
         self._workers = Workers(partial(Network, encoder, self.plan))
 
-    def checkpoint(self, on: bool) -> None:
-        """Compute layers again on the way back, or keep what they make; for the meta-batches to come."""
-        if on != self._checkpointing:
-            self._checkpointing = on
-            self._workers = Workers(partial(Network, self.encoder, self.plan, on))
+    def checkpoint(self, what: Checkpointing) -> None:
+        """Say what is computed again on the way back, `on` or `texts`; nothing else is, in the meta-batches to come."""
+        what = "off" if what == "auto" else what
+        if what != self._checkpointing:
+            self._checkpointing = what
+            self._workers = Workers(partial(Network, self.encoder, self.plan, what))
+
+    @property
+    def most(self) -> int | None:
+        """About how many tokens a pass has at most; None where there is no need to limit them."""
+        return most_tokens(self.encoder.device) if self._checkpointing == "texts" else None
 
     def each(self, jobs: Sequence[Job], work: Callable[[Network, Job], Result]) -> Iterator[Result]:
         """Yield the result of each job, in their order; several run at the same time."""
@@ -129,7 +136,7 @@ class Batch:
 
     def __init__(self, fast: FastEncoder, groups: Sequence[Group], ordered: bool = False) -> None:
         self.fast = fast
-        self.texts, self.rows = lay_out(fast.encoder, fast.plan, groups, ordered)
+        self.texts, self.rows = lay_out(fast.encoder, fast.plan, groups, ordered, fast.most)
 
     def weights(self, values: Sequence[Tensor]) -> Weights:
         """Return values of the encoder's trainable weights, the word table's cut to the slice."""

@@ -91,7 +91,7 @@ class FastGradients(ReferenceGradients):
     def _begin(self, learner: Learner, episodes: Sequence[Episode], shard: Any) -> Begun:
         device = learner.encoder.device.type
         bf16 = torch.is_autocast_enabled(device)
-        self.encoder.checkpoint(self.checkpointing == "on")
+        self.encoder.checkpoint(self.checkpointing)
         with torch.autocast(device, enabled=False):  # the network alone runs in bfloat16, see `Network.run`
             begun = FORMS[type(learner)](learner, episodes, shard, self.encoder, bf16)
 
@@ -128,5 +128,5 @@ class FastGradients(ReferenceGradients):
         if self.checkpointing != "auto":
             return None
         self.checkpointing = "on"
-        self.encoder.checkpoint(True)
+        self.encoder.checkpoint("on")
         return "layers are computed again on the way back"

@@ -41,9 +41,11 @@ class Texts:
 
 
 def lay_out(
-    encoder: Encoder, plan: PackingPlan, groups: Sequence[Group], ordered: bool = False
+    encoder: Encoder, plan: PackingPlan, groups: Sequence[Group], ordered: bool = False, most: int | None = None
 ) -> tuple[list[Texts], Tensor | None]:
     """Lay out groups of texts on one slice of the word table; see `Batch`.
+
+    With `most`, a pass has about so many tokens at most, but for a text that has more; not where they are `ordered`.
 
     Returns:
         The texts of each group, and the rows of the word table in the slice, ascending; None for the whole table.
@@ -51,7 +53,7 @@ def lay_out(
     if not isinstance(encoder.embedder, Embedder):
         return [_padded_by_role(encoder, group) for group in groups], None
     tokens = _tokens(encoder, groups)
-    batches = [_batches(encoder, plan, [tokens[text] for text in group], ordered) for group in groups]
+    batches = [_batches(encoder, plan, [tokens[text] for text in group], ordered, most) for group in groups]
     sliced = None
     if plan.table is not None:
         # One slice for all groups, so that their gradients can be summed row by row.
@@ -71,17 +73,31 @@ def _tokens(encoder: Encoder, groups: Sequence[Group]) -> dict[tuple[Role, str],
 
 
 def _batches(
-    encoder: Encoder, plan: PackingPlan, rows: list[NDArray[np.int32]], ordered: bool
+    encoder: Encoder, plan: PackingPlan, rows: list[NDArray[np.int32]], ordered: bool, most: int | None
 ) -> tuple[list[dict[str, Any]], list[int]]:
     """Return the features of each pass, and the texts in the order in which they stand there."""
     lengths = [row.shape[1] for row in rows]
     # By length, so that texts of equal length are one run of attention, or padded together without loss.
     order = list(range(len(rows))) if ordered else sorted(range(len(rows)), key=lambda i: lengths[i])
+    runs = [order] if ordered or most is None else runs_of(order, lengths, most)
     if plan.packs:
-        at_once = encoder.device.type != "cpu"
-        return [packed([rows[i] for i in order], encoder.columns, plan.kind, plan.padding, at_once)], order
-    parts = [order] if ordered else groups_of(order, lengths)
+        at_once, columns = encoder.device.type != "cpu", encoder.columns
+        return [packed([rows[i] for i in run], columns, plan.kind, plan.padding, at_once) for run in runs], order
+    parts = runs if ordered else [part for run in runs for part in groups_of(run, lengths)]
     return [encoder.padded([rows[i] for i in part]) for part in parts], order
+
+
+def runs_of(order: Sequence[int], lengths: Sequence[int], most: int) -> list[Sequence[int]]:
+    """Cut texts into runs of as many as have up to `most` tokens together, and of one that has more alone."""
+    runs: list[list[int]] = []
+    left = 0
+    for i in order:
+        if not runs or lengths[i] > left:
+            runs.append([])
+            left = most
+        runs[-1].append(i)
+        left -= lengths[i]
+    return list(runs)
 
 
 def groups_of(order: Sequence[int], lengths: Sequence[int], call: int = _CALL) -> list[Sequence[int]]:

@@ -53,6 +53,14 @@ def capacity(device: torch.device) -> int:
     return memory()
 
 
+def most_tokens(device: torch.device) -> int:
+    """Return about how many tokens are computed at a time where passes are computed again.
+
+    On a CPU about as many as one matrix product is fast with; another device has more to do at once.
+    """
+    return 1024 if device.type == "cpu" else 8192
+
+
 def out_of_memory(error: RuntimeError) -> bool:
     """Return whether an error of torch says that memory did not suffice."""
     # On a CPU it has no type of its own.

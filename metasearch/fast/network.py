@@ -1,11 +1,14 @@
 """An encoder's network as a function of its weights."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.utils.checkpoint import checkpoint
 
 from metasearch.encoders.checkpointing import checkpoint_layers
 from metasearch.encoders.encoder import Embedder, Encoder, Output
@@ -13,16 +16,21 @@ from metasearch.encoders.inputs import input_of
 from metasearch.fast.layout import Texts
 from metasearch.fast.packing import ATTENTION
 from metasearch.fast.plan import PackingPlan
+from metasearch.spec.run import Checkpointing
 
 
 class Network:
     """A copy of an encoder's network around the same weights, which runs on other weights in their place.
 
     Each thread needs its own, as weights are put into it while it runs. The encoder itself is not touched. With
-    `checkpointing` its layers are computed again on the way back.
+    `checkpointing` its layers are computed again on the way back, or all of it for one pass of texts after the other.
+
+    The latter is gradient caching (Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited
+    Setup"): of all texts the vectors alone are kept, from which a loss goes back as far as their gradient, and each
+    pass is computed again to go on from there.
     """
 
-    def __init__(self, encoder: Encoder, plan: PackingPlan, checkpointing: bool = False) -> None:
+    def __init__(self, encoder: Encoder, plan: PackingPlan, checkpointing: Checkpointing = "off") -> None:
         shared: list[object] = list(encoder.embedder.parameters())
         if model := getattr(encoder.embedder, "model", None):
             shared += [model.tokenizer, getattr(model[0], "processor", model.tokenizer), model.model_card_data]
@@ -31,8 +39,11 @@ class Network:
         if plan.packs and isinstance(self._module, Embedder):
             # The copy has a configuration of its own; the encoder keeps its attention.
             input_of(self._module.model).attend_with(ATTENTION)
-        if checkpointing:
+        if checkpointing == "on":
             checkpoint_layers(self._module)
+        self._again = checkpointing == "texts"
+        # A graph may go backward on another thread than the one that made it, which may be at its next job then.
+        self._lock = Lock()
         self._names = [name for name, weight in self._module.named_parameters() if weight.requires_grad]
 
     def train(self, mode: bool) -> None:
@@ -51,8 +62,20 @@ class Network:
         # A tied weight has one name; `functional_call` puts it into all its places.
         named = dict(zip(self._names, weights, strict=True))
         options = {} if output == "sentence" else {"output": output}
+
+        def once(part: Mapping[str, Any]) -> Tensor:
+            with self._lock:
+                vectors: Tensor = functional_call(self._module, named, (part,), options)
+            return vectors
+
+        def again(part: Mapping[str, Any]) -> Tensor:
+            # As of a layer that is computed again: see `Checkpointed`.
+            vectors: Tensor = checkpoint(once, part, use_reentrant=False, preserve_rng_state=self._module.training)
+            return vectors
+
         with torch.autocast(texts.order.device.type, torch.bfloat16, enabled=bf16):
-            parts = [functional_call(self._module, named, (part,), options) for part in texts.parts]
+            run = again if self._again and torch.is_grad_enabled() else once
+            parts = [run(part) for part in texts.parts]
         # Losses are taken in the precision of the weights; the network alone runs in bfloat16.
         rows = (parts[0] if len(parts) == 1 else torch.cat(parts)).to(weights[0].dtype)
         return rows if output == "tokens" else rows[texts.order]

@@ -2,9 +2,11 @@
 
 from typing import Literal, get_args
 
+from pydantic import model_validator
+
 from metasearch.spec.declared import Declared, Positive
 from metasearch.spec.recipe import DEFAULT_ENGINE, Engine
-from metasearch.spec.run import Checkpointing, Device, Precision
+from metasearch.spec.run import Checkpointing, Device, Precision, require_way_back
 from metasearch.spec.stages import Distillation, RoleName, Stage
 
 TargetType = Literal["fp32", "fp16", "int8"]
@@ -50,6 +52,11 @@ class DistillConfig(Declared):
     data: str | None = None
     include: tuple[str, ...] = ()
     trust_remote_code: bool = False
+
+    @model_validator(mode="after")
+    def _can_be_computed_again(self) -> "DistillConfig":
+        require_way_back(self.checkpointing, self.engine)
+        return self
 
     @property
     def stages(self) -> tuple[tuple[int, str, Stage], ...]:

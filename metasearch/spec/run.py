@@ -7,8 +7,9 @@ keys are flat. What is opened for it is named by two values made of some of them
 from collections.abc import Mapping
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, model_validator
 
+from metasearch.errors import ConfigError
 from metasearch.spec import yaml
 from metasearch.spec.declared import Count, Declared, Positive
 from metasearch.spec.recipe import DEFAULT_ENGINE, ZERO_SHOT, Engine, Recipe, Role
@@ -16,8 +17,16 @@ from metasearch.spec.run_stages import NeutralSettings
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16"]
-Checkpointing = Literal["auto", "on", "off"]
-"""Whether layers are computed again on the way back; `auto` where what they make would not fit the memory."""
+Checkpointing = Literal["auto", "on", "texts", "off"]
+"""What is computed again on the way back: `on`, layers; `texts`, a few texts at a time; `auto`, layers where what they
+make would not fit the memory."""
+
+
+def require_way_back(checkpointing: Checkpointing, engine: Engine) -> None:
+    """Raise `ConfigError` where texts are to be computed again by the reference, which encodes a set in one pass."""
+    if checkpointing == "texts" and engine == "reference":
+        raise ConfigError("--checkpointing texts needs fast gradients; with --gradients reference say on")
+
 
 WHOLE_TASK = "task"
 """In place of languages to trim an encoder to: all of the task."""
@@ -98,7 +107,7 @@ class RunConfig(Declared):
         seed: of episodes, dropout, and the weights of an encoder that is made from a seed.
         max_steps: outer steps at most; when it is less than an epoch, both phases shrink in proportion.
         precision: of forward passes.
-        checkpointing: whether layers are computed again on the way back, for less memory and the same gradient.
+        checkpointing: what is computed again on the way back, for less memory and the same gradient.
         engine: what computes the outer gradient.
         trim: languages of the task, or `task` for all of them, to whose words the encoder's vocabulary is cut.
         task: this and all others as in `DataRef` and `EncoderRef`.
@@ -121,6 +130,11 @@ class RunConfig(Declared):
     data: str | None = None
     include: tuple[str, ...] = ()
     trust_remote_code: bool = False
+
+    @model_validator(mode="after")
+    def _can_be_computed_again(self) -> "RunConfig":
+        require_way_back(self.checkpointing, self.engine)
+        return self
 
 
 class ScoreConfig(Declared):

@@ -33,24 +33,30 @@ class Activations:
         groups: texts that are encoded together.
         bf16: whether forward passes run in bfloat16.
         checkpointing: whether layers are computed again on the way back.
+        most: tokens of a group that are there at a time, where passes are computed again; None are all.
 
     Attributes:
         second_order: whether inner gradients are differentiated.
     """
 
-    def __init__(self, learner: Learner, groups: Sequence[Group], bf16: bool, checkpointing: bool) -> None:
+    def __init__(
+        self, learner: Learner, groups: Sequence[Group], bf16: bool, checkpointing: bool, most: int | None = None
+    ) -> None:
         self.second_order = learner.second_order
         self._encoder, self._output = learner.encoder, getattr(learner.options, "output", "sentence")
-        self._groups, self._bf16, self._checkpointing = groups, bf16, checkpointing
+        self._groups, self._bf16, self._checkpointing, self._most = groups, bf16, checkpointing, most
 
     def of(self, count: int | None, padded: bool) -> int:
         """Return the bytes of the largest `count` groups, of all with None; `padded` to the longest of their roles."""
-        total = sum(sorted((tokens_of(self._encoder, group, padded) for group in self._groups), reverse=True)[:count])
+        sizes = [tokens_of(self._encoder, group, padded) for group in self._groups]
         length, role, text = max(
             (length, role, text)
             for group in self._groups
             for (role, text), length in zip(group, _lengths(self._encoder, group), strict=True)
         )
+        if self._most is not None:
+            sizes = [min(size, max(self._most, length)) for size in sizes]
+        total = sum(sorted(sizes, reverse=True)[:count])
         one, two = (self._measured([text] * copies, role) for copies in (1, 2))
         # What does not grow with the texts, such as weights in bfloat16, is in both.
         return max(0, 2 * one - two) + (two - one) * total // length

@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from metasearch.episodes.episode import Episode
-from metasearch.errors import OutOfMemory
+from metasearch.errors import ConfigError, OutOfMemory
 from metasearch.fast import FastGradients
 from metasearch.fast.encoder import FastEncoder
 from metasearch.fast.gradients import FORMS
-from metasearch.fast.memory import capacity
+from metasearch.fast.memory import capacity, most_tokens
 from metasearch.learners.base import Learner
 from metasearch.learners.gradients import ReferenceGradients
 from metasearch.learners.texts import TextLearner
@@ -25,6 +26,11 @@ log = logging.getLogger(__name__)
 
 _SHARE = 0.9
 """Of the memory there is; the rest is for the process itself and for results that come and go."""
+
+_AGAIN = {
+    "on": "; layers are computed again on the way back",
+    "texts": "; a few texts at a time are computed again on the way back",
+}
 
 
 @dataclass(frozen=True)
@@ -64,12 +70,18 @@ def require_memory(trainer: Trainer) -> Trainer:
     There is need where checkpointing is `auto`, and the step would not fit.
 
     Raises:
+        ConfigError: texts are to be computed again, and the gradients or the learner cannot.
         OutOfMemory: with `auto`, where it does not fit in that way either.
     """
     learner, gradients = trainer.learner, trainer.gradients
     # A function of somebody else may do anything, and without steps there is no meta-batch.
     if not isinstance(gradients, ReferenceGradients) or not trainer.schedule.total:
         return trainer
+    if gradients.checkpointing == "texts" and not _has_fast_form(gradients, learner):
+        raise ConfigError(
+            f"--checkpointing texts needs a fast form of the gradient, which {type(learner).__name__} has not here; "
+            "'on' computes layers again"
+        )
     phase, position = trainer.schedule.at(0)
     episodes = phase.episodes.batch(position, trainer.schedule.batch)
     learner.train(trainer.dropout)
@@ -85,11 +97,10 @@ def require_memory(trainer: Trainer) -> Trainer:
         raise OutOfMemory(
             f"{takes}, with layers that are computed again on the way back. Less is needed with a smaller "
             "budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, a shorter max_length, --trim or "
-            "--precision bf16; --checkpointing on tries it all the same"
+            "--precision bf16; --checkpointing texts keeps a few texts at a time, and on tries it all the same"
         )
-    again = ""
-    if gradients.checkpointing == "on":
-        again = "; layers are computed again on the way back"
+    again = _AGAIN.get(gradients.checkpointing, "")
+    if again:
         return_memory()
     log.info("memory: %s%s%s", takes, again, f"; otherwise it would be {shown(kept.needed)}" if automatic else "")
     return trainer
@@ -115,7 +126,7 @@ def step_memory(
     """
     encoder, groups = learner.encoder, groups_of(learner, episodes)
     # A learner without a fast form takes the reference's way in any case.
-    fast = gradients.encoder if isinstance(gradients, FastGradients) and type(learner) in FORMS else None
+    fast = gradients.encoder if _has_fast_form(gradients, learner) else None
     size = sum(parameter.nbytes for _, parameter in learner.named_parameters())
     moved = size - (_rows_apart(fast, groups) if fast else 0)
     own = moved - (_still(learner, fast, groups) if fast else 0)  # the reference copies what does not move, too
@@ -125,7 +136,10 @@ def step_memory(
     jobs = fast.workers if fast else sum(len(episode.sets) - 1 for episode in episodes)
     of_texts = isinstance(learner, TextLearner)
     at_once = None if fast is None or of_texts else jobs
-    passes = Activations(learner, groups, bf16, gradients.checkpointing == "on")
+    most = None
+    if fast and gradients.checkpointing == "texts":
+        most = most_tokens(encoder.device) * (jobs if of_texts else 1)  # a group has one thread, or that of texts all
+    passes = Activations(learner, groups, bf16, gradients.checkpointing == "on", most)
     activations = passes.of(at_once, padded=fast is None) // (rank.count if of_texts else 1)
     points = 0
     if passes.second_order and steps:
@@ -143,6 +157,10 @@ def step_memory(
         "activations": activations,
     }
     return StepMemory(parts, capacity(encoder.device) // (rank.beside if on_cpu else 1))
+
+
+def _has_fast_form(gradients: ReferenceGradients, learner: Learner) -> TypeGuard[FastGradients]:
+    return isinstance(gradients, FastGradients) and type(learner) in FORMS
 
 
 def _rows_apart(fast: FastEncoder, groups: Sequence[Group]) -> int:

@@ -48,6 +48,10 @@ def failing(*args, code):
             [*TRAIN, "--set", "labels=8"],
             "labels=8 counts those of train, and episodes of meta-valid would read those of dev",
         ),
+        (
+            [*TRAIN, "--checkpointing", "texts", "--gradients", "reference"],
+            "--checkpointing texts needs fast gradients; with --gradients reference say on",
+        ),
         ([*TRAIN, "--set", "labels=0"], "labels: input should be greater than or equal to 1"),
         (["evaluate", "--task", "demo-sts", "--pool", "bilingual"], "--pool is for retrieval"),
         (["train", "--resume", "x", "--seed", "5"], "leave out --seed"),

@@ -1,11 +1,23 @@
-"""Layers that are computed again on the way back: the same bits of gradient, for every learner and family."""
+"""What is computed again on the way back gives the same gradient, for every learner and family.
+
+Layers give the same bits. Texts, a few at a time, give the same numbers: products of other sizes round otherwise.
+"""
+
+from itertools import pairwise
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helpers.gradients import FAMILIES, OVERLAPPING, PLAIN, REPTILE, STEPPING, Case, encoder_of, error, outer
 from metasearch.encoders.checkpointing import Checkpointed
 from metasearch.fast import FastGradients
+from metasearch.fast.encoder import FastEncoder
+from metasearch.fast.layout import runs_of
+from metasearch.fast.memory import saved_size
+from metasearch.fast.meta_batch import MetaBatch
+from metasearch.fast.network import Network
 from metasearch.learners.gradients import ReferenceGradients
 
 LAYERED = [family for family in FAMILIES if family != "static"]
@@ -129,3 +141,68 @@ def test_the_weights_of_an_inner_step_are_those_of_the_way_forward():
     fast = FastGradients(learner.encoder, checkpointing="on")
     assert error(outer(learner, episodes, fast), outer(few, episodes, fast)) > 1e-2
     assert error(outer(learner, episodes, fast), outer(learner, episodes)) < 1e-10
+
+
+@pytest.fixture
+def few_tokens(monkeypatch):
+    """Compute at most a dozen tokens at a time, as texts of these families have four to twelve."""
+    monkeypatch.setattr("metasearch.fast.encoder.most_tokens", lambda device: 12)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("case", "first_order", "family"), PLACES)
+def test_gradients_of_a_few_texts_at_a_time_are_those_of_the_reference(case, first_order, family, device, few_tokens):
+    """Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup", section 3.2."""
+    encoder = encoder_of(family, layers=2, device=device)
+    learner, episodes = case.learn(encoder, inner_steps=2, first_order=first_order), case.episodes()
+    fast = FastGradients(encoder, workers=2, checkpointing="texts")
+    found, plain = outer(learner, episodes, fast), outer(learner, episodes)
+    assert found.loss.item() == pytest.approx(plain.loss.item(), rel=1e-12)
+    assert error(found, plain) < 1e-10
+
+
+def test_of_many_texts_their_vectors_alone_are_kept(few_tokens):
+    encoder, learner = encoder_of("bert"), Case("maml").learn(encoder_of("bert"), inner_steps=1)
+    (x, *_), *_ = [episode.sets for episode in Case("maml").episodes()]
+
+    def kept(checkpointing):
+        fast = FastEncoder(encoder)
+        fast.checkpoint(checkpointing)
+        batch = MetaBatch(fast, [(x,)], learner)
+        weights = [weight.detach().requires_grad_() for weight in batch.weights(fast.weights)]
+        (texts,) = batch.texts
+        (vectors,) = fast.each([texts], lambda network, texts: network.run(weights, texts))
+        size = saved_size(lambda: Network(encoder, fast.plan, checkpointing).run(weights, texts), weights)
+        return len(texts.parts), size - vectors.nbytes, texts.tokens
+
+    (passes, few, tokens), (one, whole, _) = kept("texts"), kept("off")
+    assert one == 1
+    assert passes > 4
+    # Beside vectors: features of the texts, three numbers of eight bytes a token, and where each text begins.
+    assert few < 8 * 8 * tokens < whole
+
+
+@pytest.mark.slow
+def test_dropout_draws_the_same_numbers_for_the_texts_that_are_computed_again(few_tokens):
+    encoder = encoder_of("bert", layers=2)
+    learner, episodes = PLAIN[2].learn(encoder), PLAIN[2].episodes()
+    learner.train(True)
+    try:
+        found = []
+        for seed in (0, 0, 1):
+            torch.manual_seed(seed)
+            found.append(outer(learner, episodes, FastGradients(encoder, checkpointing="texts")))
+    finally:
+        learner.train(False)
+    assert_same_bits(*found[:2])
+    assert error(found[2], found[1]) > 1e-3
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=30).map(sorted), st.integers(1, 40))
+def test_runs_hold_all_texts_in_their_order_and_no_more_than_is_allowed(lengths, most):
+    order = list(range(len(lengths)))
+    runs = runs_of(order, lengths, most)
+    assert [i for run in runs for i in run] == order
+    assert all(len(run) == 1 or sum(lengths[i] for i in run) <= most for run in runs)
+    # As few as that allows: the first text of a run did not fit into the one before.
+    assert all(sum(lengths[i] for i in (*one, two[0])) > most for one, two in pairwise(runs))
