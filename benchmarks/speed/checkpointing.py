@@ -1,6 +1,9 @@
-"""Memory and time of an outer step with layers kept or computed again on the way back, in float32 and bfloat16.
+"""Memory and time of an outer step in which all is kept, or layers or texts are computed again on the way back.
 
     python -m benchmarks.speed.checkpointing --data ~/data
+    python -m benchmarks.speed.checkpointing --data ~/data --shape mini --k 64
+
+In float32 and bfloat16; texts in float32 alone.
 
 First-order MAML, one episode, one inner step. The ways take turns, each in a process of its own, one at a time: a first
 step, a second one, which is timed, and a third one, whose tensors are counted. Memory is the peak until the optimiser
@@ -28,7 +31,7 @@ from benchmarks.speed.turns import in_turns
 from metasearch.runs.rows import append_rows
 
 ROWS = RESULTS / "checkpointing.jsonl"
-WAYS = ("fast", "checkpointing", "bf16", "bf16 checkpointing")
+WAYS = ("fast", "checkpointing", "texts", "bf16", "bf16 checkpointing")
 SIZES = ("episodes.q=2", "episodes.n_neg=1", "options.inner_steps=1", "options.first_order=true")
 
 

@@ -51,8 +51,8 @@ class Ours:
         encoder: what is trained.
         batches: all meta-batches.
         engine: `fast`, `reference`, or `recompute`, the fast one with inner steps computed again on the way back, or
-            `checkpointing`, the fast one with layers computed again, or `plain`, the reference on three towers that are
-            padded to the limits, each text as often as it occurs.
+            `checkpointing` or `texts`, the fast one with layers or a few texts at a time computed again, or `plain`,
+            the reference on three towers that are padded to the limits, each text as often as it occurs.
         bf16: whether forward passes run in bfloat16.
     """
 
@@ -65,6 +65,8 @@ class Ours:
             gradients = FastGradients(encoder, second_order="recompute")
         if engine == "checkpointing":
             gradients = FastGradients(encoder, checkpointing="on")
+        if engine == "texts":
+            gradients = FastGradients(encoder, checkpointing="texts")
         if engine == "plain":
             sets = {id(s): s for batch in batches for episode in batch for s in episode.sets}
             prepared = {key: in_three_towers(encoder, examples) for key, examples in sets.items()}

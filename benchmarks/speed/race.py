@@ -29,6 +29,7 @@ WAYS: dict[str, Callable[..., Loop]] = {
     "fast": partial(Ours, engine="fast"),
     "recompute": partial(Ours, engine="recompute"),
     "checkpointing": partial(Ours, engine="checkpointing"),
+    "texts": partial(Ours, engine="texts"),
     "bf16": partial(Ours, engine="fast", bf16=True),
     "bf16 checkpointing": partial(Ours, engine="checkpointing", bf16=True),
     "reference": partial(Ours, engine="reference"),
@@ -36,7 +37,7 @@ WAYS: dict[str, Callable[..., Loop]] = {
     "learn2learn": Peer,
     "authors": partial(Peer, watch=as_the_authors),
 }
-OURS = ("fast", "recompute", "checkpointing", "bf16", "bf16 checkpointing")
+OURS = ("fast", "recompute", "checkpointing", "texts", "bf16", "bf16 checkpointing")
 """They run with raised thresholds, as `metasearch train` does; others where their name ends in `+malloc`."""
 TOLERANCE = 1e-4
 """The largest relative difference of two float32 gradients (L2, over all parameters) that counts as rounding."""
@@ -259,7 +260,7 @@ _here: list[Runner] = []
 def _begin(job: Job) -> None:
     if job.raised:
         machine.keep_memory()
-    if "checkpointing" in job.way:
+    if "checkpointing" in job.way or job.way == "texts":
         machine.return_memory()
     _here.append(Runner(job))
 

@@ -71,18 +71,20 @@ def serving_table(rows: Sequence[Row]) -> str:
 
 
 def checkpointing_table(rows: Sequence[Row]) -> str:
-    """Return of each encoder and precision memory and processor time of a step, with layers kept and computed again."""
-    latest = latest_rows(rows, lambda row: (row["scale"], row["shape"], row["way"]))
+    """Return of each encoder, set and precision memory and processor time of a step, by what is computed again."""
+    latest = latest_rows(rows, lambda row: (row["scale"], row["shape"], row["k"], row["way"]))
     lines = []
     for row in latest:
-        kept = next(one for one in latest if (one["shape"], one["way"]) == (row["shape"], "fast"))
-        again, bf16 = "checkpointing" in row["way"], row["way"].startswith("bf16")
+        kept = next(one for one in latest if (one["shape"], one["k"], one["way"]) == (row["shape"], row["k"], "fast"))
+        again = "layers" if "checkpointing" in row["way"] else "texts" if row["way"] == "texts" else "nothing"
         sizes = [f"{row[f'{name}_mib']:.0f}" for name in ("tensors", "predicted", "process")]
         ratios = [f"{row['tensors_mib'] / kept['tensors_mib']:.2f}", f"{row['cpu']:.2f}"]
-        ways = ["computed again" if again else "kept", "bf16" if bf16 else "fp32"]
+        ways = [str(row["k"]), again, "bf16" if row["way"].startswith("bf16") else "fp32"]
         lines.append([row["shape"], *ways, *sizes, *ratios])
     heads = ["tensors, MiB", "predicted, MiB", "process, MiB", "tensors", "processor time"]
-    return markdown(["encoder", "layers are", "precision", *heads], lines, left=3)
+    return markdown(
+        ["encoder", "k", "computed again", "precision", *heads], lines, (True, False, True, True, *[False] * len(heads))
+    )
 
 
 def adapting_table(rows: Sequence[Row]) -> str:

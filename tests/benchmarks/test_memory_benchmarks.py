@@ -26,6 +26,7 @@ def test_layers_computed_again_have_the_same_bits_and_are_said_to_keep_less(tmp_
     assert rows["checkpointing"]["gradient_error"] == rows["fast"]["gradient_error"] == 0
     assert 0 < rows["bf16"]["gradient_error"] == rows["bf16 checkpointing"]["gradient_error"] < 0.1
     assert rows["checkpointing"]["predicted_mib"] < rows["fast"]["predicted_mib"]
+    assert rows["texts"]["gradient_error"] < 1e-5
     assert rows["fast"]["times"] == rows["fast"]["cpu"] == 1
 
 
