@@ -4,8 +4,8 @@
     python -m benchmarks.paper.labels --data ~/data --aligned studies/aligned/model --counts 8,32,128 -o studies/labels
 
 The first is of `e5` with a map before training (`neutral`), the second of the encoder that `benchmarks.paper.aligned`
-made. Labels are those of train alone, drawn by the seed; sets are as large as the labels, and at most 64. A study of
-each number is done by `metasearch crossval`, which goes on where it was stopped. A row of each fold is kept in
+made. Labels are those of train alone, drawn by the seed; sets are as large as the labels, and at most 64. The same
+command goes on with a study that was stopped, and adds numbers to it. A row of each fold is kept in
 `results/labels.jsonl`. Lines without labels and with all of them are of `results/strong_encoder.jsonl`; the latter
 trained on the dev part as well, with a quarter of its episodes.
 """
@@ -13,6 +13,7 @@ trained on the dev part as well, with a quarter of its episodes.
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, stdev
+from typing import Any
 
 import click
 
@@ -25,6 +26,7 @@ from benchmarks.paper.strong_encoder import TEXTS
 from benchmarks.paper.study_rows import groups_of
 from metasearch.jobs.compose import load_encoder
 from metasearch.runs.markdown import markdown
+from metasearch.spec import yaml
 from metasearch.spec.library import Library
 from metasearch.spec.measure import EXPANDED
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
@@ -64,26 +66,33 @@ def main(
     """Train with each number of labels on each fold, keep the rows, and print the table of all."""
     start = cells.ALIGNED if aligned else NEUTRAL
     weights = load_encoder(aligned).fingerprint if aligned else None
-    shared: list[object] = ["--task", task, "--trim", "task", "--data", data, "--precision", precision]
-    shared += ["--encoder", aligned or cells.ENCODER, "--folds", f"{folds},", "--seeds", seed, "--jobs", jobs]
-    for count in map(int, counts.split(",")):
-        folder = output / f"{task}-{start}-{count}"
-        sets = settings(count, start)
-        arm = ["--learner", ZERO_SHOT, "--recipe", f"{cells.BEST}:{mode}"]
-        metasearch("crossval", *shared, *arm, *(word for each in sets for word in ("--set", each)), "-o", folder)
-        study = ms.read_study([folder])
-        kept = [row for pool in (MAIN, EXPANDED) for row in cells.rows_of(study, start, weights, pool)]
-        rows = [{**row_of(row, count), **provenance()} for row in kept if row["learner"] != ZERO_SHOT]
-        append_new_rows(ROWS, rows, identity)
+    recipes = [declare(output, int(count), start) for count in counts.split(",")]
+    metasearch(
+        "crossval", "--task", task, "--trim", "task", "--data", data, "--precision", precision, "--jobs", jobs,
+        "--encoder", aligned or cells.ENCODER, "--folds", f"{folds},", "--seeds", seed, "--include", output / "tasks",
+        "--learner", ZERO_SHOT, "--recipe", ",".join(f"{recipe}:{mode}" for recipe in recipes),
+        "-o", output / f"{task}-{start}",
+    )  # fmt: skip
+    study = ms.read_study([output / f"{task}-{start}"])
+    found = [row for pool in (MAIN, EXPANDED) for row in cells.rows_of(study, start, weights, pool)]
+    trained = [row for row in found if row["learner"] != ZERO_SHOT]
+    rows = [{**row_of(row, row["config"]["recipe"]["labels"]), **provenance()} for row in trained]
+    append_new_rows(ROWS, rows, identity)
     click.echo(table(read_rows(ROWS), read_rows(cells.CELLS), task))
 
 
-def settings(count: int, start: str) -> list[str]:
-    """Return what is set over recipe `best` for a number of labels."""
+def declare(folder: Path, count: int, start: str) -> str:
+    """Write recipe `best` for a number of labels to a folder's `tasks/recipes`, and return its name."""
     size = min(count, LARGEST)
-    sets = [f"labels={count}", f"episodes.k={size}", f"episodes.q={size}"]
-    sets += [f"budget.meta_train={STEPS}", "budget.meta_valid=0"]
-    return sets + ([] if start == cells.ALIGNED else ["neutralise.when=before", f"neutralise.texts={TEXTS}"])
+    changes: dict[str, Any] = {"labels": count, "episodes": {"k": size, "q": size}}
+    changes |= {"budget": {"meta_train": STEPS, "meta_valid": 0}}
+    changes |= {} if start == cells.ALIGNED else {"neutralise": {"when": "before", "texts": TEXTS}}
+    name = f"{cells.BEST}-{start}-{count}"
+    recipe = Library().recipe(cells.BEST, changes).model_copy(update={"recipe": name})
+    path = folder / "tasks" / "recipes" / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.dump(recipe.model_dump(mode="json")), encoding="utf-8")
+    return name
 
 
 def row_of(row: Row, count: int | None) -> Row:

@@ -1,0 +1,51 @@
+"""The curve over the number of labels: what is trained, which rows are kept, and what its table says."""
+
+from benchmarks.paper import labels
+from benchmarks.paper.cells import DIGITS
+from metasearch.spec.library import Library
+
+
+def whole(fold, value, learner="zero-shot", recipe=None, pool="multilingual"):
+    """Return a cell of the study with all labels, of a question with the same value in an own and another language."""
+    return {
+        **{"task": "lareqa-sentences", "encoder": "aligned", "weights": "w", "fold": fold, "seed": 0, "pool": pool},
+        **{"learner": learner, "recipe": recipe, "mode": recipe and "mixt", "config": {}, "measure": "map@20"},
+        **{"data": "d", "versions": {}, "facts": {}},
+        "values": {language: [round(value * DIGITS)] * 2 for language in ("de", "ru")},
+    }
+
+
+def row(fold, count, value, pool="multilingual"):
+    return labels.row_of(whole(fold, value, "fine-tune", "best", pool), count)
+
+
+def test_sets_are_as_large_as_the_labels_and_no_label_of_dev_is_read(tmp_path):
+    names = [labels.declare(tmp_path, count, start) for start in ("aligned", "neutral") for count in (8, 128)]
+    assert names == ["best-aligned-8", "best-aligned-128", "best-neutral-8", "best-neutral-128"]
+    few, many, *through = [Library([tmp_path / "tasks"]).recipe(name) for name in names]
+    assert [(each.labels, each.episodes.k, each.episodes.q) for each in (few, many)] == [(8, 8, 8), (128, 64, 64)]
+    assert all(each.budget.meta_valid == 0 for each in (few, many, *through))
+    assert [each.neutralise and each.neutralise.when for each in (few, *through)] == [None, "before", "before"]
+    # All else is that of the recipe.
+    best = Library().recipe("best")
+    assert (few.loss, few.outer, few.episodes.negatives) == (best.loss, best.outer, best.episodes.negatives)
+
+
+def test_a_line_has_the_gain_over_no_labels_on_the_same_folds():
+    rows = [row(0, 8, 0.5), row(1, 8, 0.7), row(0, 8, 0.6, "expanded"), row(1, 8, 0.8, "expanded")]
+    known = [whole(0, 0.4), whole(1, 0.5), whole(0, 0.7, "fine-tune", "best"), whole(1, 0.8, "fine-tune", "best")]
+    table = labels.table(rows, known, "lareqa-sentences").splitlines()[2:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    assert [line[:2] for line in cells] == [["aligned", "0"], ["aligned", "8"], ["aligned", "all"]]
+    # Two folds 10 apart deviate by 10 / √2, twenty by 20 / √2.
+    assert [line[2] for line in cells] == ["45.00 ± 7.07", "60.00 ± 14.14", "75.00 ± 7.07"]
+    # Of gains 10 and 20 the mean is 15 ± 12.706 · 5, Student's t of one degree of freedom.
+    assert [line[3] for line in cells][:2] == ["", "+15.00 [-48.53, +78.53]"]
+    assert cells[1][4:] == ["60.00", "60.00", "70.00 ± 14.14"]
+
+
+def test_of_several_aligned_encoders_the_last_one_is_shown():
+    other = [{**each, "weights": "old"} for each in (row(0, 8, 0.1), row(0, 32, 0.2))]
+    lines = labels.table([*other, row(0, 8, 0.5)], [], "lareqa-sentences").splitlines()[2:]
+    assert len(lines) == 1
+    assert "50.00" in lines[0]
