@@ -15,11 +15,9 @@ import http.client
 import itertools
 import json
 import multiprocessing
-import queue
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,18 +30,12 @@ from benchmarks.common.clock import Seconds, clock
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row
+from benchmarks.speed.served import HOST, passages_of, port_of, serve
 from benchmarks.speed.speed_tables import serving_table
 from metasearch.data.benchmark import load_benchmark
-from metasearch.errors import MetasearchError
 from metasearch.jobs.compose import load_encoder
 from metasearch.runs.rows import append_rows
-from metasearch.serve.app import Application
-from metasearch.serve.hosts import Hosts
-from metasearch.serve.limits import Limits
-from metasearch.serve.server import Server, bind
-from metasearch.serve.service import Service
 
-HOST = "127.0.0.1"
 TOP = 10
 
 
@@ -72,54 +64,6 @@ CASES = (
     Case("embeddings, 16 texts", "/v1/embeddings", 16),
     Case("search, 1 query", "/search", 1),
 )
-
-
-@dataclass(frozen=True)
-class _Passage:
-    text: str
-    file: str
-    line: int
-    language: str
-
-
-@dataclass(frozen=True)
-class _Hit:
-    score: float
-    passage: _Passage
-
-
-class InMemory:
-    """Sentences of the embedded benchmark, scanned in float32."""
-
-    def __init__(self, encoder: Any, passages: Sequence[_Passage]) -> None:
-        self.encoder = encoder
-        self.languages = Counter(passage.language for passage in passages)
-        self.passages = passages
-        self.vectors = encoder.encode([passage.text for passage in passages], "candidate")
-
-    def search(
-        self, queries: Sequence[str], *, top: int = 10, languages: Collection[str] = (), **ways: bool
-    ) -> list[list[_Hit]]:
-        """Return the best passages of each query; of other `ways` to rank, which are not measured, there is none."""
-        scores = self.encoder.encode(queries, "question") @ self.vectors.T
-        best = np.argsort(-scores, axis=1)[:, :top]
-        return [[_Hit(float(row[i]), self.passages[i]) for i in order] for row, order in zip(scores, best, strict=True)]
-
-
-def passages_of() -> list[_Passage]:
-    """Return the sentences of the embedded benchmark."""
-    found = load_benchmark("demo").data.candidates
-    return [_Passage(each.shown, f"{each.language}.jsonl", i, each.language) for i, each in enumerate(found, 1)]
-
-
-def serve(encoder: str, threads: int, said: Any) -> None:
-    """Serve until SIGTERM; the port goes to a queue."""
-    torch.set_num_threads(threads)
-    service = Service(InMemory(load_encoder(encoder, device="cpu"), passages_of()), Limits())
-    service.warm_up()
-    with bind(HOST, 0) as bound:
-        application = Application(service, Hosts.of(HOST, ()))
-        Server(application, 10, lambda: said.put(bound.getsockname()[1])).run_on(bound)
 
 
 class Client(threading.Thread):
@@ -168,16 +112,6 @@ def loop(encode: Callable[[list[str]], object], count: int, texts: Iterator[str]
         encode(list(itertools.islice(texts, count)))
         done += count
     return (clock() - began) / done
-
-
-def _port(said: Any, process: Any) -> int:
-    """Return the port that a server says; `MetasearchError` where it has ended before."""
-    while True:
-        try:
-            return int(said.get(timeout=1))
-        except queue.Empty:
-            if not process.is_alive():
-                raise MetasearchError(f"the server has ended with exit code {process.exitcode}") from None
 
 
 def _processor_seconds(port: int) -> float:
@@ -237,7 +171,7 @@ def main(encoder: str, clients: int, seconds: float, rounds: int, threads: int, 
         for each in (sentences, questions):
             np.random.default_rng(0).shuffle(each)
         model = load_encoder(encoder, device="cpu").model
-        port = _port(said, process)
+        port = port_of(said, process)
         stamp = {"encoder": encoder, "threads": threads, **provenance()}
         rows = []
         for case in CASES:
