@@ -46,8 +46,8 @@ ARMS = (
 )
 SETS = ("episodes.k=16", "episodes.q=16", "budget.meta_train=24", "budget.meta_valid=8", "budget.meta_batch=2")
 """Over the recipes, whose sets fit tasks of some dozen questions: a set is what InfoNCE tells an answer from."""
-ALPHAS = "[0.25,0.5,0.75,1]"
-"""Of arms whose weights are merged with those before."""
+ALPHAS = "[0.5,0.75,1]"
+"""Of arms whose weights are merged with those before: from half-way on."""
 TEXTS = 150
 """Of each language, from which a map is fitted; 600 give a tenth of a point more and take four times as long."""
 

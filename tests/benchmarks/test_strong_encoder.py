@@ -42,7 +42,7 @@ def test_arms_through_a_map_without_one_and_of_the_aligned_encoder_are_studies_o
         (("aligned+best:mixt",), ["--learner", "zero-shot", "--recipe", "best:mixt"]),
         (
             ("aligned+best+merge:mixt",),
-            ["--learner", "zero-shot", "--recipe", "best:mixt", "--set", "merge=[0.25,0.5,0.75,1]"],
+            ["--learner", "zero-shot", "--recipe", "best:mixt", "--set", "merge=[0.5,0.75,1]"],
         ),
         (
             ("zero-shot", "neutral+maml:trans"),
