@@ -26,12 +26,12 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row
 from benchmarks.speed.race import Job, relative_error
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of
-from benchmarks.speed.speed_tables import checkpointing_table
+from benchmarks.speed.speed_tables import CHECKPOINTING_WAYS, checkpointing_table
 from benchmarks.speed.turns import in_turns
 from metasearch.runs.rows import append_rows
 
 ROWS = RESULTS / "checkpointing.jsonl"
-WAYS = ("fast", "checkpointing", "texts", "bf16", "bf16 checkpointing")
+WAYS = CHECKPOINTING_WAYS
 SIZES = ("episodes.q=2", "episodes.n_neg=1", "options.inner_steps=1", "options.first_order=true")
 
 

@@ -70,9 +70,14 @@ def serving_table(rows: Sequence[Row]) -> str:
     return markdown(["request", *seen, "ratio, wall clock", "ratio, processor time"], lines, left=1)
 
 
+CHECKPOINTING_WAYS = ("fast", "checkpointing", "texts", "bf16", "bf16 checkpointing")
+
+
 def checkpointing_table(rows: Sequence[Row]) -> str:
     """Return of each encoder, set and precision memory and processor time of a step, by what is computed again."""
     latest = latest_rows(rows, lambda row: (row["scale"], row["shape"], row["k"], row["way"]))
+    shapes = [row["shape"] for row in latest]
+    latest.sort(key=lambda row: (shapes.index(row["shape"]), row["k"], CHECKPOINTING_WAYS.index(row["way"])))
     lines = []
     for row in latest:
         kept = next(one for one in latest if (one["shape"], one["k"], one["way"]) == (row["shape"], row["k"], "fast"))
