@@ -83,10 +83,7 @@ def test_episodes_are_drawn_of_the_labelled_questions_alone(mode):
     recipe = load_recipe("fine-tune", ["labels=4", "episodes.k=4", "episodes.q=4", "budget.meta_valid=0"])
     sampler = samplers(benchmark, recipe, seed=3)["meta-train"]
     drawn = {
-        triplet.question.id
-        for i in range(20)
-        for labelled in sampler.episode(i).sets
-        for triplet in labelled.examples
+        triplet.question.id for i in range(20) for labelled in sampler.episode(i).sets for triplet in labelled.examples
     }
     (chosen,) = {frozenset(ids) for ids in asked(with_labels(benchmark.split.train, 4, seed=3)).values()}
     assert drawn == chosen
