@@ -45,7 +45,8 @@ def test_a_measure_reads_as_it_is_written(text, kind, expected):
             "accuracy",
             "retrieval",
             "unknown retrieval measure 'accuracy'. "
-            "Known: complete@10, map, map@10, mrr, mrr@10, ndcg, ndcg@10, precision-at-full-recall, precision@10, recall@10.",
+            "Known: complete@10, map, map@10, mrr, mrr@10, ndcg, ndcg@10, precision-at-full-recall, precision@10, "
+            "recall@10.",
         ),
         ("pearsn", "similarity", "Did you mean 'pearson'? Known: pearson, spearman."),
         ("map@20", "similarity", "unknown similarity measure 'map@20'. Known: pearson, spearman."),

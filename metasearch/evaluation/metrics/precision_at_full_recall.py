@@ -4,8 +4,6 @@ It is 1 where nothing else ranks above the last of them, as `iprec_at_recall_1.0
 (arXiv:2604.05684) report the rank itself, Max@R, of which lower values are better.
 """
 
-import numpy as np
-
 from metasearch.evaluation.metrics.base import Metric, Ranks, Values
 
 
@@ -13,6 +11,7 @@ def precision_at_full_recall(ranks: Ranks, k: None = None) -> Values:
     """Return the precision of each question at its last relevant candidate, `(N,)`.
 
     Example:
+        >>> import numpy as np
         >>> precision_at_full_recall(Ranks(np.array([1, 4, 2]), np.array([0, 2, 3])))
         array([0.5, 0.5])
     """
