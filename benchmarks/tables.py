@@ -15,7 +15,7 @@ import click
 
 from benchmarks.common.command import Command
 from benchmarks.common.rows import RESULTS, Row, read_rows
-from benchmarks.paper import expansion, study_tables
+from benchmarks.paper import expansion, labels, study_tables
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.distillation_tables import stages_table
 from benchmarks.paper.small_study_tables import changes_table, of_encoder, rates_table
@@ -75,6 +75,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "e5-against": lambda: study_tables.against_table(strong_study(LAREQA)),
     "e5-languages": lambda: study_tables.languages_table(strong_study(LAREQA)),
     "e5-expanded": lambda: study_tables.summary_table(study_tables.rows_of_study(rows_of("expanded"), LAREQA, "e5")),
+    "labels": lambda: labels.table(rows_of("labels"), rows_of("strong_encoder"), LAREQA),
     "expansion": lambda: expansion.table(rows_of("expansion")),
     "margin-summary": lambda: study_tables.summary_table(study(LAREQA, "paper_margin")),
     "margin-changes": lambda: study_tables.changes_table(study(LAREQA, "paper_margin")),
