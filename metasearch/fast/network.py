@@ -73,7 +73,9 @@ class Network:
             vectors: Tensor = checkpoint(once, part, use_reentrant=False, preserve_rng_state=self._module.training)
             return vectors
 
-        with torch.autocast(texts.order.device.type, torch.bfloat16, enabled=bf16):
+        # Without the cache of weights in bfloat16: it lasts as long as the outermost context, knows a weight by its tensor,
+        # and would give the one from before an inner step to the pass after it.
+        with torch.autocast(texts.order.device.type, torch.bfloat16, enabled=bf16, cache_enabled=False):
             run = again if self._again and torch.is_grad_enabled() else once
             parts = [run(part) for part in texts.parts]
         # Losses are taken in the precision of the weights; the network alone runs in bfloat16.

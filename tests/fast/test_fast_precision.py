@@ -66,3 +66,20 @@ def test_the_weights_stay_in_float32():
     before = {name: weight.clone() for name, weight in encoder.embedder.state_dict().items()}
     in_bf16(learner, CASES[0].episodes())
     assert all(torch.equal(weight, before[name]) for name, weight in encoder.embedder.state_dict().items())
+
+
+@pytest.mark.parametrize("checkpointing", ["off", "on", "texts"])
+@pytest.mark.parametrize("case", [Case("maml"), Case("maml-align", sizes=(3, 2, 2)), Case("reptile")], ids=str)
+def test_every_pass_has_the_weights_of_its_inner_step(case, checkpointing):
+    """Autocast keeps weights in bfloat16 as long as its outermost context lasts: here that of the trainer.
+
+    A thread of its own is in no such context.
+    """
+    encoder = encoder_of("bert", torch.float32)
+    learner, episodes = case.learn(encoder, inner_steps=5), case.episodes()
+    with torch.autocast("cpu", torch.bfloat16):
+        here, apart = (
+            outer(learner, episodes, FastGradients(encoder, workers=workers, checkpointing=checkpointing))
+            for workers in (1, 2)
+        )
+    assert error(here, apart) < 0.01
