@@ -6,8 +6,8 @@
 The first is of `e5` with a map before training (`neutral`), the second of the encoder that `benchmarks.paper.aligned`
 made. Labels are those of train alone, drawn by the seed; sets are as large as the labels, and at most 64. The same
 command goes on with a study that was stopped, and adds numbers to it. A row of each fold is kept in
-`results/labels.jsonl`. Lines without labels and with all of them are of `results/strong_encoder.jsonl`; the latter
-trained on the dev part as well, with a quarter of its episodes.
+`results/labels.jsonl`. Lines without labels and with all of them are of `results/strong_encoder.jsonl`, of the same
+seeds; the latter trained on the dev part as well, with a quarter of its episodes.
 """
 
 from collections.abc import Sequence
@@ -30,6 +30,7 @@ from metasearch.spec import yaml
 from metasearch.spec.library import Library
 from metasearch.spec.measure import EXPANDED
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
+from metasearch.study.arms import digest, settings_of
 from metasearch.study.statistics.paired import paired_test
 
 ROWS = RESULTS / "labels.jsonl"
@@ -76,9 +77,9 @@ def main(
     study = ms.read_study([output / f"{task}-{start}"])
     found = [row for pool in (MAIN, EXPANDED) for row in cells.rows_of(study, start, weights, pool)]
     trained = [row for row in found if row["learner"] != ZERO_SHOT]
-    rows = [{**row_of(row, row["config"]["recipe"]["labels"]), **provenance()} for row in trained]
+    rows = [{**row_of(row, int(row["config"]["recipe"]["labels"])), **provenance()} for row in trained]
     append_new_rows(ROWS, rows, identity)
-    click.echo(table(read_rows(ROWS), read_rows(cells.CELLS), task))
+    click.echo(table(read_rows(ROWS), read_rows(cells.CELLS), task, mode))
 
 
 def declare(folder: Path, count: int, start: str) -> str:
@@ -100,33 +101,38 @@ def row_of(row: Row, count: int | None) -> Row:
     shared = ("task", "mode", "fold", "seed", "data", "measure", "pool", "versions", "facts")
     means = {language: fmean(values) / cells.DIGITS for language, values in row["values"].items()}
     named = {"start": row["encoder"], "weights": row.get("weights"), "labels": count, "languages": means}
-    return {**{key: row[key] for key in shared}, **named}
+    return {**{key: row[key] for key in shared}, **named, "settings": digest(settings_of(row["config"]))}
 
 
 def identity(row: Row) -> object:
     """Return what a row is known again by."""
-    return tuple(row[key] for key in ("task", "mode", "start", "weights", "labels", "fold", "seed", "pool"))
+    keys = ("task", "mode", "start", "weights", "labels", "settings", "fold", "seed", "measure", "pool")
+    return tuple(row[key] for key in keys)
 
 
-def table(rows: Sequence[Row], whole: Sequence[Row], task: str) -> str:
-    """Return a line of each encoder and number of labels.
+def table(rows: Sequence[Row], whole: Sequence[Row], task: str, mode: str = "mixt") -> str:
+    """Return a line of each encoder and number of labels; of several settings it has the last.
 
     Args:
         rows: of this study.
         whole: cells of the study with all labels, in which the encoders without labels are, too.
         task: whose lines they are.
+        mode: in which it was trained.
     """
     groups = groups_of(Library().task(task), sorted({code for row in rows for code in row["languages"]}))
     lines = []
     for start in (NEUTRAL, cells.ALIGNED):
-        own = [row for row in latest_rows(rows, identity) if (row["task"], row["start"]) == (task, start)]
+        own = [row for row in rows if (row["task"], row["mode"], row["start"]) == (task, mode, start)]
         if not own:
             continue
-        # Of several aligned encoders the last one.
+        # Of several aligned encoders the last one, and of a cell that was done with several settings the last of these.
         own = [row for row in own if row["weights"] == own[-1]["weights"]]
+        own = latest_rows(own, lambda row: tuple(row[key] for key in ("labels", "fold", "seed", "pool")))
         known = [row for row in whole if row["task"] == task and row.get("weights") == own[-1]["weights"]]
+        seeds = {row["seed"] for row in own}
         own += [row_of(row, 0) for row in known if cells.arm_of(row) == start]
-        own += [row_of(row, None) for row in known if cells.arm_of(row) == f"{start}+{cells.BEST}:{own[0]['mode']}"]
+        trained = [row for row in known if cells.arm_of(row) == f"{start}+{cells.BEST}:{mode}" and row["seed"] in seeds]
+        own += [row_of(row, None) for row in trained]
         for count in sorted({row["labels"] for row in own}, key=lambda count: (count is None, count)):
             lines.append([start, "all" if count is None else f"{count}", *_figures(own, count, list(groups.values()))])
     names = [f"{name} languages" for name in groups]

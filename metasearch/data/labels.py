@@ -3,9 +3,11 @@
 A label is the answer of a question, or the score of a row of pairs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
+
+import numpy as np
 
 from metasearch.data.records import RetrievalData, SimilarityData
 from metasearch.errors import DataError
@@ -15,42 +17,63 @@ Labelled = RetrievalData | SimilarityData
 Key = TypeVar("Key")
 
 
-def with_labels(train: Labelled, count: int, seed: int) -> Labelled:
+def with_labels(train: Labelled, count: int, seed: int, asked: Collection[str]) -> Labelled:
     """Return train data with `count` questions of each language that have answers, or `count` rows of each pair.
 
-    They are drawn by the seed, all in one order: translations of a question are chosen together, and what is chosen
-    of a smaller number is chosen of a larger one, too. All candidates stay, as texts that may be mined negatives.
+    They are drawn by the seed, all in one order: where languages have the same questions, translations are chosen
+    together, and what is chosen of a smaller number is chosen of a larger one, too. All candidates stay, as texts that
+    may be mined negatives.
+
+    Args:
+        train: all of it.
+        count: of each language, or of each language pair.
+        seed: of the order.
+        asked: languages that are asked in; questions of others are left out. Of pairs all languages are.
 
     Raises:
-        DataError: a language has fewer questions with answers, or a language pair fewer rows.
+        DataError: a language that is asked in has fewer questions with answers, or a language pair fewer rows.
     """
     if isinstance(train, SimilarityData):
-        names = {languages: [pair.group for pair in own] for languages, own in train.by_languages.items()}
-        rows = _first(names, count, seed)
-        for languages, own in rows.items():
-            _require(count, own, f"rows of {'-'.join(sorted(languages))}")
-        chosen = (pair for pair in train.pairs if pair.group in rows[frozenset(pair.languages)])
-        return replace(train, pairs=tuple(chosen))
-    asked = {
-        language: [question.id for question in own if question.id in train.answers]
-        for language, own in train.questions_by_language.items()
-    }
-    ids = _first(asked, count, seed)
-    for language, own in ids.items():
-        _require(count, own, f"questions with answers in {language}")
-    known = frozenset[str]().union(*ids.values())
-    questions = (question for question in train.questions if question.id in ids[question.language])
+        return _scored(train, count, seed)
+    ids: dict[str, list[str]] = {language: [] for language in sorted(asked)}
+    for question in train.questions:
+        if question.language in ids and question.id in train.answers:
+            ids[question.language].append(question.id)
+    _require(count, {f"questions with answers in {language}": len(own) for language, own in ids.items()})
+    chosen = {language: {ids[language][i] for i in places} for language, places in _first(ids, count, seed).items()}
+    known = frozenset[str]().union(*chosen.values())
+    questions = (each for each in train.questions if each.id in chosen.get(each.language, ()))
     candidates = (replace(c, answers=tuple(own for own in c.answers if own in known)) for c in train.candidates)
     return replace(train, questions=tuple(questions), candidates=tuple(candidates))
 
 
-def _first(named: Mapping[Key, Sequence[str]], count: int, seed: int) -> dict[Key, set[str]]:
-    """Return the first `count` names of each list, all in one random order."""
-    listed = list(dict.fromkeys(name for own in named.values() for name in own))
-    place = {listed[i]: rank for rank, i in enumerate(stream(seed, "labels").permutation(len(listed)))}
-    return {key: set(sorted(set(own), key=place.__getitem__)[:count]) for key, own in named.items()}
+def _scored(train: SimilarityData, count: int, seed: int) -> SimilarityData:
+    """Return the rows of each language pair that have a score."""
+    numbers: dict[frozenset[str], list[int]] = {}
+    for i, pair in enumerate(train.pairs):
+        numbers.setdefault(frozenset(pair.languages), []).append(i)
+    groups = {key: [train.pairs[i].group for i in own] for key, own in numbers.items()}
+    _require(count, {f"rows of {'-'.join(sorted(key))}": len(own) for key, own in groups.items()})
+    chosen = {numbers[key][i] for key, places in _first(groups, count, seed).items() for i in places}
+    return replace(train, pairs=tuple(pair for i, pair in enumerate(train.pairs) if i in chosen))
 
 
-def _require(count: int, found: set[str], what: str) -> None:
-    if len(found) < count:
-        raise DataError(f"labels: {count} {what} are asked for; train has {len(found)}")
+def _first(named: Mapping[Key, Sequence[str]], count: int, seed: int) -> dict[Key, list[int]]:
+    """Return the places of `count` names of each list: the first ones of all in one random order."""
+    names = list(dict.fromkeys(name for own in named.values() for name in own))
+    rank = {names[i]: place for place, i in enumerate(stream(seed, "labels").permutation(len(names)))}
+    found = {}
+    for key, own in named.items():
+        # Stable: of equal names the first one of the list comes first.
+        order = np.argsort([rank[name] for name in own], kind="stable")
+        found[key] = [int(i) for i in order[:count]]
+    return found
+
+
+def _require(count: int, found: Mapping[str, int]) -> None:
+    """Raise `DataError` where there are fewer labels of a kind, with the largest number that all kinds have."""
+    for what, there in found.items():
+        if there < count:
+            most = min(found.values())
+            fits = f"; --set labels={most} fits" if most else ""
+            raise DataError(f"labels: {count} {what} are asked for; train has {there}{fits}")

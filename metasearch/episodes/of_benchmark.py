@@ -91,7 +91,8 @@ def _parts(benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data | None) 
     """Return what each phase draws from; the data of one without episodes may be as small as it likes."""
     train = benchmark.split.train
     if recipe.labels is not None and not isinstance(train, TranslationData):
-        train = with_labels(train, recipe.labels, seed)
+        variants = (variant for each in benchmark.arrangements["meta-train"] for variant in each.variants)
+        train = with_labels(train, recipe.labels, seed, {variant.query for variant in variants})
     parts: dict[Phase, Data] = {"meta-train": train, "meta-valid": valid or benchmark.split.dev}
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
     return {phase: parts[phase] for phase in PHASES if counts[phase]}
@@ -103,13 +104,14 @@ def _translations(
     """Return what adds translations of questions in each phase; nothing where none are asked for."""
     if not recipe.episodes.translations:
         return {}
-    return {
-        phase: QuestionTranslations(
-            part, benchmark.arrangements[phase], f"task '{benchmark.task.task}', {phase}: episodes.translations"
-        )
-        for phase, part in parts.items()
-        if isinstance(part, RetrievalData)  # what else there is refuses them
-    }
+    found = {}
+    for phase, part in parts.items():
+        # A translation needs no label: those of a question that has one are there, whatever was taken away.
+        whole = benchmark.split.train if phase == "meta-train" else part
+        if isinstance(part, RetrievalData) and isinstance(whole, RetrievalData):  # what else there is refuses them
+            where = f"task '{benchmark.task.task}', {phase}: episodes.translations"
+            found[phase] = QuestionTranslations(part, benchmark.arrangements[phase], where, whole)
+    return found
 
 
 def _sets(

@@ -21,14 +21,17 @@ class QuestionTranslations:
         data: data of the split to draw from.
         arrangements: whose questions are to have translations.
         where: what messages begin with.
+        whole: the same with further questions, which translations are drawn from; by default none.
 
     Raises:
         ConfigError: an arrangement has one language only.
         DataError: a question that can be drawn has no translation.
     """
 
-    def __init__(self, data: RetrievalData, arrangements: Sequence[Arrangement], where: str) -> None:
-        self._questions = {(question.language, question.id): question for question in data.questions}
+    def __init__(
+        self, data: RetrievalData, arrangements: Sequence[Arrangement], where: str, whole: RetrievalData | None = None
+    ) -> None:
+        self._questions = {(question.language, question.id): question for question in (whole or data).questions}
         for arrangement in arrangements:
             for variant in arrangement.variants:
                 others = sorted(arrangement.languages - {variant.query})

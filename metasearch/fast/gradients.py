@@ -114,8 +114,8 @@ class FastGradients(ReferenceGradients):
                 if less is None:
                     raise OutOfMemory(
                         f"out of memory on {learner.encoder.device} in an outer step ({first_line(error)}). Less is "
-                        "needed with smaller budget.meta_batch, episodes.k, episodes.q or n_neg, shorter max_length, "
-                        "or options.first_order=true"
+                        "needed with smaller budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, "
+                        "shorter max_length, --checkpointing texts, or options.first_order=true"
                     ) from error
             log.warning("out of memory on %s: %s; the gradient stays the same", learner.encoder.device, less)
             take_off(learner)

@@ -23,7 +23,7 @@ class Network:
     """A copy of an encoder's network around the same weights, which runs on other weights in their place.
 
     Each thread needs its own, as weights are put into it while it runs. The encoder itself is not touched. With
-    `checkpointing` its layers are computed again on the way back, or all of it for one pass of texts after the other.
+    `checkpointing` its layers are computed again on the way back, or all of it, one pass of a few texts at a time.
 
     The latter is gradient caching (Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited
     Setup"): of all texts the vectors alone are kept, from which a loss goes back as far as their gradient, and each
@@ -73,8 +73,8 @@ class Network:
             vectors: Tensor = checkpoint(once, part, use_reentrant=False, preserve_rng_state=self._module.training)
             return vectors
 
-        # Without the cache of weights in bfloat16: it lasts as long as the outermost context, knows a weight by its tensor,
-        # and would give the one from before an inner step to the pass after it.
+        # Without the cache of weights in bfloat16: it lasts as long as the outermost context, knows a weight by its
+        # tensor, and would give the one from before an inner step to the pass after it.
         with torch.autocast(texts.order.device.type, torch.bfloat16, enabled=bf16, cache_enabled=False):
             run = again if self._again and torch.is_grad_enabled() else once
             parts = [run(part) for part in texts.parts]

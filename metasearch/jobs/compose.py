@@ -168,7 +168,7 @@ def trainer_of(
         max_steps: outer steps at most.
         precision: of training steps and of the dev scores between them, `fp32` or `bf16`.
         gradients: `fast` or `reference`, how outer gradients are taken.
-        checkpointing: whether layers are computed again on the way back; `auto` where a step would not fit the memory.
+        checkpointing: what is computed again on the way back; by `auto` layers, where a step would not fit the memory.
         listener: hears of steps and scores.
         store: where checkpoints go.
         baseline: dev score before the first step, where it is known already.
@@ -180,7 +180,7 @@ def trainer_of(
         DataError: the data is too small for the recipe.
         OutOfMemory: a step would not fit the memory in any way.
     """
-    check_fit(recipe, benchmark, precision)
+    check_fit(recipe, benchmark, precision, checkpointing)
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
     encoder, chosen = require_map(learner.encoder, recipe), _said(precision)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)

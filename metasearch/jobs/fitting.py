@@ -11,6 +11,7 @@ from metasearch.learners.base import Learner
 from metasearch.learners.losses.base import fitting, losses_of
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import Recipe
+from metasearch.spec.run import Checkpointing
 
 
 def learner_class(recipe: Recipe) -> type[Learner]:
@@ -24,8 +25,8 @@ def learner_options(recipe: Recipe) -> Any:
     return yaml.check(recipe.options, learner_class(recipe).Options, f"recipe '{recipe.recipe}': options")
 
 
-def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
-    """Raise `ConfigError` unless learner, options, mode and precision fit together; loads no weights."""
+def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointing: Checkpointing = "auto") -> None:
+    """Raise `ConfigError` unless learner, options, mode, precision and checkpointing fit together; loads no weights."""
     mode, learner = benchmark.mode, learner_class(recipe)
     options = learner_options(recipe)
     check_loss(recipe, benchmark)
@@ -46,8 +47,15 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str) -> None:
         train_texts(benchmark, recipe.neutralise)
     if precision not in ("fp32", "bf16"):
         raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
-    if precision == "bf16" and not getattr(options, "first_order", True):
+    if getattr(options, "first_order", True):
+        return
+    if precision == "bf16":
         raise ConfigError("--precision bf16 works in first order only; use fp32, or --set options.first_order=true")
+    if checkpointing == "texts":
+        raise ConfigError(
+            "--checkpointing texts saves nothing in second order, whose inner gradients keep what is computed again; "
+            "say on, or --set options.first_order=true"
+        )
 
 
 def check_loss(recipe: Recipe, benchmark: Benchmark) -> None:

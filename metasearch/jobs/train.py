@@ -49,7 +49,7 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
     require_divides(rank().count, config.recipe.budget.shards, "budget.shards")
     config = config.model_copy(update={"recipe": compose.resolved(config.recipe)})
     benchmark = load_benchmark(DataRef.of(config), config.mode).trained_on(config.recipe.translate)
-    check_fit(config.recipe, benchmark, config.precision)
+    check_fit(config.recipe, benchmark, config.precision, config.checkpointing)
     check_sizes(benchmark, config.recipe, config.seed)
     encoder = encoder_of(config, benchmark)
     if config.recipe.neutralise:

@@ -21,6 +21,7 @@ def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: O
     recipe, rows = config.recipe, files.results()
     monitor, scores = benchmark.task.monitor, monitored(rows, benchmark.task.monitor)
     stage = recipe.neutralise
+    pairs = " pair" if benchmark.task.kind == "similarity" else ""
     verdicts = []
     for split in ("dev", "test"):
         before, after = 100 * scores[ZERO_SHOT, split], 100 * scores[recipe.delivers, split]
@@ -33,7 +34,7 @@ def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: O
         *([["neutralise", f"{stage.when} training, {stage.method}"]] if stage else []),
         *([["merge", said_of(recipe.merge, rows)]] if recipe.merge else []),
         *([["translated", str(benchmark.translations)]] if benchmark.translations else []),
-        *([["labels", f"{recipe.labels} of each language"]] if recipe.labels else []),
+        *([["labels", f"{recipe.labels} of each language{pairs}"]] if recipe.labels else []),
         ["mode", config.mode],
         ["fold, seed", f"{config.fold}{shuffled}, {config.seed}"],
         ["outer steps", f"{outcome.steps}, weights of step {outcome.best_step} kept ({ended})"],

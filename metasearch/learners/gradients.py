@@ -15,6 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from metasearch.encoders.checkpointing import checkpointed
 from metasearch.episodes.episode import Episode
+from metasearch.errors import ConfigError
 from metasearch.learners.base import Learner, OuterLoss, Values
 from metasearch.spec.run import Checkpointing
 
@@ -50,7 +51,7 @@ class ReferenceGradients:
 
     Args:
         checkpointing: whether layers are computed again on the way back, for less memory and the same gradient; `auto`
-            leaves it to who knows the memory to turn it `on`.
+            leaves it to who knows the memory to turn it `on`. `texts` is of fast gradients, and refused.
     """
 
     def __init__(self, checkpointing: Checkpointing = "auto") -> None:
@@ -67,7 +68,7 @@ class ReferenceGradients:
 
     def take(self, learner: Learner, episodes: Sequence[Episode]) -> OuterLoss:
         """Do so, where forward passes may be differentiated as often as the learner needs it."""
-        with checkpointed(learner.encoder.embedder, self.checkpointing == "on"):
+        with self._checkpointed(learner):
             loss = learner.outer_loss(episodes)
             # A backward pass runs in the types of its forward pass.
             with torch.autocast(learner.encoder.device.type, enabled=False):
@@ -81,7 +82,7 @@ class ReferenceGradients:
 
     def values(self, learner: Learner, episodes: Sequence[Episode], shard: Any) -> Begun:
         """Do so, where forward passes may be differentiated as often as the learner needs it."""
-        with checkpointed(learner.encoder.embedder, self.checkpointing == "on"):
+        with self._checkpointed(learner):
             values = learner.values(shard)
 
         def finish(pulled: Gradient, everyone: Sequence[Values]) -> None:
@@ -91,6 +92,11 @@ class ReferenceGradients:
                     torch.autograd.backward([v for v, _ in back], [g for _, g in back])
 
         return Begun([value.detach() for value in values], finish)
+
+    def _checkpointed(self, learner: Learner) -> AbstractContextManager[object]:
+        if self.checkpointing == "texts":
+            raise ConfigError("checkpointing 'texts' is of fast gradients, by the learners that have them; say 'on'")
+        return checkpointed(learner.encoder.embedder, self.checkpointing == "on")
 
 
 def pull(

@@ -193,7 +193,8 @@ class Recipe(Declared):
         translate: whether the translations that a task declares are trained on; else its own rows are, as though it
             declared none.
         labels: how many questions of each language have their answers in meta-train, or rows of each language pair
-            their scores; None is all. Episodes of meta-valid would read the labels of dev, and are not drawn then.
+            their scores; None is all. Episodes of meta-valid would read the labels of dev, and are not drawn then; dev
+            scores read them.
     """
 
     recipe: str

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from metasearch.encoders.encoder import Embedder
 from metasearch.episodes.episode import Episode
 from metasearch.errors import ConfigError, OutOfMemory
 from metasearch.fast import FastGradients
@@ -26,11 +27,6 @@ log = logging.getLogger(__name__)
 
 _SHARE = 0.9
 """Of the memory there is; the rest is for the process itself and for results that come and go."""
-
-_AGAIN = {
-    "on": "; layers are computed again on the way back",
-    "texts": "; a few texts at a time are computed again on the way back",
-}
 
 
 @dataclass(frozen=True)
@@ -79,8 +75,8 @@ def require_memory(trainer: Trainer) -> Trainer:
         return trainer
     if gradients.checkpointing == "texts" and not _has_fast_form(gradients, learner):
         raise ConfigError(
-            f"--checkpointing texts needs a fast form of the gradient, which {type(learner).__name__} has not here; "
-            "'on' computes layers again"
+            f"--checkpointing texts is of fast gradients, which there are none of here for {type(learner).__name__}; "
+            "--checkpointing on computes layers again"
         )
     phase, position = trainer.schedule.at(0)
     episodes = phase.episodes.batch(position, trainer.schedule.batch)
@@ -96,11 +92,12 @@ def require_memory(trainer: Trainer) -> Trainer:
     if automatic and not found.fits:
         raise OutOfMemory(
             f"{takes}, with layers that are computed again on the way back. Less is needed with a smaller "
-            "budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, a shorter max_length, --trim or "
-            "--precision bf16; --checkpointing texts keeps a few texts at a time, and on tries it all the same"
+            "budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, a shorter max_length, --trim, "
+            "--precision bf16 or, in first order, --checkpointing texts; --checkpointing on tries it all the same"
         )
-    again = _AGAIN.get(gradients.checkpointing, "")
-    if again:
+    again = ""
+    if gradients.checkpointing in ("on", "texts"):
+        again = f"; {_again(learner, gradients)} are computed again on the way back"
         return_memory()
     log.info("memory: %s%s%s", takes, again, f"; otherwise it would be {shown(kept.needed)}" if automatic else "")
     return trainer
@@ -118,7 +115,7 @@ def step_memory(
 
     Args:
         learner: what is trained, with dropout as it will be.
-        gradients: how its outer gradient is taken, with checkpointing if that is `on`.
+        gradients: how its outer gradient is taken, and what is computed again for it on the way back.
         episodes: the meta-batch.
         outer: settings of the optimiser.
         bf16: whether forward passes run in bfloat16.
@@ -137,8 +134,9 @@ def step_memory(
     of_texts = isinstance(learner, TextLearner)
     at_once = None if fast is None or of_texts else jobs
     most = None
-    if fast and gradients.checkpointing == "texts":
-        most = most_tokens(encoder.device) * (jobs if of_texts else 1)  # a group has one thread, or that of texts all
+    if _a_few_at_a_time(learner, gradients):
+        # A group has one thread, or that of texts those of all processes.
+        most = most_tokens(encoder.device) * (jobs * rank.count if of_texts else 1)
     passes = Activations(learner, groups, bf16, gradients.checkpointing == "on", most)
     activations = passes.of(at_once, padded=fast is None) // (rank.count if of_texts else 1)
     points = 0
@@ -157,6 +155,20 @@ def step_memory(
         "activations": activations,
     }
     return StepMemory(parts, capacity(encoder.device) // (rank.beside if on_cpu else 1))
+
+
+def _again(learner: Learner, gradients: ReferenceGradients) -> str:
+    """Return what is computed again on the way back, in words."""
+    if gradients.checkpointing == "on":
+        return "layers"
+    return "a few texts at a time" if _a_few_at_a_time(learner, gradients) else "all texts of a pass"
+
+
+def _a_few_at_a_time(learner: Learner, gradients: ReferenceGradients) -> bool:
+    """Return whether a few texts at a time are computed again; see `metasearch.fast.layout`."""
+    # In second order the graph of an inner gradient keeps what the way back has computed.
+    cut = isinstance(learner.encoder.embedder, Embedder) and getattr(learner.options, "output", "") != "tokens"
+    return gradients.checkpointing == "texts" and cut and not learner.second_order
 
 
 def _has_fast_form(gradients: ReferenceGradients, learner: Learner) -> TypeGuard[FastGradients]:

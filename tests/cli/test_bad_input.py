@@ -52,6 +52,10 @@ def failing(*args, code):
             [*TRAIN, "--checkpointing", "texts", "--gradients", "reference"],
             "--checkpointing texts needs fast gradients; with --gradients reference say on",
         ),
+        (
+            [*TRAIN, "--checkpointing", "texts", "--set", "options.first_order=false"],
+            "--checkpointing texts saves nothing in second order",
+        ),
         ([*TRAIN, "--set", "labels=0"], "labels: input should be greater than or equal to 1"),
         (["evaluate", "--task", "demo-sts", "--pool", "bilingual"], "--pool is for retrieval"),
         (["train", "--resume", "x", "--seed", "5"], "leave out --seed"),
@@ -71,7 +75,7 @@ def test_more_layers_than_there_are_end_with_code_2_before_there_is_a_run_folder
 
 def test_more_labels_than_train_has_and_fewer_than_a_set_needs_end_with_code_3():
     alone = ("--set", "budget.meta_valid=0")
-    assert "labels: 500 questions with answers in ar are asked for; train has 42" in failing(
+    assert "labels: 500 questions with answers in el are asked for; train has 42; --set labels=42 fits" in failing(
         *TRAIN, *alone, "--set", "labels=500", code=3
     )
     error = failing(*TRAIN, *alone, "--set", "labels=4", "--set", "episodes.k=8", code=3)

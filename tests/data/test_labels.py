@@ -1,5 +1,7 @@
 """A few labels of train: which are kept, that the texts stay, and what is said where there are too few."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.labels import with_labels
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
-from metasearch.episodes.of_benchmark import samplers
+from metasearch.episodes.of_benchmark import check_sizes, samplers
 from metasearch.errors import DataError
 from metasearch.spec.library import load_recipe
 
@@ -34,9 +36,9 @@ def retrieval(draw):
 
 @given(retrieval(), st.integers(1, 2), st.integers(0, 99))
 def test_each_language_has_just_so_many_questions_with_answers_and_all_candidates_stay(data, count, seed):
-    kept = with_labels(data, count, seed)
+    kept = with_labels(data, count, seed, ("de", "el"))
     whole = asked(data)
-    assert {language: len(ids) for language, ids in asked(kept).items()} == dict.fromkeys(whole, count)
+    assert {language: len(ids) for language, ids in asked(kept).items()} == {"de": count, "el": count}
     assert all(ids <= whole[language] for language, ids in asked(kept).items())
     assert [(c.id, c.text, c.language, c.group) for c in kept.candidates] == [
         (c.id, c.text, c.language, c.group) for c in data.candidates
@@ -45,13 +47,13 @@ def test_each_language_has_just_so_many_questions_with_answers_and_all_candidate
 
 @given(retrieval(), st.integers(0, 99))
 def test_what_is_kept_of_few_is_kept_of_more(data, seed):
-    one, two = (asked(with_labels(data, count, seed)) for count in (1, 2))
+    one, two = (asked(with_labels(data, count, seed, data.languages)) for count in (1, 2))
     assert all(one[language] < two[language] for language in one)
 
 
 def test_translations_of_a_question_are_chosen_together_and_a_seed_chooses_others():
     train = load_benchmark("demo").split.train
-    chosen = [asked(with_labels(train, 8, seed)) for seed in (0, 0, 1)]
+    chosen = [asked(with_labels(train, 8, seed, train.languages)) for seed in (0, 0, 1)]
     assert all(len({frozenset(ids) for ids in each.values()}) == 1 for each in chosen)
     assert chosen[0] == chosen[1] != chosen[2]
 
@@ -62,19 +64,48 @@ def test_a_score_is_a_label_of_a_row_and_of_all_its_translations():
         for name in ("en-en", "en-el")
         for i in range(6)
     ]
-    kept = with_labels(SimilarityData(tuple(pairs)), 4, seed=0).pairs
+    kept = with_labels(SimilarityData(tuple(pairs)), 4, 0, ()).pairs
     rows = [{pair.group for pair in kept if pair.pair == name} for name in ("en-en", "en-el")]
     assert rows[0] == rows[1]
     assert len(rows[0]) == 4
     assert [pair for pair in pairs if pair.group in rows[0]] == [*kept]
-    with pytest.raises(DataError, match=r"labels: 7 rows of (en|el-en) are asked for; train has 6"):
-        with_labels(SimilarityData(tuple(pairs)), 7, seed=0)
+    with pytest.raises(DataError, match=r"labels: 7 rows of (en|el-en) are .* train has 6; --set labels=6 fits"):
+        with_labels(SimilarityData(tuple(pairs)), 7, 0, ())
 
 
-def test_too_few_questions_are_named_with_their_language():
-    data = RetrievalData((Question("1", "el", "one", "a"),), (Candidate("c", "el", "c", "a", ("1",)),))
-    with pytest.raises(DataError, match="labels: 2 questions with answers in el are asked for; train has 1"):
-        with_labels(data, 2, seed=0)
+def test_rows_are_counted_and_not_the_groups_that_several_of_them_share():
+    pairs = [ScoredPair("en-en", ("en", "en"), f"{i}", "b", 0.5, f"group {i // 5}") for i in range(50)]
+    kept = with_labels(SimilarityData(tuple(pairs)), 7, 0, ()).pairs
+    assert len(kept) == 7
+    # Five of a group, and two of the next one.
+    assert len({pair.group for pair in kept}) == 2
+
+
+def test_too_few_questions_are_named_with_their_language_and_the_number_that_all_have():
+    questions = (*(Question(str(i), "de", str(i), "a") for i in range(3)), Question("1", "el", "one", "a"))
+    data = RetrievalData(questions, tuple(Candidate(str(i), "el", str(i), "a", (str(i),)) for i in range(3)))
+    said = r"labels: 2 questions with answers in el are asked for; train has 1; --set labels=1 fits"
+    with pytest.raises(DataError, match=said):
+        with_labels(data, 2, 0, ("de", "el"))
+    # Of a language that is not asked in nothing is wanted.
+    assert asked(with_labels(data, 2, 0, ("de",))).keys() == {"de"}
+    with pytest.raises(DataError, match=r"labels: 1 questions with answers in th are asked for; train has 0$"):
+        with_labels(data, 1, 0, ("th",))
+
+
+def test_a_translation_of_a_labelled_question_is_there_though_it_has_no_label_itself():
+    """Languages that share some questions only: el has 20 of those that ar has."""
+    benchmark = load_benchmark("demo", "trans")
+    train = benchmark.split.train
+    few = sorted({question.id for question in train.questions})[:20]
+    questions = tuple(q for q in train.questions if q.language != "el" or q.id in few)
+    uneven = replace(benchmark, split=replace(benchmark.split, train=replace(train, questions=questions)))
+    sets = ["episodes.translations=true", "loss.name=infonce", "loss.align=jsd", "budget.meta_valid=0"]
+    recipe = load_recipe("fine-tune", [*sets, "labels=4", "episodes.k=2", "episodes.q=2"])
+    check_sizes(uneven, recipe, seed=1)
+    sampler = samplers(uneven, recipe, seed=1)["meta-train"]
+    drawn = [each for i in range(20) for labelled in sampler.episode(i).sets for each in labelled.examples]
+    assert all(each.translation.id == each.triplet.question.id for each in drawn)
 
 
 @pytest.mark.parametrize("mode", ["mono-mono", "mixt"])
@@ -85,7 +116,8 @@ def test_episodes_are_drawn_of_the_labelled_questions_alone(mode):
     drawn = {
         triplet.question.id for i in range(20) for labelled in sampler.episode(i).sets for triplet in labelled.examples
     }
-    (chosen,) = {frozenset(ids) for ids in asked(with_labels(benchmark.split.train, 4, seed=3)).values()}
+    kept = with_labels(benchmark.split.train, 4, 3, benchmark.split.train.languages)
+    (chosen,) = {frozenset(ids) for ids in asked(kept).values()}
     assert drawn == chosen
 
 

@@ -90,13 +90,14 @@ def _training(config: RunConfig, rows: Sequence[Row], label: str, task: Task) ->
     """Return the facts of how a run was trained."""
     recipe, stage = config.recipe, config.recipe.neutralise
     step = next((row["step"] for row in rows if row["learner"] == label), None)
+    pairs = " pair" if task.kind == "similarity" else ""
     return {
         "command": "`metasearch train`",
         "learner": f"{recipe.learner}, recipe {recipe.recipe}",
         "transfer mode": config.mode,
         "outer steps": "none" if step is None else f"the weights of step {step}",
         **({"at most": f"{config.max_steps} steps"} if config.max_steps else {}),
-        **({"labels": f"{recipe.labels} of each language"} if recipe.labels else {}),
+        **({"labels": f"{recipe.labels} of each language{pairs}"} if recipe.labels else {}),
         **({"trained on translations": described(task.translate)} if task.translate and recipe.translate else {}),
         "fold, seed": f"{config.fold}, {config.seed}",
         **({"shuffled with": f"fold seed {config.fold_seed}"} if config.fold_seed is not None else {}),

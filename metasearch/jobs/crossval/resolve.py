@@ -13,7 +13,7 @@ from metasearch.jobs.fitting import check_fit, learner_class
 from metasearch.jobs.neutral import train_texts
 from metasearch.spec import yaml
 from metasearch.spec.library import Library, choose_recipe, overrides
-from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
+from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT, Recipe
 from metasearch.spec.run import DataRef
 from metasearch.spec.run_stages import NeutralSettings
 from metasearch.spec.study import StudyConfig, Trained
@@ -128,8 +128,8 @@ def arms_of(
             arm = Trained(arm=f"{name}-{mode}", mode=mode, recipe=compose.resolved(chosen))
             if arms.setdefault(arm.arm, arm) != arm:
                 raise ConfigError(f"learner and recipe '{name}' are both called so and differ; leave one of them out")
-            check_fit(chosen, benchmarks[mode], config.precision)
-            check_sizes(benchmarks[mode].trained_on(chosen.translate), chosen, config.seeds[0])
+            check_fit(chosen, benchmarks[mode], config.precision, config.checkpointing)
+            _check_sizes(benchmarks[mode], chosen, config)
         if not fits:
             raise ConfigError(f"'{name}' needs a mode of {needs} links; none of {', '.join(own)} is one")
     if changes.get("") and not arms:
@@ -137,6 +137,18 @@ def arms_of(
             f"--set {changes[''][0]} changes nothing: no learner is trained; for --distill say --set NAME:"
         )
     return tuple(arms.values())
+
+
+def _check_sizes(first: Benchmark, recipe: Recipe, config: StudyConfig) -> None:
+    """Raise `DataError` where the data is too small: the first fold, or all with all seeds that draw labels of it."""
+    check_sizes(first.trained_on(recipe.translate), recipe, config.seeds[0])
+    if recipe.labels is None:
+        return
+    mode = first.mode.mode if first.mode else None
+    for fold in config.folds:
+        drawn = load_benchmark(DataRef.of(config, fold=fold), mode).trained_on(recipe.translate)
+        for seed in config.seeds:
+            check_sizes(drawn, recipe, seed)
 
 
 def neutral_of(
