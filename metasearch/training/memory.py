@@ -133,10 +133,8 @@ def step_memory(
     jobs = fast.workers if fast else sum(len(episode.sets) - 1 for episode in episodes)
     of_texts = isinstance(learner, TextLearner)
     at_once = None if fast is None or of_texts else jobs
-    most = None
-    if _a_few_at_a_time(learner, gradients):
-        # A group has one thread, or that of texts those of all processes.
-        most = most_tokens(encoder.device) * (jobs * rank.count if of_texts else 1)
+    # A group has one thread, or that of texts those of all processes.
+    most = _most(learner, gradients, jobs * rank.count if of_texts else 1)
     passes = Activations(learner, groups, bf16, gradients.checkpointing == "on", most)
     activations = passes.of(at_once, padded=fast is None) // (rank.count if of_texts else 1)
     points = 0
@@ -161,14 +159,16 @@ def _again(learner: Learner, gradients: ReferenceGradients) -> str:
     """Return what is computed again on the way back, in words."""
     if gradients.checkpointing == "on":
         return "layers"
-    return "a few texts at a time" if _a_few_at_a_time(learner, gradients) else "all texts of a pass"
+    return "a few texts at a time" if _most(learner, gradients, 1) else "all texts of a pass"
 
 
-def _a_few_at_a_time(learner: Learner, gradients: ReferenceGradients) -> bool:
-    """Return whether a few texts at a time are computed again; see `metasearch.fast.layout`."""
-    # In second order the graph of an inner gradient keeps what the way back has computed.
+def _most(learner: Learner, gradients: ReferenceGradients, threads: int) -> int | None:
+    """Return how many tokens are there at a time, by threads, where a few texts are computed again; else None."""
+    # As `metasearch.fast.layout` cuts them. In second order the graph of an inner gradient keeps what is computed again.
     cut = isinstance(learner.encoder.embedder, Embedder) and getattr(learner.options, "output", "") != "tokens"
-    return gradients.checkpointing == "texts" and cut and not learner.second_order
+    if gradients.checkpointing != "texts" or not cut or learner.second_order:
+        return None
+    return threads * most_tokens(learner.encoder.device)
 
 
 def _has_fast_form(gradients: ReferenceGradients, learner: Learner) -> TypeGuard[FastGradients]:

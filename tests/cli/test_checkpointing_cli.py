@@ -44,4 +44,4 @@ def test_a_run_has_the_same_model_with_and_without_and_keeps_the_choice(tmp_path
 
 @pytest.mark.parametrize("command", ["train", "distill", "crossval"])
 def test_every_command_that_trains_has_it(command):
-    assert "--checkpointing [auto|on|off]" in " ".join(metasearch(command, "--help").output.split())
+    assert "--checkpointing [auto|on|texts|off]" in " ".join(metasearch(command, "--help").output.split())

@@ -59,7 +59,7 @@ def test_a_users_own_tasks_are_offered_too(tmp_path):
         ("resume studies/one --launcher-set part", ["partition="]),
         ("tra", ["train"]),
         ("train --task demo --precision ", ["fp32", "bf16"]),
-        ("distill --checkpointing ", ["auto", "on", "off"]),
+        ("distill --checkpointing ", ["auto", "on", "texts", "off"]),
     ],
 )
 def test_names_are_offered(line, expected):
