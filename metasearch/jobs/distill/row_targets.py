@@ -1,6 +1,7 @@
 """Vectors of a frozen encoder for the texts of a prepared corpus, kept by row in files that are mapped into memory.
 
     <folder>/<key>/about.json                    what the key stands for: encoder, role, length, output and type
+    <folder>/<key>/about.lock                    held by a process while it writes that
     <folder>/<key>/<shard>/<sha256>.safetensors  rows of texts of a shard, ascending, and their vectors
     <folder>/<key>/<shard>.lock                  held by a process while it computes those of a shard
 
@@ -182,7 +183,14 @@ def opened(folder: Path, encoder: Encoder, output: VectorOutput, kind: TargetTyp
     key, about = key_of(encoder, _ROLE, output, type=kind)
     path = folder / key
     if not (path / "about.json").exists():
-        write_whole(path / "about.json", json.dumps(about, indent=2, ensure_ascii=False))
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            # Who comes second waits, or both would move the same new file into its place.
+            with FileLock(path / "about.lock"):
+                if not (path / "about.json").exists():
+                    write_whole(path / "about.json", json.dumps(about, indent=2, ensure_ascii=False))
+        except OSError as error:
+            raise unwritable(path, error) from error
     return RowTargets(path, encoder.dimension(output), kind)
 
 
