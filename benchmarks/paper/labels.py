@@ -22,7 +22,7 @@ from benchmarks.common.command import Command, metasearch
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
 from benchmarks.paper import cells
-from benchmarks.paper.strong_encoder import TEXTS
+from benchmarks.paper.strong_encoder import CELLS, TEXTS
 from benchmarks.paper.study_rows import groups_of
 from metasearch.jobs.compose import load_encoder
 from metasearch.runs.markdown import markdown
@@ -79,7 +79,7 @@ def main(
     trained = [row for row in found if row["learner"] != ZERO_SHOT]
     rows = [{**row_of(row, int(row["config"]["recipe"]["labels"])), **provenance()} for row in trained]
     append_new_rows(ROWS, rows, identity)
-    click.echo(table(read_rows(ROWS), read_rows(cells.CELLS), task, mode))
+    click.echo(table(read_rows(ROWS), read_rows(CELLS), task, mode))
 
 
 def declare(folder: Path, count: int, start: str) -> str:
