@@ -12,7 +12,6 @@ seeds; the latter trained on the dev part as well, with a quarter of its episode
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 import click
@@ -22,6 +21,7 @@ from benchmarks.common.command import Command, metasearch
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
 from benchmarks.paper import cells
+from benchmarks.paper.fold_rows import MAIN, by_fold, fold_row, gain, mean_of, spread
 from benchmarks.paper.strong_encoder import CELLS, TEXTS
 from benchmarks.paper.study_rows import groups_of
 from metasearch.jobs.compose import load_encoder
@@ -30,15 +30,12 @@ from metasearch.spec import yaml
 from metasearch.spec.library import Library
 from metasearch.spec.measure import EXPANDED
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
-from metasearch.study.arms import digest, settings_of
-from metasearch.study.statistics.paired import paired_test
 
 ROWS = RESULTS / "labels.jsonl"
 LARGEST = 64
 """Examples of a set, of recipe `best`."""
 STEPS = 12
 """All of them on train, as those on dev would read its labels."""
-MAIN = "multilingual"
 
 
 @click.command(cls=Command)
@@ -98,10 +95,7 @@ def declare(folder: Path, count: int, start: str) -> str:
 
 def row_of(row: Row, count: int | None) -> Row:
     """Return a cell with means of languages in place of questions; `count` None are all labels."""
-    shared = ("task", "mode", "fold", "seed", "data", "measure", "pool", "versions", "facts")
-    means = {language: fmean(values) / cells.DIGITS for language, values in row["values"].items()}
-    named = {"start": row["encoder"], "weights": row.get("weights"), "labels": count, "languages": means}
-    return {**{key: row[key] for key in shared}, **named, "settings": digest(settings_of(row["config"]))}
+    return fold_row(row, start=row["encoder"], weights=row.get("weights"), labels=count)
 
 
 def identity(row: Row) -> object:
@@ -141,34 +135,13 @@ def table(rows: Sequence[Row], whole: Sequence[Row], task: str, mode: str = "mix
 
 def _figures(rows: Sequence[Row], count: int | None, groups: Sequence[Sequence[str]]) -> list[str]:
     """Return the columns of a number of labels: mean and deviation over folds, gain, groups, expanded pool."""
-    by_fold = {pool: _by_fold(rows, count, pool) for pool in (MAIN, EXPANDED)}
-    before, after = _by_fold(rows, 0, MAIN), by_fold[MAIN]
-    both = sorted(before.keys() & after.keys())
-    gain = ""
-    if count != 0 and len(both) > 1:
-        test = paired_test([after[fold] for fold in both], [before[fold] for fold in both])
-        gain = f"{test.mean:+.2f} [{test.low:+.2f}, {test.high:+.2f}]"
+    own = [row for row in rows if row["labels"] == count]
     return [
-        _spread(list(after.values())),
-        gain,
-        *(f"{fmean(_by_fold(rows, count, MAIN, codes).values()):.2f}" for codes in groups),
-        _spread(list(by_fold[EXPANDED].values())),
+        spread(list(by_fold(own).values())),
+        "" if count == 0 else gain(own, [row for row in rows if row["labels"] == 0]),
+        *(mean_of(own, codes) for codes in groups),
+        spread(list(by_fold(own, EXPANDED).values())),
     ]
-
-
-def _by_fold(rows: Sequence[Row], count: int | None, pool: str, codes: Sequence[str] = ()) -> dict[int, float]:
-    """Return fold → 100 × the mean over some languages, or all; seeds are averaged."""
-    found: dict[int, list[float]] = {}
-    for row in rows:
-        if (row["labels"], row["pool"]) == (count, pool):
-            values = [value for code, value in row["languages"].items() if not codes or code in codes]
-            found.setdefault(row["fold"], []).append(100 * fmean(values))
-    return {fold: fmean(values) for fold, values in found.items()}
-
-
-def _spread(values: Sequence[float]) -> str:
-    deviation = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
-    return f"{fmean(values):.2f}{deviation}" if values else ""
 
 
 if __name__ == "__main__":

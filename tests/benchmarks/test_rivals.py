@@ -1,0 +1,72 @@
+"""The rivals of fine-tuning and MAML: what each trains, and what the table says of them."""
+
+import pytest
+
+from benchmarks.paper import rivals
+from benchmarks.paper.cells import DIGITS
+from benchmarks.paper.rivals import RIVALS
+from metasearch.spec.library import Library
+from metasearch.spec.recipe import NEUTRAL
+
+
+def cell(fold, value, learner="zero-shot", recipe=None, pool="multilingual", mode="trans"):
+    """Return a cell of two questions with the same value, in a language with labels and in one without."""
+    through_map = {"recipe": {"neutralise": {"when": "before"}}}
+    trained = learner not in ("zero-shot", NEUTRAL)
+    return {
+        **{"task": "lareqa-sentences", "encoder": "e5", "fold": fold, "seed": 0, "pool": pool, "learner": learner},
+        **{"recipe": recipe, "mode": mode if trained else None, "config": through_map if trained else {}},
+        **{"measure": "map@20", "data": "d", "versions": {}, "facts": {}},
+        "values": {language: [round(value * DIGITS)] * 2 for language in ("de", "ru")},
+    }
+
+
+def row(name, fold, value, pool="multilingual"):
+    return rivals.row_of(cell(fold, value, "fine-tune", f"rival-{name}", pool))
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_rival_changes_one_respect_of_a_recipe_of_e5(name, tmp_path):
+    rival = RIVALS[name]
+    recipe = Library([tmp_path / "tasks"]) if rivals.declare(tmp_path, name) else None
+    recipe = recipe.recipe(f"rival-{name}")
+    # 16 outer steps of two episodes, with 16 examples in a set, through a map.
+    budget = recipe.budget
+    assert (budget.meta_train + budget.meta_valid) / budget.meta_batch == 16
+    assert (recipe.episodes.k, recipe.episodes.q, recipe.neutralise.when) == (16, 16, "before")
+    base = Library().recipe(rival.recipe)
+    fields = ("learner", "loss", "outer", "options", "merge", "dropout", "labels", "translate")
+    changed = {key.partition("=")[0].partition(".")[0] for key in rival.settings}
+    assert all(getattr(recipe, key) == getattr(base, key) for key in fields if key not in changed)
+    assert changed, "a rival that changes nothing"
+
+
+def test_rivals_are_compared_with_arms_and_with_rivals_that_there_are():
+    assert {rival.against for rival in RIVALS.values()} <= {*RIVALS, *rivals.ARMS}
+
+
+def test_a_line_has_the_difference_from_what_it_is_compared_with_on_the_same_folds():
+    rows = [row("merge", 0, 0.5), row("merge", 1, 0.7), row("merge", 0, 0.6, "expanded"), row("mined", 0, 0.9)]
+    arms = [cell(0, 0.4, "fine-tune"), cell(1, 0.5, "fine-tune"), cell(0, 0.1, "fine-tune", mode="mixt")]
+    lines = rivals.table(rows, arms).splitlines()[2:]
+    # `mined` is on one fold alone.
+    assert len(lines) == 1
+    columns = [column.strip() for column in lines[0].strip("|").split("|")]
+    # Of differences 10 and 20 the mean is 15 ± 12.706 · 5, Student's t of one degree of freedom.
+    assert columns[2:5] == ["60.00 ± 14.14", "neutral+fine-tune:trans", "+15.00 [-48.53, +78.53]"]
+    assert columns[5:] == ["60.00", "60.00", "60.00"]
+
+
+def test_translate_train_is_compared_with_the_same_labels_without_translations():
+    rows = [row(name, fold, value) for name, value in (("german", 0.5), ("translate-train", 0.6)) for fold in (0, 1)]
+    german, translated = rivals.table(rows, [cell(fold, 0.4, NEUTRAL) for fold in (0, 1)]).splitlines()[2:]
+    assert f" {NEUTRAL} | +10.00 " in german
+    assert " german | +10.00 " in translated
+
+
+def test_a_wrong_name_is_answered_with_the_nearest_one(tmp_path):
+    from click.testing import CliRunner
+
+    said = CliRunner().invoke(rivals.main, ["--data", ".", "--rivals", "merged", "-o", str(tmp_path / "out")])
+    assert said.exit_code == 2
+    assert "Did you mean 'merge'?" in said.output
