@@ -26,6 +26,9 @@ def fine_tune(
     learner: FineTune, episodes: Sequence[Episode], shard: Sequence[LabelledSet], fast: FastEncoder, bf16: bool
 ) -> Begun:
     """Take the gradient of each set alone."""
+    if not shard:
+        # The last batch of an epoch may have fewer examples than there are shards.
+        return Begun([], lambda pulled, everyone: None)
     batch = MetaBatch(fast, [shard], learner, bf16)
     start = batch.weights(fast.weights)
     whole = sum(len(examples.examples) for episode in episodes for examples in episode.sets)

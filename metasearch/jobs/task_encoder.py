@@ -21,7 +21,9 @@ def encoder_of(config: RunConfig | ScoreConfig | StudyConfig, benchmark: Benchma
         EncoderError: it cannot be found, loaded or trimmed.
         ConfigError: there is no such device, or the task has no such language.
     """
-    known = benchmark.data.languages
+    # Train has what was translated, and the language it was translated from, which nothing else may have.
+    parts = [benchmark.data] if benchmark.task.evaluation_only else [benchmark.data, benchmark.split.train]
+    known = {language for part in parts for language in part.languages}
     languages = frozenset(known if config.trim == (WHOLE_TASK,) else config.trim)
     for language in sorted(languages):
         require_known("language to trim to", language, sorted(known))
@@ -30,7 +32,7 @@ def encoder_of(config: RunConfig | ScoreConfig | StudyConfig, benchmark: Benchma
         return encoder
     before, origin, seeded = encoder.parameter_count, encoder.origin, encoder.seeded
     # With the texts of all parts: words alone are taken from them, and vectors stay as they are.
-    encoder = trim(encoder, (text for _, text, language in texts_of(benchmark.data) if language in languages))
+    encoder = trim(encoder, (text for part in parts for _, text, language in texts_of(part) if language in languages))
     encoder.origin, encoder.seeded = origin, seeded
     of = f"{encoder.parameter_count:,} parameters of {before:,}"
     log.info("trimmed to the words of %s in %s: %s", benchmark.task.task, ", ".join(sorted(languages)), of)

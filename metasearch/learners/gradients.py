@@ -88,7 +88,8 @@ class ReferenceGradients:
         def finish(pulled: Gradient, everyone: Sequence[Values]) -> None:
             back = [(v, g) for v, g in zip(values, pulled, strict=True) if v.requires_grad and g is not None]
             if back:
-                with torch.autocast(learner.encoder.device.type, enabled=False):
+                # Checkpointed layers are computed again here, and must be by the same kernel.
+                with _kernel(learner), torch.autocast(learner.encoder.device.type, enabled=False):
                     torch.autograd.backward([v for v, _ in back], [g for _, g in back])
 
         return Begun([value.detach() for value in values], finish)

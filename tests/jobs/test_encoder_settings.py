@@ -55,6 +55,18 @@ def test_the_words_of_some_languages_are_fewer_and_their_vectors_the_same():
     np.testing.assert_array_equal(few.encode(questions, "question"), expected)
 
 
+@pytest.mark.parametrize("words", ["task", "en"])
+def test_the_words_of_the_language_that_train_is_translated_from_keep_their_vectors(words):
+    config = ScoreConfig(task="demo-oracle", encoder="tiny", trim=(words,), device="cpu")
+    benchmark = load_benchmark("demo-oracle")
+    # Test is not asked in English, which train is.
+    assert "en" not in benchmark.data.languages
+    questions = [question.text for question in benchmark.split.train.questions_by_language["en"]]
+    whole = compose.load_encoder("tiny", benchmark.task.max_length, device="cpu")
+    found = encoder_of(config, benchmark).encode(questions, "question")
+    np.testing.assert_array_equal(found, whole.encode(questions, "question"))
+
+
 def test_a_language_that_the_task_does_not_have_is_named_with_the_nearest():
     with pytest.raises(ConfigError, match=r"language to trim to 'gr'"):
         trimmed("gr")

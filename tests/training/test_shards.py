@@ -10,6 +10,7 @@ from helpers.sharded import CASES
 from metasearch.errors import ConfigError
 from metasearch.fast import FastGradients
 from metasearch.learners.base import Learner, OuterLoss, contiguous
+from metasearch.learners.gradients import ReferenceGradients
 from metasearch.spec import registry
 from metasearch.spec.recipe import Loss
 from metasearch.training.adding import NOTHING, TreeSum, added, in_pairs, of_rows
@@ -73,6 +74,23 @@ def test_a_batch_of_one_set_is_cut_by_its_examples(engine):
     parts = learner.shards(episodes, 4)
     assert [len(examples.examples) for part in parts for examples in part] == [1, 1, 1, 2]
     assert_same(in_shards(learner, episodes, engines(learner)[engine], 4), outer(learner, episodes))
+
+
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+def test_a_shard_without_examples_adds_nothing(engine):
+    """The last batch of a stage with scored pairs may hold one pair."""
+    case = Case("fine-tune", "scored", (1,))
+    learner, episodes = case.learn(encoder_of("bert")), case.episodes(1)
+    assert [len(part) for part in learner.shards(episodes, 2)].count(0) == 1
+    assert_same(in_shards(learner, episodes, engines(learner)[engine], 2), outer(learner, episodes))
+
+
+def test_second_order_in_shards_has_the_same_gradient_where_layers_are_computed_again():
+    """They are computed by the kernel that can be differentiated twice, in the way back of a shard, too."""
+    case = Case("maml")
+    learner = case.learn(encoder_of("bert"), first_order=False, inner_steps=1)
+    episodes = case.episodes(2)
+    assert_same(in_shards(learner, episodes, ReferenceGradients("on"), 2), outer(learner, episodes))
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
