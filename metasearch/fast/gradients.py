@@ -112,10 +112,11 @@ class FastGradients(ReferenceGradients):
                     raise
                 less = self.encoder.need_less() or self._checkpoint()
                 if less is None:
+                    texts = "" if self.checkpointing == "texts" else "--checkpointing texts, "
                     raise OutOfMemory(
                         f"out of memory on {learner.encoder.device} in an outer step ({first_line(error)}). Less is "
                         "needed with smaller budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, "
-                        "shorter max_length, --checkpointing texts, or options.first_order=true"
+                        f"shorter max_length, {texts}or options.first_order=true"
                     ) from error
             log.warning("out of memory on %s: %s; the gradient stays the same", learner.encoder.device, less)
             take_off(learner)

@@ -78,12 +78,15 @@ def test_a_gradient_that_was_there_stays(monkeypatch):
         clear(learner)
 
 
-def test_what_does_not_fit_in_any_way_is_an_error_that_says_what_needs_less(monkeypatch):
+@pytest.mark.parametrize("checkpointing", ["auto", "texts"])
+def test_what_does_not_fit_in_any_way_is_an_error_that_says_what_needs_less(monkeypatch, checkpointing):
     learner = MAML.learn(encoder_of("bert"), inner_steps=1)
     failing(monkeypatch, "_first", range(9))
     with pytest.raises(OutOfMemory, match=r"out of memory on cpu .*smaller budget\.meta_batch or") as caught:
-        outer(learner, MAML.episodes(1), FastGradients(learner.encoder, workers=1))
+        outer(learner, MAML.episodes(1), FastGradients(learner.encoder, workers=1, checkpointing=checkpointing))
     assert caught.value.exit_code == 8
+    # What is on already is no advice.
+    assert ("--checkpointing texts" in str(caught.value)) == (checkpointing == "auto")
     clear(learner)
 
 
