@@ -72,6 +72,9 @@ def shares_of(count: int, alpha: float | None, shares: Sequence[float] | None) -
     if alpha is not None:
         if count != 2:
             raise ConfigError(f"--alpha lies between two encoders; for {count} use --shares {_even(count)}")
+        # NaN passes the range of the option, as every comparison with it is false.
+        if not 0 <= alpha <= 1:
+            raise ConfigError(f"--alpha: expected a number from 0 to 1, got {alpha:g}")
         return 1 - alpha, alpha
     if shares is None:
         return (1 / count,) * count

@@ -113,3 +113,9 @@ def test_the_first_difference_of_two_encoders_is_named(kind, message):
 def test_encoders_that_differ_in_weights_alone_are_of_one_form():
     require_same_form(make("xlm-roberta", seed=0), make("xlm-roberta", seed=1))
     require_same_form(tiny.build(seed=0), tiny.build(seed=1))
+
+
+@pytest.mark.parametrize("alpha", [float("nan"), -0.5, 2.0])
+def test_alpha_is_a_number_from_0_to_1(alpha):
+    with pytest.raises(ConfigError, match=r"--alpha: expected a number from 0 to 1, got"):
+        shares_of(2, alpha, None)
