@@ -32,7 +32,8 @@ def encoder_of(config: RunConfig | ScoreConfig | StudyConfig, benchmark: Benchma
         return encoder
     before, origin, seeded = encoder.parameter_count, encoder.origin, encoder.seeded
     # With the texts of all parts: words alone are taken from them, and vectors stay as they are.
-    encoder = trim(encoder, (text for part in parts for _, text, language in texts_of(part) if language in languages))
+    texts = (text for part in parts for _, text, language in texts_of(part) if language in languages)
+    encoder = trim(encoder, dict.fromkeys(texts))
     encoder.origin, encoder.seeded = origin, seeded
     of = f"{encoder.parameter_count:,} parameters of {before:,}"
     log.info("trimmed to the words of %s in %s: %s", benchmark.task.task, ", ".join(sorted(languages)), of)
