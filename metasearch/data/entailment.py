@@ -54,6 +54,7 @@ class EntailmentPair:
     roles: ClassVar[Mapping[str, Role]] = {"premise": "text", "hypothesis": "text"}
     ids: ClassVar[tuple[str, ...]] = ()
     score: ClassVar[None] = None
+    answers: ClassVar[tuple[str, ...]] = ()
 
     @property
     def texts(self) -> tuple[str, str]:

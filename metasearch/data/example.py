@@ -31,5 +31,9 @@ class Example(Protocol):
     def score(self) -> float | None:
         """Gold similarity from 0 to 1, in kinds that have one."""
 
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Texts of candidates that are labelled as answers to the question, in kinds that have one."""
+
     def lines(self) -> tuple[str, ...]:
         """Return the example as lines for a person to read."""

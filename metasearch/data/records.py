@@ -72,6 +72,7 @@ class ScoredPair:
     group: str
 
     roles: ClassVar[Mapping[str, Role]] = {"text1": "text", "text2": "text"}
+    answers: ClassVar[tuple[str, ...]] = ()
 
     @property
     def texts(self) -> tuple[str, str]:

@@ -38,6 +38,7 @@ class Translation:
     roles: ClassVar[Mapping[str, Role]] = {"source": "text", "target": "text"}
     ids: ClassVar[tuple[str, ...]] = ()
     score: ClassVar[None] = None
+    answers: ClassVar[tuple[str, ...]] = ()
 
     @property
     def texts(self) -> tuple[str, str]:

@@ -19,11 +19,16 @@ Embed = Callable[[Sequence[str], Role], NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class Triplet:
-    """A question, a candidate that answers it and one that does not."""
+    """A question, a candidate that answers it and one that does not.
+
+    Attributes:
+        answers: texts of all that answer the question in the candidates' languages, which no loss takes for wrong.
+    """
 
     question: Question
     positive: Candidate
     negative: Candidate
+    answers: tuple[str, ...] = ()
 
     roles: ClassVar[Mapping[str, Role]] = {"question": "question", "positive": "candidate", "negative": "candidate"}
     score: ClassVar[None] = None
@@ -73,6 +78,11 @@ class TranslatedTriplet:
     def ids(self) -> tuple[str, ...]:
         """Ids of question, positive and negative, and the translation's language: its id is that of the question."""
         return *self.triplet.ids, self.translation.language
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Texts of all that answer the question."""
+        return self.triplet.answers
 
     def lines(self) -> tuple[str, ...]:
         """Return the triplet's lines, with the translation below the question."""

@@ -92,7 +92,12 @@ class TripletSampler:
             for positive in self._positives(question, variant, rng)
         ]
         # Negatives in the outer loop: the cut at `count` drops last negatives before it drops a question.
-        triplets = [Triplet(q, p, negatives[j]) for j in range(self.settings.n_neg) for q, p, negatives in rows]
+        answers = {question: tuple(sorted(self._own(question, variant))) for question in questions}
+        triplets = [
+            Triplet(question, positive, negatives[j], answers[question])
+            for j in range(self.settings.n_neg)
+            for question, positive, negatives in rows
+        ]
         return LabelledSet(variant, tuple(triplets[:count]))
 
     def _questions_for(self, variant: Variant, count: int) -> int:

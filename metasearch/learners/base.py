@@ -165,7 +165,8 @@ class Learner(ABC):
         loss = fitting(self.losses, examples.columns)
         vectors = [forward(tower) for tower in examples.towers]
         embedded = {name: vectors[tower][rows] for name, (tower, rows) in examples.columns.items()}
-        return loss(Embedded(embedded, {name: rows for name, (_, rows) in examples.columns.items()}, examples.gold))
+        texts = {name: rows for name, (_, rows) in examples.columns.items()}
+        return loss(Embedded(embedded, texts, examples.gold, examples.answers))
 
     def adapted(
         self, support: Prepared, steps: int, lr: float | Sequence[Tensor], start: nn.Module | None = None

@@ -28,11 +28,14 @@ class Prepared:
         towers: texts that are encoded together: features for an embedder, or `Texts` for the fast form.
         columns: for each text of an example, such as `positive`, its tower and its row there by example `(B,)`.
         gold: similarity from 0 to 1 of each example `(B,)`, where examples have one.
+        answers: which rows of the candidates' tower are labelled as answers to the question of each example,
+            `(B, rows)`, where examples say so.
     """
 
     towers: tuple[Any, ...]
     columns: Mapping[str, tuple[int, Tensor]]
     gold: Tensor | None = None
+    answers: Tensor | None = None
 
 
 def prepare(encoder: Encoder, examples: LabelledSet, together: Any = None) -> Prepared:
@@ -58,7 +61,20 @@ def prepare(encoder: Encoder, examples: LabelledSet, together: Any = None) -> Pr
     scores, gold = [example.score for example in examples.examples], None
     if None not in scores:
         gold = torch.tensor(scores, dtype=next(encoder.embedder.parameters()).dtype, device=encoder.device)
-    return Prepared(tuple(towers), columns, gold)
+    answers = None
+    if any(example.answers for example in examples.examples):
+        tower, _ = columns["positive"]
+        row_of = {text: row for row, (role, text) in enumerate(groups[tower]) if role == "candidate"}
+        answers = _answers(examples, row_of, len(groups[tower])).to(encoder.device)
+    return Prepared(tuple(towers), columns, gold, answers)
+
+
+def _answers(examples: LabelledSet, row_of: Mapping[str, int], rows: int) -> Tensor:
+    """Return which of the rows of a tower hold an answer to the question of each example, `(B, rows)`."""
+    answers = torch.zeros(len(examples.examples), rows, dtype=torch.bool)
+    for i, example in enumerate(examples.examples):
+        answers[i, [row_of[text] for text in example.answers if text in row_of]] = True
+    return answers
 
 
 def texts_of(examples: LabelledSet) -> list[tuple[Role, str]]:

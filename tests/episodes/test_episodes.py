@@ -144,6 +144,15 @@ def test_a_question_with_two_answer_sentences_gets_either_as_its_positive():
     assert not {t.negative.id for t in triplets} & {"el-s0", "el-s0b"}
 
 
+def test_a_triplet_says_all_that_answers_its_question_in_the_languages_of_its_candidates():
+    data = retrieval(5, ("ar", "de", "el"))
+    second = Candidate("el-s0b", "el", "el sentence 0, said otherwise", "a0", ("q0",))
+    data = replace(data, candidates=(*data.candidates, second))
+    answers = {t.question.id: t.answers for t in draw(data, "el_{ar,el}", 10, n_neg=1)}
+    assert answers["q0"] == ("ar sentence 0", "el sentence 0", "el sentence 0, said otherwise")
+    assert answers["q1"] == ("ar sentence 1", "el sentence 1")
+
+
 def test_too_few_negatives_beside_several_answers_is_a_data_error():
     """Three sentences, of which two answer q0: one is left for its two negatives."""
     data = retrieval(2, ("el",), fillers=0)
@@ -240,6 +249,8 @@ def test_every_set_of_every_corpus_keeps_its_promises(drawn):
     assert len(triplets) == count
     assert all(t.question.id in t.positive.answers for t in triplets)
     assert not any(t.question.id in t.negative.answers for t in triplets)
+    stand = {candidate for t in triplets for candidate in (t.positive, t.negative)}
+    assert all((c.text in t.answers) == (t.question.id in c.answers) for t in triplets for c in stand)
     assert len({(t.question, t.positive, t.negative) for t in triplets}) == count
     assert len({t.question for t in triplets}) <= ceil(count / (n_neg * len(candidates)))
     shares = Counter(t.positive.language for t in triplets)

@@ -57,3 +57,10 @@ def test_a_kind_of_examples_says_its_texts_roles_languages_score_and_lines(examp
     roles_and_texts = zip(example.roles.values(), example.texts, strict=True)
     assert dict(zip(example.roles, roles_and_texts, strict=True)) == columns
     assert (example.languages, example.score, list(example.lines())) == (languages, score, lines)
+
+
+def test_kinds_with_a_question_say_which_texts_are_labelled_as_its_answers():
+    triplet = Triplet(ASKED, NEAR, FAR, (NEAR.text, "Over there."))
+    translated = TranslatedTriplet(triplet, replace(ASKED, language="de", text="Wo?"))
+    assert triplet.answers == translated.answers == (NEAR.text, "Over there.")
+    assert {e.answers for e in KINDS if not isinstance(e, Triplet | TranslatedTriplet)} == {()}

@@ -25,8 +25,8 @@ TEMPERATURE = 0.5
 INFONCE = Loss(name="infonce", temperature=TEMPERATURE)
 
 
-def loss_of(triplets, columns=("question", "positive", "negative")):
-    """Return the loss of triplets of texts."""
+def loss_of(triplets, columns=("question", "positive", "negative"), answers=None):
+    """Return the loss of triplets of texts; `answers` are the labelled ones of each, where they are said."""
     number = {text: i for i, text in enumerate(ANGLE)}
     texts = {name: list(column) for name, column in zip(columns, zip(*triplets, strict=True), strict=True)}
     vectors = {
@@ -34,7 +34,9 @@ def loss_of(triplets, columns=("question", "positive", "negative")):
         for name, column in texts.items()
     }
     numbers = {name: torch.tensor([number[t] for t in column]) for name, column in texts.items()}
-    return InfoNCE(InfoNCE.Options(temperature=TEMPERATURE))(Embedded(vectors, numbers)).item()
+    labelled = None if answers is None else torch.tensor([[text in each for text in ANGLE] for each in answers])
+    batch = Embedded(vectors, numbers, answers=labelled)
+    return InfoNCE(InfoNCE.Options(temperature=TEMPERATURE))(batch).item()
 
 
 def entropy(question, right, *wrong):
@@ -59,6 +61,18 @@ def test_another_answer_to_the_same_question_such_as_a_translation_is_no_wrong_a
     assert loss_of([("q", "p", "n"), ("q", "s", "n"), ("r", "m", "s")]) == pytest.approx(expected, rel=1e-12)
 
 
+def test_a_labelled_answer_is_no_wrong_one_though_no_example_has_it_as_its_positive():
+    """Answer s to question q stands as the negative of r alone; of r the labels say no more than its positive."""
+    expected = (entropy("q", "p", "n", "m") + entropy("r", "m", "p", "s", "n")) / 2
+    assert loss_of([("q", "p", "n"), ("r", "m", "s")], answers=["ps", ""]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_what_one_example_says_of_its_question_holds_for_all_that_ask_it():
+    expected = (entropy("q", "p", "n") + entropy("q", "m", "n") + entropy("r", "n", "p", "s", "m")) / 3
+    found = loss_of([("q", "p", "n"), ("q", "m", "n"), ("r", "n", "s")], answers=["", "s", ""])
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
 def test_a_wrong_answer_that_stands_often_counts_once():
     expected = (2 * entropy("q", "p", "s", "n", "m") + entropy("r", "s", "p", "n", "m")) / 3
     assert loss_of([("q", "p", "n"), ("q", "p", "m"), ("r", "s", "n")]) == pytest.approx(expected, rel=1e-12)
@@ -69,16 +83,20 @@ def test_it_needs_no_negatives():
     assert loss_of([("q", "p"), ("r", "s")], ("question", "positive")) == pytest.approx(expected, rel=1e-12)
 
 
-def batch(name, size):
-    """Return an episode of two sets of triplets in which questions and answers stand more than once."""
+def batch(name, size, count=2):
+    """Return an episode of some sets of triplets in which questions and answers stand more than once.
+
+    To the first question the last candidate of all is an answer, too, and stands as a negative alone.
+    """
     variant = Arrangement.parse("el_el -> el_el").variants[0]
     asked = [Question(f"{i}", "el", f"{name} question {i // 2}", "a") for i in range(size)]
     answers = [Candidate(f"{i}", "el", f"{name} answer {i}", "a") for i in range(size + 2)]
+    own = [(answers[-1].text, "an answer that no set has") if i == 0 else () for i in range(size)]
     sets = [
-        LabelledSet(variant, tuple(Triplet(asked[i], answers[i // 2 + j], answers[i + 2]) for i in range(size)))
-        for j in range(2)
+        LabelledSet(variant, tuple(Triplet(asked[i], answers[i // 2 + j], answers[i + 2], own[i]) for i in range(size)))
+        for j in range(count)
     ]
-    return Episode(Arrangement((variant, variant)), tuple(sets))
+    return Episode(Arrangement((variant,) * count), tuple(sets))
 
 
 def by_hand(encoder, weights, examples):
@@ -90,8 +108,9 @@ def by_hand(encoder, weights, examples):
     triplets = [(t.question.text, t.positive.text, t.negative.text) for t in examples.examples]
     everything = {text for _, *answers in triplets for text in answers}
     total = 0.0
+    labelled = {t.question.text: set(t.answers) for t in reversed(examples.examples)}
     for question, positive, _ in triplets:
-        right = {p for q, p, _ in triplets if q == question}
+        right = {p for q, p, _ in triplets if q == question} | labelled[question]
         vector = embed("question", question)
         score = {
             text: torch.exp((vector * embed("candidate", text)).sum() / TEMPERATURE)
@@ -130,7 +149,7 @@ def test_maml_learns_by_it_with_the_gradient_written_out_by_hand(first_order):
 @pytest.mark.parametrize("case", [Case("maml"), Case("maml-align", sizes=(3, 2, 2)), Case("fine-tune")], ids=str)
 def test_fast_gradients_are_those_of_the_reference_on_real_architectures(case, family):
     learner = case.learn(encoder_of(family), loss=INFONCE, inner_steps=2)
-    plain, fast = on_both(learner, case.episodes())
+    plain, fast = on_both(learner, [batch(name, size, len(case.sizes)) for name, size in (("a", 4), ("b", 3))])
     assert fast.loss.item() == pytest.approx(plain.loss.item(), rel=1e-10)
     assert error(fast, plain) < 1e-10
 

@@ -29,11 +29,14 @@ class Embedded:
         vectors: embeddings of each column `(B, D)`, by its name, such as `positive`.
         texts: numbers of the texts of each column `(B,)`; equal texts of a role have equal numbers.
         gold: similarity from 0 to 1 of each example `(B,)`, where there is one.
+        answers: whether the candidate text of a number is labelled as an answer to the question of each example,
+            `(B, numbers)`, where labels say more than the positives do.
     """
 
     vectors: Mapping[str, Tensor]
     texts: Mapping[str, Tensor] = field(default_factory=dict)
     gold: Tensor | None = None
+    answers: Tensor | None = None
 
 
 class Loss(ABC):

@@ -31,17 +31,20 @@ def infonce(anchors: Tensor, candidates: Tensor, wrong: Tensor, temperature: flo
     return F.cross_entropy(logits.masked_fill(left_out, -torch.inf), own)
 
 
-def wrong_answers(asked: Tensor, answers: Tensor) -> Tensor:
+def wrong_answers(asked: Tensor, answers: Tensor, labelled: Tensor | None = None) -> Tensor:
     """Return which answers are wrong for each question, `(N, M)`: distinct texts that no example has as its answer.
 
     Args:
         asked: numbers of the questions `(N,)`.
         answers: numbers of the answers `(M,)`, of which the first N are those of the examples, M ≥ N.
+        labelled: whether the text of a number is another answer of each example `(N, numbers)`; by default none is.
     """
-    same = equal_texts(answers)
-    # [i, c]: some example asks what example i asks, and has text c as its answer.
+    own = equal_texts(answers)[: len(asked)]
+    if labelled is not None:
+        own = own | labelled[:, answers]
+    # [i, c]: some example asks what example i asks, and has text c as an answer.
     # Booleans have no matrix product, and autocast leaves float64 as it is.
-    right = (equal_texts(asked).double() @ same[: len(asked)].double()) > 0
+    right = (equal_texts(asked).double() @ own.double()) > 0
     return first_of_equal(answers) & ~right
 
 

@@ -16,7 +16,8 @@ class InfoNCE(Loss):
     """−1/B Σ_i log (exp(cos(q_i, p_i)/τ) / Σ_c exp(cos(q_i, c)/τ)), c = p_i and every wrong answer to question i.
 
     Wrong answers are the distinct texts among the positives of other questions and all negatives, less every text that
-    is a positive of the question itself. So translations of its answer and repeated texts are not pushed away.
+    is labelled as an answer to the question itself, whether the set has it as its positive or not. So other answers to
+    it, their translations and repeated texts are not pushed away.
 
     With `align`, λ times a term of `metasearch.learners.losses.aligned` is added, which aligns questions with their
     translations.
@@ -64,7 +65,7 @@ class InfoNCE(Loss):
         answers = [name for name in ("positive", "negative") if name in batch.vectors]
         texts = torch.cat([batch.texts[name] for name in answers])
         candidates = torch.cat([batch.vectors[name] for name in answers])
-        wrong = wrong_answers(batch.texts["question"], texts)
+        wrong = wrong_answers(batch.texts["question"], texts, batch.answers)
         loss = infonce(batch.vectors["question"], candidates, wrong, self.options.temperature)
         if self.options.align == "none":
             return loss
