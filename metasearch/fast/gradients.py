@@ -102,8 +102,12 @@ class FastGradients(ReferenceGradients):
         return Begun(begun.values, finish)
 
     def _fitting(self, learner: Learner, work: Callable[[], Result]) -> Result:
-        """Return the result of work on a learner without gradients; where memory does not suffice, done with less."""
+        """Return the result of work on a learner without gradients; where memory does not suffice, done with less.
+
+        What is done again draws the same random numbers: dropout is that of the step, however often it is begun.
+        """
         device = learner.encoder.device.type
+        random = _random_state(device)
         while True:
             try:
                 return work()
@@ -120,6 +124,7 @@ class FastGradients(ReferenceGradients):
                     ) from error
             log.warning("out of memory on %s: %s; the gradient stays the same", learner.encoder.device, less)
             take_off(learner)
+            _set_random_state(device, random)
             # Outside of `except`, whose error holds on to the graph.
             if device == "cuda":
                 torch.cuda.empty_cache()
@@ -131,3 +136,14 @@ class FastGradients(ReferenceGradients):
         self.checkpointing = "on"
         self.encoder.checkpoint("on")
         return "layers are computed again on the way back"
+
+
+def _random_state(device: str) -> list[torch.Tensor]:
+    """Return the states of the generators that dropout draws from: the processor's, and a GPU's."""
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if device == "cuda" else [])]
+
+
+def _set_random_state(device: str, states: Sequence[torch.Tensor]) -> None:
+    torch.set_rng_state(states[0])
+    if device == "cuda":
+        torch.cuda.set_rng_state(states[1])

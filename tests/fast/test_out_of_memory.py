@@ -61,6 +61,27 @@ def test_in_first_order_episodes_are_computed_one_at_a_time(monkeypatch, caplog)
     assert fast.encoder.workers == 1
 
 
+def test_dropout_is_that_of_the_step_however_often_it_is_begun(monkeypatch, caplog):
+    """The second episode does not fit: what the first one has drawn is drawn again."""
+    learner, episodes = MAML.learn(encoder_of("bert"), inner_steps=1), MAML.episodes(2)
+
+    def taken(seed):
+        torch.manual_seed(seed)
+        return outer(learner, episodes, FastGradients(learner.encoder, workers=1))
+
+    learner.train(True)
+    try:
+        plain, another = taken(0), taken(1)
+        failing(monkeypatch, "_first", {2})
+        again = taken(0)
+    finally:
+        learner.train(False)
+    assert error(again, plain) < 1e-10 < 1e-3 < error(another, plain)
+    assert caplog.messages == [
+        "out of memory on cpu: layers are computed again on the way back; the gradient stays the same"
+    ]
+
+
 def test_a_gradient_that_was_there_stays(monkeypatch):
     learner, episodes = MAML.learn(encoder_of("bert"), inner_steps=1), MAML.episodes(2)
     clear(learner)
