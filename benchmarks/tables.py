@@ -15,7 +15,7 @@ import click
 
 from benchmarks.common.command import Command
 from benchmarks.common.rows import RESULTS, Row, read_rows
-from benchmarks.paper import expansion, labels, study_tables
+from benchmarks.paper import expansion, labels, rivals, study_tables
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.distillation_tables import stages_table
 from benchmarks.paper.small_study_tables import changes_table, of_encoder, rates_table
@@ -48,9 +48,9 @@ def strong_study(task: str) -> list[Row]:
     return study_tables.rows_of_study(read_rows(RESULTS / "main_table.jsonl"), task, "e5")
 
 
-def small_study(learner: str | None = None) -> list[Row]:
-    """Return the points of the small studies with today's `mini`, of all learners or one."""
-    rows = of_encoder(read_rows(RESULTS / "small_studies.jsonl"), "lareqa-sentences", "mini")
+def small_study(learner: str | None = None, encoder: str = "mini") -> list[Row]:
+    """Return the points of the small studies with today's `mini` or another encoder, of all learners or one."""
+    rows = of_encoder(read_rows(RESULTS / "small_studies.jsonl"), "lareqa-sentences", encoder)
     return [row for row in rows if learner in (None, row["learner"])]
 
 
@@ -75,6 +75,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "e5-against": lambda: study_tables.against_table(strong_study(LAREQA)),
     "e5-languages": lambda: study_tables.languages_table(strong_study(LAREQA)),
     "e5-expanded": lambda: study_tables.summary_table(study_tables.rows_of_study(rows_of("expanded"), LAREQA, "e5")),
+    "e5-inner-rates": lambda: changes_table(small_study("maml", "e5")),
+    "rivals": lambda: rivals.table(rows_of("rivals"), rows_of("strong_encoder")),
     "labels": lambda: labels.table(rows_of("labels"), rows_of("strong_encoder"), LAREQA),
     "expansion": lambda: expansion.table(rows_of("expansion")),
     "margin-summary": lambda: study_tables.summary_table(study(LAREQA, "paper_margin")),
