@@ -1,6 +1,6 @@
 """Options that several commands share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,13 +56,23 @@ class Prompt(click.ParamType):  # type: ignore[type-arg]  # not generic in older
         return role, text
 
 
+def _by_role(ctx: click.Context, param: click.Parameter, pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return the prompt of each role; a usage error where one has two."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise click.BadParameter(
+            f"a role has one prompt; {', '.join(role for role, _ in pairs)} were given", ctx, param
+        )
+    return found
+
+
 prompts = click.option(
     "--prompt",
     "prompts",
     type=Prompt(),
     multiple=True,
     metavar="ROLE=TEXT",
-    callback=lambda _ctx, _param, pairs: dict(pairs),
+    callback=_by_role,
     help="What is put before the texts of a role (question, candidate or text), in place of the encoder's own prompt; "
     "repeatable.",
 )

@@ -1,6 +1,7 @@
 """`metasearch crossval`: learners × modes × folds × seeds as one study."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from metasearch.cli._settings import absolute_encoder, absolute_folders, refuse_
 from metasearch.errors import CellsFailed, ConfigError, nearest
 from metasearch.spec.default_encoder import default_encoder
 from metasearch.spec.launchers import Place, place_of
+
+log = logging.getLogger(__name__)
 
 LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 
@@ -181,7 +184,15 @@ def configure(
     trained = arms_of(learners, recipes, _names("mode", mode), changes, config)
     distilled = tuple(_distillation(name, changes.get(name, ()), stages, include, config) for name in distillations)
     own = {"trained": trained, "distilled": distilled, "neutral": neutral_of(learners, changes, config)}
-    return StudyConfig.model_validate({**config.model_dump(), **own})
+    return _said_idle(StudyConfig.model_validate({**config.model_dump(), **own}))
+
+
+def _said_idle(config: Any) -> Any:
+    """Return the configuration of a study, and say which of its options do nothing where nothing is trained."""
+    for key in ("max_steps", "keep_models"):
+        if getattr(config, key) and not (config.trained or config.distilled):
+            log.warning("--%s does nothing: nothing is trained", key.replace("_", "-"))
+    return config
 
 
 def _stages(flags: dict[str, Any], distill: str | None) -> dict[str, Any]:

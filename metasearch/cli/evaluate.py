@@ -1,9 +1,9 @@
 """`metasearch evaluate`: score an encoder as it is."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,10 @@ from metasearch.cli import _complete, _options
 from metasearch.errors import ConfigError
 from metasearch.spec.default_encoder import default_encoder
 from metasearch.spec.measure import RETRIEVAL_POOLS
+
+if TYPE_CHECKING:
+    from metasearch.spec.recipe import Role
+    from metasearch.spec.task import Task
 
 
 @click.command("evaluate", short_help="Score an encoder as it is.")
@@ -81,16 +85,16 @@ def command(
     from metasearch.cli._progress import ProgressBar
     from metasearch.data.benchmark import load_benchmark
     from metasearch.jobs.evaluate import evaluate_encoder
-    from metasearch.runs.rows import append_rows
+    from metasearch.runs.rows import append_rows, require_appendable
     from metasearch.spec.run import EncoderRef
     from metasearch.training.machine import keep_memory
 
     keep_memory()
     benchmark = load_benchmark(task, **data)
-    if benchmark.task.kind != "retrieval" and tuple(pools) != RETRIEVAL_POOLS[:1]:
-        does = {"similarity": "scores pairs", "translation": "searches each language among its own"}
-        raise ConfigError(f"--pool is for retrieval; task '{task}' {does[benchmark.task.kind]}")
+    _check(benchmark.task, pools, prompts)
     benchmark.part(split)  # asked for before an encoder is loaded, since a task that is all test has no other part
+    if output is not None:
+        require_appendable(output)
     chosen = encoder or default_encoder(task, benchmark.task.encoder)
     ref = EncoderRef(name=chosen, prompts=prompts, device=device, trust_remote_code=trust_remote_code)
     with ProgressBar("evaluate") as bar:
@@ -101,6 +105,19 @@ def command(
         click.echo(_tables(rows, split, [str(measure) for measure in benchmark.measures]))
     if output is not None:
         append_rows(output, rows)
+
+
+def _check(task: "Task", pools: Sequence[str], prompts: "Collection[Role]") -> None:
+    """Raise `ConfigError` for pools or prompts that a kind of task does not have."""
+    from metasearch.spec.task import ROLES
+
+    if task.kind != "retrieval" and tuple(pools) != RETRIEVAL_POOLS[:1]:
+        does = {"similarity": "scores pairs", "translation": "searches each language among its own"}
+        raise ConfigError(f"--pool is for retrieval; task '{task.task}' {does[task.kind]}")
+    for role in prompts:
+        if role not in ROLES[task.kind]:
+            own = " and ".join(ROLES[task.kind])
+            raise ConfigError(f"--prompt {role}=…: the texts of task '{task.task}' have no such role; it has {own}")
 
 
 def _tables(rows: Sequence[dict[str, Any]], split: str, measures: Sequence[str]) -> str:

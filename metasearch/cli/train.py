@@ -87,6 +87,8 @@ def configure(
     if mode is None:
         raise ConfigError(f"--mode is missing; one of {', '.join(library.names('mode'))}, or --resume RUN")
     encoder = encoder or default_encoder(task, library.task(task).encoder)
+    if epochs and any(each.partition("=")[0].strip() == "budget.epochs" for each in assignments):
+        raise ConfigError(f"--epochs {epochs} and --set budget.epochs say the same thing; leave one of them out")
     changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
     chosen = choose_recipe(mode, encoder, learner, recipe, changes, include)
     folders = absolute_folders(include, rest.get("data"), beside=bool(library.task(task).data))

@@ -106,7 +106,10 @@ def load_benchmark(ref: DataRef | str, mode: str | None = None, **keys: Any) -> 
 
 def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:
     """Return the folder of a task's files, and what is in them."""
-    reader = registry.load("readers", task.reader)
+    try:
+        reader = registry.load("readers", task.reader)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: reader: {error}") from None
     expected = reader.files(task)
     if not expected and task.kind == "translation":
         raise ConfigError(f"{path}: reader: '{task.reader}' reads no translations; use 'tatoeba'")

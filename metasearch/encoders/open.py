@@ -28,13 +28,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
         EncoderError: there is no such checkpoint, it has no weights or others than its configuration asks for, or
             it cannot be loaded.
     """
-    folder = Path(name)
-    if folder.exists():
-        _check_folder(folder)
-    elif is_path(name):
-        raise EncoderError(f"encoder '{name}': no such folder")
-    elif close := get_close_matches(name, registry.names("encoders"), cutoff=0.7):
-        raise EncoderError(f"unknown encoder '{name}'. Did you mean '{close[0]}'? See `metasearch ls encoders`")
+    local = check_name(name)
     quiet()
     try:
         # Weights that a checkpoint lacks, such as a pooler, are drawn: the same ones every time it is opened.
@@ -43,21 +37,37 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
             model = SentenceTransformer(
                 name,
                 device="cpu",
-                local_files_only=folder.exists(),
+                local_files_only=local,
                 trust_remote_code=trust_remote_code,
                 # The default takes the checkpoint's own type; in half precision an inner step of 1e-3 is rounding.
                 model_kwargs={"dtype": torch.float32},
             ).float()  # which a static encoder does not ask for
     except Exception as error:  # the libraries below raise anything from OSError to bare Exception
-        raise EncoderError(_why(name, folder.exists(), error)) from error
+        raise EncoderError(_why(name, local, error)) from error
     require_fit(f"encoder '{name}'", loaded, pooled=uses_pooler(model))
     encoder = Encoder(model, name, max_length)
-    read_dimensions(model, name, folder.exists())
+    read_dimensions(model, name, local)
     # transformers makes up a tokenizer of special tokens alone when a folder has none.
     if not encoder.input.has_words:
         raise EncoderError(f"encoder '{name}': its tokenizer has no words; are the tokenizer's files missing?")
     _require_vectors(encoder)
     return encoder
+
+
+def check_name(name: str) -> bool:
+    """Return whether a name is that of a local folder; any other is of a model hub, which is not asked.
+
+    Raises:
+        EncoderError: the folder is not there or holds no checkpoint, or the name is nearly that of a built-in encoder.
+    """
+    folder = Path(name)
+    if folder.exists():
+        _check_folder(folder)
+    elif is_path(name):
+        raise EncoderError(f"encoder '{name}': no such folder")
+    elif close := get_close_matches(name, registry.names("encoders"), cutoff=0.7):
+        raise EncoderError(f"unknown encoder '{name}'. Did you mean '{close[0]}'? See `metasearch ls encoders`")
+    return folder.exists()
 
 
 def _require_vectors(encoder: Encoder) -> None:

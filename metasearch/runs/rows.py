@@ -91,6 +91,22 @@ def _require_complete(rows: Sequence[Row], config: Mapping[str, Any], path: Path
         raise DataError(f"{path}:{last}: no scores of {expected} on test. {cut}")
 
 
+def require_appendable(path: Path) -> None:
+    """Raise `RunFolderError` where scores cannot be appended to a file, before there are any; makes the file.
+
+    It cannot be written, or begins with a line that is no JSON object.
+    """
+    append_rows(path, ())
+    with path.open("rb") as file:
+        line = file.readline()
+    try:
+        sound = not line or isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        sound = False
+    if not sound:
+        raise RunFolderError(f"{path}:1: no JSON object: scores are not appended to it. Name another file with -o")
+
+
 def append_rows(path: Path, rows: Iterable[Row]) -> None:
     """Append scores to a JSON-lines file, making its folder; `RunFolderError` when it cannot be written."""
     try:

@@ -18,6 +18,9 @@ RETRIEVAL_POOLS: tuple[Pool, ...] = ("multilingual", "bilingual", "monolingual",
 """Pools of a retrieval task, the main one first."""
 
 
+_DEEPEST = 10**9
+
+
 @dataclass(frozen=True, order=True)
 class Measure:
     """A metric by name and, for rankings, its cut-off `k`: how deep it looks, None for the whole ranking."""
@@ -37,6 +40,8 @@ class Measure:
         if match is None or match[1] not in registry.names("metrics") or _metric(match[1]).kind != kind:
             raise ConfigError(f"unknown {kind} measure '{text}'.{nearest(text, _choices(text, kind))}")
         name, k = match[1], int(match[2]) if match[2] else None
+        if k is not None and k > _DEEPEST:
+            raise ConfigError(f"measure '{text}': a cut-off is at most {_DEEPEST:,}")
         if k is not None and _metric(name).cutoff == "none":
             raise ConfigError(f"measure '{text}': only rankings have a cut-off; write '{name}'")
         if k is None and _metric(name).cutoff == "required":

@@ -1,5 +1,6 @@
 """Tasks and transfer modes as they are declared in `tasks/*.yaml` and `tasks/modes/*.yaml`."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -7,10 +8,16 @@ from pydantic import Field, model_validator
 from metasearch.errors import ConfigError
 from metasearch.spec.arrangement import Arrangement, Pattern
 from metasearch.spec.declared import Contradiction, Declared
-from metasearch.spec.recipe import MaxLength
+from metasearch.spec.recipe import MaxLength, Role
 from metasearch.spec.translate import ORACLE, Translate
 
 Kind = Literal["retrieval", "similarity", "translation"]
+ROLES: dict[Kind, tuple[Role, ...]] = {
+    "retrieval": ("question", "candidate"),
+    "similarity": ("text",),
+    "translation": ("text",),
+}
+"""What the texts of each kind of task are to the encoder."""
 Phase = Literal["meta-train", "meta-valid"]
 PHASES: tuple[Phase, ...] = ("meta-train", "meta-valid")
 
@@ -40,6 +47,13 @@ class Folds(Declared):
     k: Annotated[int, Field(ge=3)] = 5
     shuffle: bool = False
     seed: int = 0
+
+
+def _once(values: Sequence[str], *at: str) -> None:
+    """Raise `Contradiction` where a value stands twice."""
+    for i, value in enumerate(values):
+        if value in values[:i]:
+            raise Contradiction(f"'{value}' stands twice", *at)
 
 
 class Task(Declared):
@@ -83,9 +97,10 @@ class Task(Declared):
     def _consistent(self) -> "Task":
         if self.monitor not in self.measures:
             raise Contradiction(f"'{self.monitor}' is not among the measures {', '.join(self.measures)}", "monitor")
-        if len(set(self.languages)) < len(self.languages):
-            raise Contradiction("a language stands twice", "languages")
+        for key in ("languages", "pairs", "measures"):
+            _once(getattr(self, key), key)
         self._check_kind()
+        self._check_lengths()
         self._check_translate()
         patterns: set[Pattern] = set()
         for written, arrangements in self.arrangements.items():
@@ -118,12 +133,24 @@ class Task(Declared):
                 raise Contradiction(f"only a translation task has {key}", key)
         if self.candidates == "sentence" and self.kind != "retrieval":
             raise Contradiction("only a retrieval task has candidates", "candidates")
+        if bool(self.pairs) != (self.kind == "similarity"):
+            raise Contradiction(
+                "a similarity task, and no other, names its language pairs, such as [ar-ar, ar-en]", "pairs"
+            )
         for name, codes in self.groups.items():
             unknown = [code for code in codes if code not in self.languages]
             if unknown:
                 raise Contradiction(f"{', '.join(unknown)} is not a language of the task", "groups", name)
-            if len(set(codes)) < len(codes):
-                raise Contradiction("a language stands twice", "groups", name)
+            _once(codes, "groups", name)
+
+    def _check_lengths(self) -> None:
+        own, default = ROLES[self.kind], MaxLength()
+        for role in MaxLength.model_fields:
+            # Tasks as they are shown have all three.
+            if role not in own and getattr(self.max_length, role) != getattr(default, role):
+                raise Contradiction(
+                    f"a {self.kind} task has no such texts; write {' and '.join(own)}", "max_length", role
+                )
 
     def _check_translate(self) -> None:
         if self.translate is None:

@@ -58,6 +58,15 @@ def failing(*args, code):
         ),
         ([*TRAIN, "--set", "labels=0"], "labels: input should be greater than or equal to 1"),
         (["evaluate", "--task", "demo-sts", "--pool", "bilingual"], "--pool is for retrieval"),
+        (
+            ["evaluate", "--task", "demo", "--prompt", "text=query: "],
+            "--prompt text=…: the texts of task 'demo' have no such role; it has question and candidate",
+        ),
+        (["evaluate", "--prompt", "question=a", "--prompt", "question=b"], "a role has one prompt; question, question"),
+        (
+            [*TRAIN, "--epochs", "2", "--set", "budget.epochs=3"],
+            "--epochs 2 and --set budget.epochs say the same thing",
+        ),
         (["train", "--resume", "x", "--seed", "5"], "leave out --seed"),
         (["show", "demoo"], "no task, mode, recipe or distillation 'demoo'. Did you mean 'demo'?"),
     ],
@@ -65,6 +74,14 @@ def failing(*args, code):
 def test_a_wrong_name_or_flag_ends_with_code_2_and_the_right_choice(args, says, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert says in failing(*args, code=2)
+
+
+def test_scores_are_not_appended_to_what_holds_no_scores_which_is_said_before_any_work(tmp_path):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("Buy milk.\n")
+    assert f"{notes}:1: no JSON object" in failing("evaluate", "--encoder", "tiny", "-o", notes, code=5)
+    assert notes.read_text() == "Buy milk.\n"
+    assert "cannot be written: Is a directory" in failing("evaluate", "--encoder", "tiny", "-o", tmp_path, code=5)
 
 
 def test_more_layers_than_there_are_end_with_code_2_before_there_is_a_run_folder(tmp_path):

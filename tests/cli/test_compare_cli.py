@@ -116,6 +116,7 @@ def test_a_single_run_is_compared_with_its_zero_shot(folder):
         (["--pool", "bilingal"], 2, "no scores of pool 'bilingal'. Did you mean 'bilingual'?"),
         (["--task", "lareqa"], 2, "no scores on task 'lareqa'"),
         (["--level", "95"], 2, "level 95.0: the level of an interval is between 0 and 1"),
+        (["--level", "0.9999"], 2, "level 0.9999 lies beyond the outermost of 10000 resamples"),
         (["--resamples", "10"], 2, "10 resamples are too few"),
         (["--difference", "0"], 2, "difference 0: a difference to plan for is above 0"),
     ],

@@ -137,7 +137,7 @@ def test_a_run_does_not_go_on_with_other_translations(shop, monkeypatch):
 @pytest.mark.parametrize(
     ("block", "code", "message"),
     [
-        ("by: comand, source: en, into: [de]", 2, "unknown translator 'comand'. Did you mean 'command'?"),
+        ("by: comand, source: en, into: [de]", 2, "yaml: translate: by: unknown translator 'comand'. Did you mean"),
         ("by: oracl, source: en, into: [de]", 2, "unknown translator 'oracl'. Did you mean 'oracle'?"),
         ("by: oracle, source: en, into: [de]", 2, "translate.into: de is not a language of the task, whose rows an"),
         ("source: en, into: [de, en]", 2, "'en' is the language that is translated from"),

@@ -134,7 +134,21 @@ FIRST_QUESTION = "data[0].paragraphs[0].qas[0]"
             "unknown field. Did you mean 'article'?",
         ),
         ("jsonl-paragraphs", "el.jsonl", swap("Ο Νείλος ρέει βόρεια.", " "), ":3: sentences.0", "a text, got nothing"),
-        ("jsonl-paragraphs", "el.jsonl", swap('"honey"', '"queen"'), "", "the id 'queen' stands twice"),
+        (
+            "jsonl-paragraphs",
+            "el.jsonl",
+            swap('"honey"', '"queen"'),
+            ":1",
+            "the id 'queen' stands twice, first in line 1",
+        ),
+        ("csv-labelled", "de.csv", swap("nile,", "queen,"), ":3", "the id 'queen' stands twice, first in line 2"),
+        (
+            "csv-labelled",
+            "de.csv",
+            lambda sound: sound.replace(b",", b";"),
+            ":1",
+            "expected columns between commas, got semicolons in the header",
+        ),
         ("jsonl-paragraphs", "el.jsonl", lambda sound: b'{"sentences": ["a"]}\n', "", "expected rows with questions"),
         ("jsonl-labelled", "de.jsonl", swap('"answer": "Honig."', '"answer": ["Honig."]'), ":3: answer", "string"),
         ("jsonl-labelled", "de.jsonl", swap('"Honig."', "true"), ":3: answer", "string"),
@@ -188,6 +202,13 @@ def test_xquad_r_refuses_spans_and_texts_that_hold_nothing(name, damage, tmp_pat
 def test_scores_of_track_6_are_as_many_as_its_pairs_or_half_as_many(tmp_path):
     message = spoil("semeval2017", "STS.gs.track6.tr-en.txt", swap("3.75\n", ""), tmp_path)
     assert message.startswith(f"{tmp_path / 'semeval2017' / 'STS.gs.track6.tr-en.txt'}: expected")
+
+
+def test_rows_without_ids_are_refused_where_languages_have_not_equally_many(tmp_path):
+    """One that is missing would make each question behind it the translation of another."""
+    message = spoil("jsonl-labelled", "de.jsonl", lambda sound: b"".join(sound.splitlines(True)[1:]), tmp_path)
+    assert message.startswith(f"{tmp_path / 'jsonl-labelled'}: questions without an id are translations")
+    assert "(de 2, el 3)" in message
 
 
 def test_two_paragraphs_with_one_name_are_refused(tmp_path):

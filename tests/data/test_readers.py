@@ -188,6 +188,22 @@ def test_labelled_rows_without_ids_are_translations_line_by_line():
     assert [(q.id, q.language) for q in data.questions] == [(str(n), code) for code in ("de", "el") for n in (1, 2, 3)]
 
 
+def test_that_rows_without_ids_are_translations_is_said(caplog):
+    read("jsonl-labelled")
+    assert caplog.messages == [
+        f"{FOLDER / 'jsonl-labelled'}: questions have no id; those of the same row are taken as translations"
+    ]
+
+
+def test_articles_that_share_a_question_are_one_and_that_is_said(tmp_path, caplog):
+    rows = '{"id": "1", "question": "One?", "answer": "A.", "article": "X"}\n'
+    for language, article in (("de", "here"), ("el", "there")):
+        (tmp_path / f"{language}.jsonl").write_text(rows.replace("X", article))
+    assert len({question.group for question in read("jsonl-labelled", tmp_path).questions}) == 1
+    says = "question '1' is of 'here' and, in el, of 'there'; such articles count as one"
+    assert caplog.messages == [f"{tmp_path}: {says}"]
+
+
 def test_labelled_rows_with_the_same_answer_share_one_candidate_and_one_group():
     data = read("jsonl-labelled")
     assert [(c.shown, c.answers) for c in candidates(data, "de")] == [("Die Königin.", ("1", "2")), ("Honig.", ("3",))]

@@ -217,7 +217,7 @@ def test_without_folds_all_is_test_and_there_is_one_fold():
         ("{method: none}", "{method: kfold}", "folds: a translation task is all test; write folds: {method: none}"),
         ("kind: translation", "kind: retrieval", "partial: only a translation task has partial"),
         ("[ell, tha]", "[ell, tah]", "groups.2: tah is not a language of the task"),
-        ("[ell, tha]", "[ell, ell]", "groups.2: a language stands twice"),
+        ("[ell, tha]", "[ell, ell]", "groups.2: 'ell' stands twice"),
         ("[ell, tha]", "[]", "groups.2: list should have at least 1 item"),
         (
             "monitor: accuracy\n",
@@ -277,8 +277,9 @@ def test_evaluate_prints_languages_and_groups_and_writes_the_same_rows(small, tm
 
 def test_validate_scores_a_task_that_cannot_be_trained_on(small):
     lines = metasearch("validate", "small", *small).stdout.splitlines()
-    assert [line.split(":")[0] for line in lines] == ["ok  declaration", "ok  data", "ok  folds", "ok  scores"]
-    assert lines[2] == "ok  folds: none; all of it is test, 5 translations, in 2 languages"
+    steps = ["declaration", "encoder", "data", "folds", "scores"]
+    assert [line.split(":")[0] for line in lines] == [f"ok  {step}" for step in steps]
+    assert lines[3] == "ok  folds: none; all of it is test, 5 translations, in 2 languages"
 
 
 @pytest.mark.parametrize(

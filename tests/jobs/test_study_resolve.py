@@ -157,6 +157,29 @@ def test_what_is_wrong_is_named(flags, message):
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"learner": "maml:mono-bi"}, "--mode trans does nothing: no learner without a mode of its own is trained"),
+        ({"learner": "zero-shot"}, "--mode trans does nothing: no learner without a mode of its own is trained"),
+        ({"learner": "zero-shot", "mode": None, "max_steps": 3}, "--max-steps does nothing: nothing is trained"),
+        ({"learner": "neutral", "mode": None, "keep_models": True}, "--keep-models does nothing: nothing is trained"),
+    ],
+)
+def test_what_does_nothing_is_said(flags, message, caplog):
+    asked(**flags)
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [message]
+
+
+def test_what_is_used_is_not_said_to_do_nothing(caplog):
+    asked(learner="maml:mono-bi,fine-tune", max_steps=3, keep_models=True)
+    assert not [record.message for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_a_seed_that_is_named_twice_is_one():
+    assert asked(seeds="3,0,3").seeds == (3, 0)
+
+
 def test_the_neutral_encoder_is_an_arm_that_a_study_may_get_later_and_then_keeps(tmp_path):
     plain, neutral = asked(), asked(learner="neutral", assignments=("neutral:rank=2",))
     assert (plain.neutral, neutral.neutral, neutral.trained) == (None, NeutralSettings(rank=2), ())

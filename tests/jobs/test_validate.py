@@ -1,10 +1,11 @@
 """`validate` says of a user's own data how much is there, and what would be enough."""
 
 import json
+from itertools import islice
 
 import pytest
 
-from metasearch.errors import DataError
+from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.jobs.validate import validate
 
 TASK = """
@@ -25,13 +26,57 @@ K = Q = 8
 FOLDS = 5
 
 
+def validate_own(tmp_path, task):
+    (tmp_path / "own.yaml").write_text(task)
+    return validate("own", include=[str(tmp_path)])
+
+
 def checked(tmp_path, rows):
-    (tmp_path / "own.yaml").write_text(TASK)
     (tmp_path / "own").mkdir()
     for language in ("en", "de"):
         lines = [json.dumps({"question": f"{language} {i}?", "answer": f"{language} {i}."}) for i in range(rows)]
         (tmp_path / "own" / f"{language}.jsonl").write_text("\n".join(lines))
-    return list(validate("own", include=[str(tmp_path)]))
+    return list(validate_own(tmp_path, TASK))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "says"),
+    [("tiny", "tiny, built in"), ("somebody/e5", "somebody/e5, of a model hub, which is not asked here")],
+)
+def test_the_encoder_is_named_with_where_it_is_from(encoder, says, tmp_path):
+    lines = validate_own(tmp_path, TASK.replace("encoder: tiny", f"encoder: {encoder}"))
+    assert next(lines).startswith("declaration")
+    assert next(lines) == f"encoder: {says}"
+
+
+@pytest.mark.parametrize(("encoder", "says"), [("tinny", "Did you mean 'tiny'"), ("./none", "no such folder")])
+def test_an_encoder_that_cannot_be_is_refused(encoder, says, tmp_path):
+    with pytest.raises(EncoderError, match=says):
+        list(validate_own(tmp_path, TASK.replace("encoder: tiny", f"encoder: {encoder}")))
+
+
+def test_a_reader_that_there_is_not_is_named_with_file_and_key(tmp_path):
+    with pytest.raises(ConfigError, match=r"own\.yaml: reader: unknown reader 'jsonk'\. Did you mean 'jsonl'"):
+        list(validate_own(tmp_path, TASK.replace("reader: jsonl", "reader: jsonk")))
+
+
+def test_scores_of_a_part_that_are_all_the_same_are_refused(tmp_path):
+    """Of ten rows in five folds, dev of fold 0 has the third and the fourth."""
+    scores = [0, 5, 3, 3, 1, 2, 0, 5, 4, 1]
+    rows = [{"text1": f"a {i}", "text2": f"b {i}", "score": score} for i, score in enumerate(scores)]
+    (tmp_path / "en-de.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    similar = TASK.replace("retrieval", "similarity\npairs: [en-de]").replace("map@20", "pearson")
+    with pytest.raises(DataError, match=r"the scores of en-de in (dev|test) are all 3 \(2 rows\)"):
+        list(validate_own(tmp_path, similar.replace("data: own", "data: .")))
+
+
+def test_questions_that_do_not_stand_in_all_languages_are_counted(tmp_path):
+    for i, language in enumerate(("en", "de")):
+        rows = [{"id": f"q{n + (n == 7) * i}", "question": f"{n}?", "answer": f"{n}."} for n in range(8)]
+        (tmp_path / f"{language}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    lines = validate_own(tmp_path, TASK.replace("data: own", "data: ."))
+    says = "2 of 9 questions do not stand in all of de, en, such as 'q7' in en alone"
+    assert list(islice(lines, 4))[-1] == f"parallel: {says}"
 
 
 def test_a_row_in_each_fold_for_every_example_of_a_set_is_enough(tmp_path):

@@ -117,7 +117,7 @@ TASKS = [
         "monitor: mrr",
         ":9: monitor: 'mrr' is not among the measures map",
     ),
-    ("a language twice", "[de, el]", "[de, de, el]", ":6: languages: a language stands twice"),
+    ("a language twice", "[de, el]", "[de, de, el]", ":6: languages: 'de' stands twice"),
     ("no language", "[de, el]", "[]", ":6: languages: "),
     ("an unknown kind", "retrieval", "retreival", ":3: kind: .*retrieval"),
     ("an arrangement of another pattern", "de_de -> de_el", "de_de -> el_el", ":11: arrangements.*listed under"),

@@ -7,7 +7,7 @@ from metasearch.errors import ConfigError
 from metasearch.spec import registry
 from metasearch.spec.library import Library, overrides
 from metasearch.spec.measure import Measure
-from metasearch.spec.task import PHASES, applies, resolve
+from metasearch.spec.task import PHASES, Task, applies, resolve
 
 LIBRARY = Library()
 MODES = {"mono-mono", "mono-bi", "mono-multi", "bi-multi", "mixt", "trans", "mono-bi-multi"}
@@ -124,6 +124,12 @@ def test_the_papers_benchmarks_have_its_lengths_measures_and_five_folds(task, ma
     assert declared.max_length.model_dump(exclude_unset=True) == max_length
     assert (declared.measures, declared.monitor) == (measures, measures[0])
     assert (declared.folds.method, declared.folds.k, declared.folds.shuffle) == ("kfold", 5, False)
+
+
+@pytest.mark.parametrize("task", LIBRARY.names("task"))
+def test_a_task_as_it_is_shown_can_be_declared_again(task):
+    declared = LIBRARY.task(task)
+    assert Task.model_validate(declared.model_dump(mode="json", exclude_none=True)) == declared
 
 
 def test_lareqa_without_paragraphs_differs_from_lareqa_in_nothing_else():

@@ -40,6 +40,7 @@ def test_a_measure_reads_as_it_is_written(text, kind, expected):
         ("map@-1", "retrieval", "unknown retrieval measure 'map@-1'"),
         ("map@", "retrieval", "unknown retrieval measure 'map@'"),
         ("map@@3", "retrieval", "unknown retrieval measure 'map@@3'"),
+        (f"map@{10**20}", "retrieval", f"measure 'map@{10**20}': a cut-off is at most 1,000,000,000"),
         ("MAP@20", "retrieval", "unknown retrieval measure 'MAP@20'"),
         (
             "accuracy",

@@ -115,7 +115,8 @@ def test_all_problems_of_a_file_are_reported_at_once(write):
     ("key", "old", "new", "problem"),
     [
         ("monitor", "monitor: map", "monitor: map@7", "'map@7' is not among the measures map"),
-        ("languages", "[no, de]", "[no, de, no]", "a language stands twice"),
+        ("languages", "[no, de]", "[no, de, no]", "'no' stands twice"),
+        ("measures", "[map]", "[map, map@20, map]", "'map' stands twice"),
         ("arrangements", "no_no -> no_de", "no_no -> de_de", "is mono -> mono, listed under 'mono -> bi'"),
         ("arrangements", "no_no -> no_de", "no_no -> no_sv", "'no_no -> no_sv' uses sv, not a language of the task"),
         ("arrangements", "mono -> bi", "mono -> tri", "'tri' in 'mono -> tri' is none of mono, bi, multi"),
@@ -134,6 +135,23 @@ def test_a_length_that_the_special_tokens_alone_fill_is_refused(write, length):
     key, _, value = length.strip("{}").partition(": ")
     says = f"input should be greater than or equal to 3 (got '{value}')"
     assert problems(path, Task) == [f"{line_of(path, 'max_length')}: max_length.{key}: {says}"]
+
+
+def test_a_length_of_texts_that_the_kind_of_task_does_not_have_is_refused(write):
+    path = write(f"{TASK}max_length: {{question: 32, text: 64}}\n")
+    says = "max_length.text: a retrieval task has no such texts; write question and candidate"
+    assert problems(path, Task) == [f"{line_of(path, 'max_length')}: {says}"]
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [("kind: similarity", "pairs"), ("kind: retrieval\npairs: [no-de]", "pairs")],
+    ids=["missing", "of another kind"],
+)
+def test_language_pairs_are_of_similarity_tasks(write, change, key):
+    path = write(TASK.replace("kind: retrieval", change))
+    (message,) = problems(path, Task)
+    assert f"{key}: a similarity task, and no other, names its language pairs, such as [ar-ar, ar-en]" in message
 
 
 def test_a_pattern_written_in_two_ways_is_refused_instead_of_dropped(write):

@@ -5,6 +5,8 @@ every sentence is a candidate, or labelled questions, `{"question": ..., "answer
 Similarity rows are `{"text1": ..., "text2": ..., "score": 0..5}`.
 """
 
+import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +19,8 @@ from metasearch.data.readers.base import Text, pair_languages, problem, require_
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.errors import DataError, nearest
 from metasearch.spec.task import Task
+
+log = logging.getLogger(__name__)
 
 Row = Mapping[str, object]
 Rows = Iterable[tuple[int, Row]]
@@ -35,7 +39,7 @@ def read(folder: Path, task: Task, suffix: str, rows_of: Callable[[Path], Rows])
     """Read all files of a task, `rows_of` giving the rows of one; `DataError` names file, line and field of damage."""
     paths = [folder / name for name in files(task, suffix)]
     if task.kind == "retrieval":
-        corpus = _Corpus()
+        corpus = _Corpus(folder)
         for path in paths:
             corpus.read(path, rows_of(path))
         return corpus.data()
@@ -94,22 +98,26 @@ def _scored_pairs(path: Path, languages: tuple[str, str], rows: Rows) -> list[Sc
 class _Corpus:
     """Collects rows; a text that answers several questions becomes one candidate."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.questions: list[Question] = []
         self.candidates: dict[tuple[str, ...], Candidate] = {}
         self.paragraphs: set[tuple[str, str]] = set()
+        self.unnamed: Counter[str] = Counter()
+        """Questions of each language that only their row tells from others."""
 
     def read(self, path: Path, rows: Rows) -> None:
         """Read a language; questions with the same id, or without ids of the same row, are translations."""
-        before = len(self.questions)
+        before, lines = len(self.questions), list[int]()
         for number, (line, row) in enumerate(rows, 1):
             if {"sentences", "questions"} & row.keys():
                 self.add_paragraph(_check(_Paragraph, row, path, line), f"{path}:{line}", path.stem, str(number))
             else:
                 self.add_labelled(_check(_Labelled, row, path, line), path.stem, str(number))
+            lines += [line] * (len(self.questions) - before - len(lines))
         if len(self.questions) == before:
             raise DataError(f"{path}: expected rows with questions, found none")
-        require_unique((question.id for question in self.questions[before:]), path)
+        require_unique((question.id for question in self.questions[before:]), path, lines)
 
     def add_paragraph(self, row: _Paragraph, where: str, language: str, number: str) -> None:
         paragraph = row.paragraph or number
@@ -124,6 +132,7 @@ class _Corpus:
                 says = f"expected a sentence number 0 to {len(row.sentences) - 1}, got {asked.answer}"
                 raise DataError(f"{where}: questions.{i}.answer: {says}")
             uid = asked.id or f"{paragraph}-{i + 1}"
+            self.unnamed[language] += not (asked.id or row.paragraph)
             answered[asked.answer].append(uid)
             self.questions.append(Question(uid, language, asked.question, group))
         context = " ".join(row.sentences)
@@ -133,6 +142,7 @@ class _Corpus:
 
     def add_labelled(self, row: _Labelled, language: str, number: str) -> None:
         uid = row.id or number
+        self.unnamed[language] += row.id is None
         group = row.article or uid
         self.questions.append(Question(uid, language, row.question, group))
         text = f"{row.answer} {row.context}".strip()
@@ -144,6 +154,7 @@ class _Corpus:
 
     def data(self) -> RetrievalData:
         """Return what was collected, with groups that share a question or an answer made one group."""
+        self._check_places()
         root: dict[str, str] = {}
 
         # Union-find: follows a group to the one that stands for all that it was joined with.
@@ -154,13 +165,30 @@ class _Corpus:
 
         group_of: dict[str, str] = {}
         for question in self.questions:
-            root[find(question.group)] = find(group_of.setdefault(question.id, question.group))
+            first = group_of.setdefault(question.id, question.group)
+            if first != question.group:
+                both = f"question '{question.id}' is of '{first}' and, in {question.language}, of '{question.group}'"
+                log.warning("%s: %s; such articles count as one", self.folder, both)
+            root[find(question.group)] = find(first)
         for candidate in self.candidates.values():
             for uid in candidate.answers:
                 root[find(group_of[uid])] = find(candidate.group)
         questions = tuple(replace(question, group=find(question.group)) for question in self.questions)
         candidates = (replace(candidate, group=find(candidate.group)) for candidate in self.candidates.values())
         return RetrievalData(questions, tuple(candidates))
+
+    def _check_places(self) -> None:
+        """Say that questions without an id are told by their row; `DataError` where languages have not equally many."""
+        counts = {language: count for language, count in self.unnamed.items() if count}
+        if len(self.unnamed) == 1 or not counts:
+            return
+        if len(set(self.unnamed.values())) > 1:
+            have = ", ".join(f"{language} {count}" for language, count in self.unnamed.items())
+            raise DataError(
+                f"{self.folder}: questions without an id are translations of those in the same row of other languages, "
+                f"which have not equally many ({have}); give each question an id, the same in all languages"
+            )
+        log.warning("%s: questions have no id; those of the same row are taken as translations", self.folder)
 
 
 def _check(model: type[Model], row: Row, path: Path, line: int) -> Model:

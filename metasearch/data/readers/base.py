@@ -1,7 +1,6 @@
 """Checks that several readers share."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -33,11 +32,13 @@ def pair_languages(task: Task) -> list[tuple[str, str]]:
     return [(first, second) for first, second in pairs]
 
 
-def require_unique(ids: Iterable[str], path: Path) -> None:
-    """Raise `DataError` when an id stands twice."""
-    for value, count in Counter(ids).items():
-        if count > 1:
-            raise DataError(f"{path}: the id '{value}' stands twice")
+def require_unique(ids: Iterable[str], path: Path, lines: Sequence[int] = ()) -> None:
+    """Raise `DataError` when an id stands twice; `lines` are those of the ids, where they are known."""
+    first: dict[str, int] = {}
+    for i, value in enumerate(ids):
+        if (before := first.setdefault(value, i)) != i:
+            where, also = (f"{path}:{lines[i]}", f", first in line {lines[before]}") if lines else (str(path), "")
+            raise DataError(f"{where}: the id '{value}' stands twice{also}")
 
 
 def problem(error: ErrorDetails) -> str:

@@ -12,6 +12,8 @@ from metasearch.errors import DataError
 from metasearch.formats.text_files import column_names, csv_rows
 from metasearch.spec.task import Task
 
+_OTHER_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
 
 def files(task: Task) -> list[str]:
     """Return one file name a language, or a language pair."""
@@ -28,6 +30,10 @@ def _lines(path: Path) -> Iterator[tuple[int, _rows.Row]]:
     for line, row in csv_rows(path):
         if header is None:
             header = column_names(row, path, line)
+            if len(header) == 1 and (other := next((mark for mark in _OTHER_MARKS if mark in header[0]), None)):
+                raise DataError(
+                    f"{path}:{line}: expected columns between commas, got {_OTHER_MARKS[other]} in the header"
+                )
         elif row and len(row) != len(header):
             raise DataError(f"{path}:{line}: expected {len(header)} columns, got {len(row)}")
         elif row:

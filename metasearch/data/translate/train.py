@@ -58,8 +58,11 @@ def translator_of(block: Translate, where: str, places: Places) -> Translator | 
     """
     if block.by == ORACLE:
         return None
-    registry.require("translators", block.by, also=(ORACLE,))
-    kind = registry.load("translators", block.by).TRANSLATOR
+    try:
+        registry.require("translators", block.by, also=(ORACLE,))
+        kind = registry.load("translators", block.by).TRANSLATOR
+    except ConfigError as error:
+        raise ConfigError(f"{where}: translate: by: {error}") from None
     made: Translator = kind(yaml.check(block.options, kind.Options, f"{where}: translate: options"), places)
     return made
 

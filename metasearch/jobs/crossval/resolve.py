@@ -76,7 +76,7 @@ def seeds_of(written: str | None, folder: Path, trains: bool) -> tuple[int, ...]
     wrong = [word for word in words if not word.isdecimal() or int(word) >= 2**63]
     if wrong:
         raise ConfigError(f"--seeds {written}: '{wrong[0]}' is no seed; expected whole numbers such as 1,2,3")
-    return tuple(map(int, words))
+    return tuple(dict.fromkeys(map(int, words)))
 
 
 def _listed(seeds: Sequence[int]) -> str:
@@ -106,8 +106,7 @@ def arms_of(
     """
     written = [("learner", name) for name in learners if name not in _UNTRAINED] + [("recipe", n) for n in recipes]
     library = Library(config.include)
-    for mode in modes:
-        library.mode(mode)  # also those that no learner takes are names of modes
+    _check_modes(modes, [name for _, name in written], library)
     benchmarks: dict[str, Benchmark] = {}
     arms: dict[str, Trained] = {}
     for flag, text in dict.fromkeys(written):
@@ -137,6 +136,14 @@ def arms_of(
             f"--set {changes[''][0]} changes nothing: no learner is trained; for --distill say --set NAME:"
         )
     return tuple(arms.values())
+
+
+def _check_modes(modes: Sequence[str], trained: Sequence[str], library: Library) -> None:
+    """Say so where no learner takes the modes of `--mode`; `ConfigError` where one is none."""
+    for mode in modes:
+        library.mode(mode)
+    if modes and all(":" in name for name in trained):
+        log.warning("--mode %s does nothing: no learner without a mode of its own is trained", ",".join(modes))
 
 
 def _check_sizes(first: Benchmark, recipe: Recipe, config: StudyConfig) -> None:
