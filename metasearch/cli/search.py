@@ -1,21 +1,22 @@
 """`metasearch search`: the passages of an index that answer a question."""
 
 import json
-import sys
+import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.errors import ConfigError
+from metasearch.cli._queries import asked_queries, check_query
 
 if TYPE_CHECKING:
     from metasearch.index.hit import Hit
+    from metasearch.search.searcher import Searcher
 
-_AT_ONCE = 64
+log = logging.getLogger(__name__)
 
 
 @click.command("search", short_help="Search an index in any language.")
@@ -52,37 +53,28 @@ def command(
       metasearch search help.index "Wo ist der Schlüssel?" --language en --language fr --top 3
       metasearch search help.index --json < questions.txt
     """
-    if query is not None and not query.strip():
-        raise ConfigError("the query is blank; say what to search for")
+    given = [check_query(query)] if query is not None else None
 
     from metasearch.jobs.search import open_searcher
 
     searcher = open_searcher(index, device, encoder, trust_remote_code)
-    for queries in [[query]] if query is not None else _asked():
+    for queries in [given] if given else asked_queries():
         found = searcher.search(queries, top=top, languages=languages, hybrid=hybrid, expand=expand)
         for each, hits in zip(queries, found, strict=True):
             click.echo(_json(each, hits) if as_json else _shown(each, hits, titled=query is None))
+        _say_cut(searcher, queries)
 
 
-def _asked() -> Iterator[list[str]]:
-    """Yield the queries of the standard input; on a terminal one at a time, and one may be given up with Ctrl-D."""
-    if sys.stdin.isatty():
-        while True:
-            click.echo("query: ", nl=False, err=True)
-            line = sys.stdin.readline()
-            if not line:
-                return
-            if line.strip():
-                yield [line.strip()]
-    waiting: list[str] = []
-    for line in sys.stdin:
-        if line.strip():
-            waiting.append(line.strip())
-        if len(waiting) == _AT_ONCE:
-            yield waiting
-            waiting = []
-    if waiting:
-        yield waiting
+def _say_cut(searcher: "Searcher", queries: Sequence[str]) -> None:
+    """Say of which queries the encoder leaves the end unread."""
+    from metasearch.encoders.counting import is_cut
+    from metasearch.search.searcher import QUERY
+
+    limit = searcher.encoder.limit(QUERY)
+    for query, cut in zip(queries, is_cut(searcher.encoder, queries, QUERY), strict=True):
+        if cut:
+            shown = _printable(query)[:40]
+            log.warning("the query '%s…' was searched for by its first %d tokens; its end was not read", shown, limit)
 
 
 def _json(query: str, hits: Sequence["Hit"]) -> str:

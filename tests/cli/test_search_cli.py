@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from metasearch.cli import main
+from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 
 DE = ("Der Schlüssel liegt unter der Matte.", "Die Katze schläft im Korb.")
@@ -70,6 +71,25 @@ def test_languages_are_chosen_and_hits_come_as_json(index):
 def test_lines_of_the_standard_input_are_queries(index):
     lines = metasearch("search", "faq.index", "--json", "--top=1", input=f"{EN[0]}\n\n{DE[0]}\n").stdout.splitlines()
     assert [json.loads(line)["query"] for line in lines] == [EN[0], DE[0]]
+
+
+def test_a_mark_of_byte_order_is_no_part_of_the_first_query(index):
+    found = metasearch("search", "faq.index", "--json", input=f"\ufeff{EN[0]}\n".encode()).stdout
+    assert json.loads(found)["query"] == EN[0]
+
+
+def test_queries_that_are_not_utf_8_are_refused_with_the_byte(index):
+    assert error("search", "faq.index", "caf\udce9", code=2) == "the query is not UTF-8: byte 0xe9"
+    (line,) = metasearch("search", "faq.index", "--json", code=3, input=b"tea\ncaf\xe9\n").stderr.splitlines()
+    assert line == "metasearch: error: line 2 of the standard input is not UTF-8: byte 0xe9"
+
+
+def test_the_end_of_a_query_that_is_not_read_is_said(docs):
+    metasearch("index", docs.name, "--encoder=tiny", "--length=40", "-o", "faq.index")
+    limit = tiny.build().limit("question")
+    says = f"the query '{'bus ' * 10}…' was searched for by its first {limit} tokens; its end was not read"
+    assert says in metasearch("search", "faq.index", "bus " * limit).stderr
+    assert "not read" not in metasearch("search", "faq.index", "bus").stderr
 
 
 def test_both_rankings_can_be_fused(index):
