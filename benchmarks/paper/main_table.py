@@ -3,11 +3,14 @@
     python -m benchmarks.paper.main_table --task lareqa --data ~/data -o studies/main-lareqa
     python -m benchmarks.paper.main_table --task lareqa --data ~/data --encoder mini --arms all --jobs 2 -o studies/mini
     python -m benchmarks.paper.main_table --task stsb --data ~/data --encoder minilm --folds 3 -o studies/small
+    python -m benchmarks.paper.main_table --task stsb --data ~/data --encoder e5 --neutral --seeds 0 -o studies/e5
+      -- --trim task --precision bf16
 
 The study is run by `metasearch crossval`: each learner on every fold, in the mode that Table 1 has for it, with `--arms
 all` in others too, with `--arms modes` in every mode of Table 7. The same command goes on with a study. A row of each
-arm is kept in `results/main_table.jsonl`: scores, differences with intervals and p-values, language bias, budget. The
-paper's rows on translated training data (T-Train) are not run: its machine translations are not published.
+arm is kept in `results/main_table.jsonl`: scores, differences with intervals and p-values, language bias, budget. With
+`--neutral` everything is trained through a map that takes the language out of the vectors, and the encoder with the
+map alone is an arm. `stsb-mt-translated` has T-Train; the paper's own machine translations are not published.
 """
 
 from pathlib import Path
@@ -21,6 +24,7 @@ from benchmarks.common.rows import RESULTS, Row, append_new_rows
 from benchmarks.paper.maml_align_paper import ALL_ARMS, ENCODER, MAIN_ARMS, TABLE_7
 from benchmarks.paper.study_rows import study_rows
 from benchmarks.paper.study_tables import changes_table, languages_table, modes_table, orders_table
+from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 
 ARMS = {"main": MAIN_ARMS, "all": ALL_ARMS, "modes": {"lareqa": TABLE_7, "lareqa-sentences": TABLE_7}}
 
@@ -44,7 +48,9 @@ ARMS = {"main": MAIN_ARMS, "all": ALL_ARMS, "modes": {"lareqa": TABLE_7, "lareqa
 @click.option(
     "--results", type=click.Path(path_type=Path), default=RESULTS / "main_table.jsonl", help="Rows to add to."
 )
+@click.option("--neutral", is_flag=True, help="Train through a map that takes the language out of the vectors.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder of the study.")
+@click.argument("others", nargs=-1, metavar="[-- CROSSVAL-OPTION...]")
 def main(
     task: str,
     arms: str,
@@ -56,21 +62,34 @@ def main(
     assignments: tuple[str, ...],
     jobs: int,
     results: Path,
+    neutral: bool,
     output: Path,
+    others: tuple[str, ...],
 ) -> None:
-    """Run the study, print its tables beside the paper's figures, and keep its rows."""
+    """Run the study, print its tables beside the paper's figures, and keep its rows.
+
+    What stands after -- are further options of `metasearch crossval`.
+    """
     if task not in ARMS[arms]:
         raise click.UsageError(f"--arms {arms}: the paper has no such table for {task}")
     flags = {"--data": data, "--folds": folds, "--max-steps": max_steps}
     given = [word for flag, value in flags.items() if value is not None for word in (flag, value)]
     given += [word for assignment in assignments for word in ("--set", assignment)]
-    learners = ",".join(f"{learner}:{mode}" for learner, mode in ARMS[arms][task])
+    learners = [ZERO_SHOT, *(f"{learner}:{mode}" for learner, mode in ARMS[arms][task])]
+    if neutral:
+        learners.insert(1, NEUTRAL)
+        given += [w for name in _trained(task, arms) for w in ("--set", f"{name}:neutralise.when=before")]
     shared = ("--encoder", encoder, "--seeds", seeds, "--jobs", jobs)
-    metasearch("crossval", "--task", task, "--learner", learners, *shared, *given, "-o", output)
+    metasearch("crossval", "--task", task, "--learner", ",".join(learners), *shared, *given, *others, "-o", output)
     rows = [{**row, **provenance()} for row in study_rows(ms.read_study([output]), encoder)]
     append_new_rows(results, rows, identity)
     tables = [languages_table(rows), changes_table(rows), orders_table(rows), modes_table(rows)]
     click.echo("\n\n".join(table for table in tables if table))
+
+
+def _trained(task: str, arms: str) -> list[str]:
+    """Return the learners of a study, each once."""
+    return list(dict.fromkeys(learner for learner, _ in ARMS[arms][task]))
 
 
 def identity(row: Row) -> object:

@@ -69,6 +69,14 @@ RIVALS = {
         "the same and their translations (T-Train, by the oracle)", "fine-tune-e5", "mono-mono", _TRAIN_ALONE,
         task=f"{TASK}-oracle", against="german",
     ),
+    "translate-train-maml": Rival(
+        "T-Train with MAML", "maml-e5", "mono-mono", _TRAIN_ALONE,
+        task=f"{TASK}-oracle", against="translate-train",
+    ),
+    "translate-train-maml-align": Rival(
+        "T-Train with MAML-Align", "maml-align-e5", "mono-bi-multi", _TRAIN_ALONE,
+        task=f"{TASK}-oracle", against="translate-train",
+    ),
     "merge": Rival("fine-tuning, merged with the weights before it", "fine-tune-e5", "trans", (f"merge={ALPHAS}",)),
     "jsd": Rival(
         "fine-tuning, translated questions aligned by JSD", "fine-tune-e5", "trans",

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import sys
 from collections import Counter
 from itertools import product
 from pathlib import Path
@@ -124,6 +125,20 @@ def test_a_study_of_the_main_table_is_run_and_its_rows_are_kept_once(tmp_path, m
     assert f"{100 * rows[1]['mean']:.2f}" in said
     invoke(main_table, *words)
     assert read_rows(path) == rows
+
+
+def test_a_neutral_study_trains_each_learner_through_the_map_and_has_the_map_alone_as_an_arm(tmp_path, monkeypatch):
+    called = []
+    monkeypatch.setattr(main_table, "metasearch", lambda *words: called.append(words))
+    monkeypatch.setattr(main_table.ms, "read_study", lambda _: sys.exit(0))
+    words = ["--task", "stsb-mt-translated", "--neutral", "-o", str(tmp_path), "--", "--trim", "task"]
+    assert CliRunner().invoke(main_table.main, words).exit_code == 0
+    (asked,) = called
+    learners = asked[asked.index("--learner") + 1]
+    assert learners == "zero-shot,neutral,fine-tune:mono-mono,maml:mono-mono,maml-align:mono-bi-multi"
+    through = {asked[i + 1] for i, word in enumerate(asked) if word == "--set"}
+    assert through == {f"{learner}:neutralise.when=before" for learner in ("fine-tune", "maml", "maml-align")}
+    assert asked[-4:-2] == ("--trim", "task")
 
 
 @pytest.mark.slow
