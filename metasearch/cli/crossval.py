@@ -184,13 +184,15 @@ def configure(
     trained = arms_of(learners, recipes, _names("mode", mode), changes, config)
     distilled = tuple(_distillation(name, changes.get(name, ()), stages, include, config) for name in distillations)
     own = {"trained": trained, "distilled": distilled, "neutral": neutral_of(learners, changes, config)}
-    return _said_idle(StudyConfig.model_validate({**config.model_dump(), **own}))
+    return _said_idle(StudyConfig.model_validate({**config.model_dump(), **own}), folder)
 
 
-def _said_idle(config: Any) -> Any:
-    """Return the configuration of a study, and say which of its options do nothing where nothing is trained."""
+def _said_idle(config: Any, folder: Path) -> Any:
+    """Return the configuration of a study; say which of its options do nothing where it is new and trains nothing."""
+    from metasearch.jobs.crossval.folder import StudyFolder
+
     for key in ("max_steps", "keep_models"):
-        if getattr(config, key) and not (config.trained or config.distilled):
+        if getattr(config, key) and not (config.trained or config.distilled or StudyFolder(folder).reached):
             log.warning("--%s does nothing: nothing is trained", key.replace("_", "-"))
     return config
 

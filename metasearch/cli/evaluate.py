@@ -1,7 +1,7 @@
 """`metasearch evaluate`: score an encoder as it is."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,15 +107,18 @@ def command(
         append_rows(output, rows)
 
 
-def _check(task: "Task", pools: Sequence[str], prompts: "Collection[Role]") -> None:
-    """Raise `ConfigError` for pools or prompts that a kind of task does not have."""
+def _check(task: "Task", pools: Sequence[str], prompts: "Mapping[Role, str]") -> None:
+    """Raise `ConfigError` for pools or prompts that a kind of task does not have.
+
+    A prompt may be taken away from any role: an encoder is refused for one that it cannot read, whatever the task.
+    """
     from metasearch.spec.task import ROLES
 
     if task.kind != "retrieval" and tuple(pools) != RETRIEVAL_POOLS[:1]:
         does = {"similarity": "scores pairs", "translation": "searches each language among its own"}
         raise ConfigError(f"--pool is for retrieval; task '{task.task}' {does[task.kind]}")
-    for role in prompts:
-        if role not in ROLES[task.kind]:
+    for role, prompt in prompts.items():
+        if prompt and role not in ROLES[task.kind]:
             own = " and ".join(ROLES[task.kind])
             raise ConfigError(f"--prompt {role}=…: the texts of task '{task.task}' have no such role; it has {own}")
 

@@ -110,7 +110,10 @@ def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:
         reader = registry.load("readers", task.reader)
     except ConfigError as error:
         raise ConfigError(f"{path}: reader: {error}") from None
-    expected = reader.files(task)
+    try:
+        expected = reader.files(task)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
     if not expected and task.kind == "translation":
         raise ConfigError(f"{path}: reader: '{task.reader}' reads no translations; use 'tatoeba'")
     folder = locate(task, path, expected, data)

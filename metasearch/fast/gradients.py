@@ -106,7 +106,7 @@ class FastGradients(ReferenceGradients):
 
         What is done again draws the same random numbers: dropout is that of the step, however often it is begun.
         """
-        device = learner.encoder.device.type
+        device = learner.encoder.device
         random = _random_state(device)
         while True:
             try:
@@ -118,15 +118,15 @@ class FastGradients(ReferenceGradients):
                 if less is None:
                     texts = "" if self.checkpointing == "texts" else "--checkpointing texts, "
                     raise OutOfMemory(
-                        f"out of memory on {learner.encoder.device} in an outer step ({first_line(error)}). Less is "
+                        f"out of memory on {device} in an outer step ({first_line(error)}). Less is "
                         "needed with smaller budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, "
                         f"shorter max_length, {texts}or options.first_order=true"
                     ) from error
-            log.warning("out of memory on %s: %s; the gradient stays the same", learner.encoder.device, less)
+            log.warning("out of memory on %s: %s; the gradient stays the same", device, less)
             take_off(learner)
             _set_random_state(device, random)
             # Outside of `except`, whose error holds on to the graph.
-            if device == "cuda":
+            if device.type == "cuda":
                 torch.cuda.empty_cache()
 
     def _checkpoint(self) -> str | None:
@@ -138,12 +138,19 @@ class FastGradients(ReferenceGradients):
         return "layers are computed again on the way back"
 
 
-def _random_state(device: str) -> list[torch.Tensor]:
-    """Return the states of the generators that dropout draws from: the processor's, and a GPU's."""
-    return [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if device == "cuda" else [])]
+def _random_state(device: torch.device) -> list[torch.Tensor]:
+    """Return the states of the generators that dropout draws from: the processor's, and that of a GPU."""
+    states = [torch.get_rng_state()]
+    if device.type == "cuda":
+        states.append(torch.cuda.get_rng_state(device))
+    elif device.type == "mps":
+        states.append(torch.mps.get_rng_state())
+    return states
 
 
-def _set_random_state(device: str, states: Sequence[torch.Tensor]) -> None:
+def _set_random_state(device: torch.device, states: Sequence[torch.Tensor]) -> None:
     torch.set_rng_state(states[0])
-    if device == "cuda":
-        torch.cuda.set_rng_state(states[1])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(states[1], device)
+    elif device.type == "mps":
+        torch.mps.set_rng_state(states[1])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from metasearch.data.benchmark import Benchmark, load_benchmark
@@ -13,12 +14,13 @@ from metasearch.encoders.open import check_name
 from metasearch.episodes.of_benchmark import check_sizes, samplers
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.evaluate import evaluate
+from metasearch.export.facts import is_exported
 from metasearch.jobs import compose
 from metasearch.jobs.fitting import check_fit
 from metasearch.spec import registry
 from metasearch.spec.library import Library, choose_recipe
 from metasearch.spec.run import DataRef
-from metasearch.spec.task import applies, resolve
+from metasearch.spec.task import Task, applies, resolve
 
 
 def validate(ref: DataRef | str, **keys: Any) -> Iterator[str]:
@@ -35,7 +37,7 @@ def validate(ref: DataRef | str, **keys: Any) -> Iterator[str]:
     library, task = Library(ref.include), ref.task
     declared = library.task(task)
     yield f"declaration: {library.path('task', task)}"
-    yield f"encoder: {_encoder(declared.encoder)}"
+    yield f"encoder: {_encoder(declared)}"
     benchmark = load_benchmark(ref)
     yield f"data: {benchmark.data.describe()} (fingerprint {benchmark.data.fingerprint})"
     if isinstance(benchmark.data, RetrievalData) and (partial := _not_parallel(benchmark.data)):
@@ -95,10 +97,13 @@ def _check_scores(fold: int, parts: Split) -> None:
                     )
 
 
-def _encoder(name: str) -> str:
-    """Return what a task's encoder is; `EncoderError` where there is none of its name."""
+def _encoder(task: Task) -> str:
+    """Return what a task's encoder is; `EncoderError` where there is none of its name, or it cannot be trained."""
+    name = task.encoder
     if name in registry.names("encoders"):
         return f"{name}, built in"
+    if task.evaluation_only and is_exported(Path(name)):
+        return f"{name}, an export to ONNX"
     return f"{name}, a local folder" if check_name(name) else f"{name}, of a model hub, which is not asked here"
 
 

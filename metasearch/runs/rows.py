@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,19 +93,38 @@ def _require_complete(rows: Sequence[Row], config: Mapping[str, Any], path: Path
 
 
 def require_appendable(path: Path) -> None:
-    """Raise `RunFolderError` where scores cannot be appended to a file, before there are any; makes the file.
+    """Raise `RunFolderError` where scores cannot be appended to a file, before there are any.
 
-    It cannot be written, or begins with a line that is no JSON object.
+    A file that is there holds scores, each on a line with its end. A pipe or a device takes whatever it is given.
     """
-    append_rows(path, ())
-    with path.open("rb") as file:
-        line = file.readline()
     try:
-        sound = not line or isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        sound = False
-    if not sound:
-        raise RunFolderError(f"{path}:1: no JSON object: scores are not appended to it. Name another file with -o")
+        if not path.exists():
+            there = next(parent for parent in path.absolute().parents if parent.exists())
+            if not (there.is_dir() and os.access(there, os.W_OK)):
+                raise RunFolderError(f"{path} cannot be written: {there} is no folder that may be written to")
+        elif path.is_dir() or not os.access(path, os.W_OK):
+            why = "Is a directory" if path.is_dir() else "Permission denied"
+            raise RunFolderError(f"{path} cannot be written: {why}")
+        elif path.is_file():
+            _require_scores(path)
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be read: {error.strerror}; name another file with -o") from None
+
+
+def _require_scores(path: Path) -> None:
+    """Raise `RunFolderError` where a line of a file is no row of scores, or has no end."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                row = None
+            if not (isinstance(row, dict) and {"task", "value"} <= row.keys()):
+                raise RunFolderError(
+                    f"{path}:{number}: no row of scores: none is appended to such a file. Name another one with -o"
+                )
+            if not line.endswith(b"\n"):
+                raise RunFolderError(f"{path}:{number}: the line has no end, so that a row would be appended to it")
 
 
 def append_rows(path: Path, rows: Iterable[Row]) -> None:

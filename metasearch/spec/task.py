@@ -100,7 +100,6 @@ class Task(Declared):
         for key in ("languages", "pairs", "measures"):
             _once(getattr(self, key), key)
         self._check_kind()
-        self._check_lengths()
         self._check_translate()
         patterns: set[Pattern] = set()
         for written, arrangements in self.arrangements.items():
@@ -133,24 +132,13 @@ class Task(Declared):
                 raise Contradiction(f"only a translation task has {key}", key)
         if self.candidates == "sentence" and self.kind != "retrieval":
             raise Contradiction("only a retrieval task has candidates", "candidates")
-        if bool(self.pairs) != (self.kind == "similarity"):
-            raise Contradiction(
-                "a similarity task, and no other, names its language pairs, such as [ar-ar, ar-en]", "pairs"
-            )
+        if self.pairs and self.kind != "similarity":
+            raise Contradiction("only a similarity task has language pairs", "pairs")
         for name, codes in self.groups.items():
             unknown = [code for code in codes if code not in self.languages]
             if unknown:
                 raise Contradiction(f"{', '.join(unknown)} is not a language of the task", "groups", name)
             _once(codes, "groups", name)
-
-    def _check_lengths(self) -> None:
-        own, default = ROLES[self.kind], MaxLength()
-        for role in MaxLength.model_fields:
-            # Tasks as they are shown have all three.
-            if role not in own and getattr(self.max_length, role) != getattr(default, role):
-                raise Contradiction(
-                    f"a {self.kind} task has no such texts; write {' and '.join(own)}", "max_length", role
-                )
 
     def _check_translate(self) -> None:
         if self.translate is None:

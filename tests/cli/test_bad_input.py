@@ -1,8 +1,10 @@
 """Bad input: one clear line, a documented exit code, no traceback, and nothing lost."""
 
 import json
+import os
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from click.testing import CliRunner
@@ -79,9 +81,46 @@ def test_a_wrong_name_or_flag_ends_with_code_2_and_the_right_choice(args, says, 
 def test_scores_are_not_appended_to_what_holds_no_scores_which_is_said_before_any_work(tmp_path):
     notes = tmp_path / "notes.txt"
     notes.write_text("Buy milk.\n")
-    assert f"{notes}:1: no JSON object" in failing("evaluate", "--encoder", "tiny", "-o", notes, code=5)
+    assert f"{notes}:1: no row of scores" in failing("evaluate", "--encoder", "tiny", "-o", notes, code=5)
     assert notes.read_text() == "Buy milk.\n"
     assert "cannot be written: Is a directory" in failing("evaluate", "--encoder", "tiny", "-o", tmp_path, code=5)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"task": "demo", "value": 0.5}\nrubbish\n', ":2: no row of scores"),
+        ('{"question": "Where?"}\n', ":1: no row of scores"),
+        ('{"task": "demo", "value": 0.5}', ":1: the line has no end"),
+    ],
+    ids=["another line", "rows of something else", "a line without end"],
+)
+def test_what_a_row_would_spoil_or_stand_beside_is_refused_with_its_line(text, says, tmp_path):
+    path = tmp_path / "scores.jsonl"
+    path.write_text(text)
+    assert f"{path}{says}" in failing("evaluate", "--encoder", "tiny", "-o", path, code=5)
+    assert path.read_text() == text
+
+
+def test_scores_are_written_to_a_pipe(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_text)
+        assert CliRunner().invoke(main, ["evaluate", "--encoder", "tiny", "-o", str(pipe)]).exit_code == 0
+        rows = [json.loads(line) for line in read.result(timeout=60).splitlines()]
+    assert {row["task"] for row in rows} == {"demo"}
+
+
+def test_a_prompt_may_be_taken_away_from_a_role_that_the_task_does_not_have():
+    """So that an encoder that is refused for its prompt of that role can be scored."""
+    result = CliRunner().invoke(main, ["evaluate", "--task", "demo-sts", "--encoder", "tiny", "--prompt", "question="])
+    assert result.exit_code == 0, result.output
+
+
+def test_an_evaluation_that_fails_leaves_no_file_behind(tmp_path):
+    failing("evaluate", "--encoder", "./none", "-o", tmp_path / "new" / "scores.jsonl", code=6)
+    assert not list(tmp_path.iterdir())
 
 
 def test_more_layers_than_there_are_end_with_code_2_before_there_is_a_run_folder(tmp_path):

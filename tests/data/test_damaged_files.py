@@ -1,6 +1,7 @@
 """Damaged data is refused with a `DataError` that names the file, the line or key path, and what was expected."""
 
 import contextlib
+import json
 import re
 
 import pytest
@@ -22,6 +23,15 @@ def spoil(form, name, damage, tmp_path):
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(DataError) as caught:
         read(form, folder)
+    return str(caught.value)
+
+
+def refusal(folder, *languages):
+    """Write rows of paragraphs, a list of each language in turn, and return what reading them says."""
+    for language, rows in zip(("de", "el"), languages, strict=True):
+        (folder / f"{language}.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read("jsonl-paragraphs", folder)
     return str(caught.value)
 
 
@@ -207,8 +217,24 @@ def test_scores_of_track_6_are_as_many_as_its_pairs_or_half_as_many(tmp_path):
 def test_rows_without_ids_are_refused_where_languages_have_not_equally_many(tmp_path):
     """One that is missing would make each question behind it the translation of another."""
     message = spoil("jsonl-labelled", "de.jsonl", lambda sound: b"".join(sound.splitlines(True)[1:]), tmp_path)
-    assert message.startswith(f"{tmp_path / 'jsonl-labelled'}: questions without an id are translations")
-    assert "(de 2, el 3)" in message
+    assert message.startswith(f"{tmp_path / 'jsonl-labelled' / 'el.jsonl'}:3: a question without an id is a transl")
+    assert "in its place (3) in other languages, and de has none there" in message
+
+
+def test_questions_of_paragraphs_without_ids_are_refused_where_one_is_missing(tmp_path):
+    """As many questions are in both languages, of which the second is in another paragraph each."""
+    one, two = ({"sentences": [text], "questions": [{"question": text, "answer": 0}]} for text in ("One.", "Two."))
+    message = refusal(tmp_path, [one, two], [one, {"sentences": ["A paragraph that nothing is asked of."]}, two])
+    assert message.startswith(f"{tmp_path / 'el.jsonl'}:3: a question without an id is a translation of that in its")
+    assert "(3-1) in other languages, and de has none there" in message
+
+
+def test_questions_of_named_paragraphs_without_ids_are_refused_where_one_is_missing(tmp_path):
+    asked = [{"question": f"{i}?", "answer": 0} for i in range(2)]
+    named = {"paragraph": "p", "sentences": ["A."]}
+    message = refusal(tmp_path, [{**named, "questions": asked}], [{**named, "questions": asked[1:]}])
+    assert message.startswith(f"{tmp_path / 'de.jsonl'}:1: ")
+    assert "(p-2) in other languages, and el has none there" in message
 
 
 def test_two_paragraphs_with_one_name_are_refused(tmp_path):

@@ -191,7 +191,7 @@ def test_labelled_rows_without_ids_are_translations_line_by_line():
 def test_that_rows_without_ids_are_translations_is_said(caplog):
     read("jsonl-labelled")
     assert caplog.messages == [
-        f"{FOLDER / 'jsonl-labelled'}: questions have no id; those of the same row are taken as translations"
+        f"{FOLDER / 'jsonl-labelled'}: questions have no id; those in the same place are taken as translations"
     ]
 
 
@@ -200,8 +200,15 @@ def test_articles_that_share_a_question_are_one_and_that_is_said(tmp_path, caplo
     for language, article in (("de", "here"), ("el", "there")):
         (tmp_path / f"{language}.jsonl").write_text(rows.replace("X", article))
     assert len({question.group for question in read("jsonl-labelled", tmp_path).questions}) == 1
-    says = "question '1' is of 'here' and, in el, of 'there'; such articles count as one"
+    says = "question '1' is of 'here' in de, 'there' in el; such articles count as one (so 1 in all)"
     assert caplog.messages == [f"{tmp_path}: {says}"]
+
+
+def test_an_article_that_one_language_alone_names_is_no_other_article(tmp_path, caplog):
+    for language, article in (("de", ', "article": "here"'), ("el", "")):
+        (tmp_path / f"{language}.jsonl").write_text(f'{{"id": "1", "question": "One?", "answer": "A."{article}}}\n')
+    assert len({question.group for question in read("jsonl-labelled", tmp_path).questions}) == 1
+    assert not caplog.messages
 
 
 def test_labelled_rows_with_the_same_answer_share_one_candidate_and_one_group():

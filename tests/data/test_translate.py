@@ -202,6 +202,18 @@ def test_with_own_rows_kept_only_what_has_none_is_translated(translator):
     assert [c.text for c in train.candidates if c.language == "el"] == ["el: where 10"]
 
 
+def test_a_translated_answer_answers_all_that_its_origin_does(translator):
+    """Else it stood as a wrong answer to the question that has an answer of its own in that language."""
+    data = corpus(*POOL[:3])
+    answer, asked = data.candidates[0], data.questions[0]
+    both = replace(answer, answers=("q-train", "q-more"))
+    more = replace(asked, id="q-more", text=POOL[20])
+    own = Candidate("c-own", "el", "μία", "train", ("q-more",))
+    data = replace(data, questions=(*data.questions, more), candidates=(both, *data.candidates[1:], own))
+    train = add_translations(split(data, Folds(method="given"), 0), task_of(own="keep"), translator)[0].train
+    assert [c.text for c in train.answers["q-more"]["el"]] == ["μία", "el: where 10"]
+
+
 def test_rows_in_a_language_that_is_translated_into_must_be_spoken_of(translator):
     parts = split(corpus(*POOL[:3]), Folds(method="given"), 0)
     with pytest.raises(ConfigError, match=r"train has 1 rows in de, el of its own; say own: drop .* or own: keep"):

@@ -176,6 +176,14 @@ def test_what_is_used_is_not_said_to_do_nothing(caplog):
     assert not [record.message for record in caplog.records if record.levelname == "WARNING"]
 
 
+def test_options_of_a_study_that_is_there_are_not_said_to_do_nothing(tmp_path, caplog):
+    """What is added to it is not all that there is: the study may train."""
+    (tmp_path / "cells" / "maml-trans" / "fold-0-seed-0").mkdir(parents=True)
+    (tmp_path / "cells" / "maml-trans" / "fold-0-seed-0" / "results.jsonl").touch()
+    asked(folder=tmp_path, learner="neutral", mode=None, max_steps=3, seeds="0")
+    assert not [record.message for record in caplog.records if record.levelname == "WARNING"]
+
+
 def test_a_seed_that_is_named_twice_is_one():
     assert asked(seeds="3,0,3").seeds == (3, 0)
 

@@ -49,6 +49,16 @@ def test_the_encoder_is_named_with_where_it_is_from(encoder, says, tmp_path):
     assert next(lines) == f"encoder: {says}"
 
 
+def test_an_export_to_onnx_is_the_encoder_of_a_task_that_is_only_evaluated_on(tmp_path):
+    (tmp_path / "graph").mkdir()
+    (tmp_path / "graph" / "metasearch.json").write_text("{}")
+    task = TASK.replace("encoder: tiny", f"encoder: {tmp_path / 'graph'}")
+    with pytest.raises(EncoderError, match="is an export to ONNX"):
+        list(islice(validate_own(tmp_path, task), 2))
+    only = task[: task.index("arrangements")] + "folds: {method: none}\n"
+    assert list(islice(validate_own(tmp_path, only), 2))[-1] == f"encoder: {tmp_path / 'graph'}, an export to ONNX"
+
+
 @pytest.mark.parametrize(("encoder", "says"), [("tinny", "Did you mean 'tiny'"), ("./none", "no such folder")])
 def test_an_encoder_that_cannot_be_is_refused(encoder, says, tmp_path):
     with pytest.raises(EncoderError, match=says):

@@ -137,21 +137,9 @@ def test_a_length_that_the_special_tokens_alone_fill_is_refused(write, length):
     assert problems(path, Task) == [f"{line_of(path, 'max_length')}: max_length.{key}: {says}"]
 
 
-def test_a_length_of_texts_that_the_kind_of_task_does_not_have_is_refused(write):
-    path = write(f"{TASK}max_length: {{question: 32, text: 64}}\n")
-    says = "max_length.text: a retrieval task has no such texts; write question and candidate"
-    assert problems(path, Task) == [f"{line_of(path, 'max_length')}: {says}"]
-
-
-@pytest.mark.parametrize(
-    ("change", "key"),
-    [("kind: similarity", "pairs"), ("kind: retrieval\npairs: [no-de]", "pairs")],
-    ids=["missing", "of another kind"],
-)
-def test_language_pairs_are_of_similarity_tasks(write, change, key):
-    path = write(TASK.replace("kind: retrieval", change))
-    (message,) = problems(path, Task)
-    assert f"{key}: a similarity task, and no other, names its language pairs, such as [ar-ar, ar-en]" in message
+def test_language_pairs_are_of_similarity_tasks(write):
+    path = write(TASK.replace("kind: retrieval", "kind: retrieval\npairs: [no-de]"))
+    assert problems(path, Task) == [f"{line_of(path, 'pairs')}: pairs: only a similarity task has language pairs"]
 
 
 def test_a_pattern_written_in_two_ways_is_refused_instead_of_dropped(write):

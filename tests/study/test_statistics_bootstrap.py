@@ -212,3 +212,11 @@ def test_without_a_difference_of_correlations_few_intervals_exclude_zero(name):
         one, other = (getattr(weighted, name)(weights, gold + 0.3 * random.standard_normal(60), gold) for _ in range(2))
         false.append(interval(one - other).excludes(0.0))
     assert np.mean(false) <= 0.11
+
+
+@pytest.mark.parametrize(("level", "resamples"), [(0.9998, 10_000), (0.9999, 20_000), (0.9995, 4_000), (0.98, 100)])
+def test_a_level_needs_one_resample_beyond_each_end(level, resamples):
+    """(1 - level) / 2 of the resamples lie beyond an end; here exactly one does."""
+    check(level, resamples)
+    with pytest.raises(ConfigError, match=r"lies beyond the outermost|too few"):
+        check(level, resamples - 1)

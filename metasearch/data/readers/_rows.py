@@ -6,7 +6,6 @@ Similarity rows are `{"text1": ..., "text2": ..., "score": 0..5}`.
 """
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +31,9 @@ _Id = Annotated[Text, BeforeValidator(lambda value: str(value) if type(value) is
 
 def files(task: Task, suffix: str) -> list[str]:
     """Return one file name a language, or a language pair."""
-    return [f"{name}{suffix}" for name in (task.languages if task.kind == "retrieval" else task.pairs)]
+    if task.kind == "similarity":
+        return [f"{first}-{second}{suffix}" for first, second in pair_languages(task)]
+    return [f"{language}{suffix}" for language in task.languages] if task.kind == "retrieval" else []
 
 
 def read(folder: Path, task: Task, suffix: str, rows_of: Callable[[Path], Rows]) -> Data:
@@ -103,17 +104,20 @@ class _Corpus:
         self.questions: list[Question] = []
         self.candidates: dict[tuple[str, ...], Candidate] = {}
         self.paragraphs: set[tuple[str, str]] = set()
-        self.unnamed: Counter[str] = Counter()
-        """Questions of each language that only their row tells from others."""
+        self.placed: dict[str, dict[str, str]] = {}
+        """Language → questions without an id: their number among others, and the line of each."""
+        self.articles: dict[str, dict[str, str]] = {}
+        """Question → the articles that are named for it, and a language in which each is."""
 
     def read(self, path: Path, rows: Rows) -> None:
         """Read a language; questions with the same id, or without ids of the same row, are translations."""
         before, lines = len(self.questions), list[int]()
+        self.placed[path.stem] = {}
         for number, (line, row) in enumerate(rows, 1):
             if {"sentences", "questions"} & row.keys():
                 self.add_paragraph(_check(_Paragraph, row, path, line), f"{path}:{line}", path.stem, str(number))
             else:
-                self.add_labelled(_check(_Labelled, row, path, line), path.stem, str(number))
+                self.add_labelled(_check(_Labelled, row, path, line), f"{path}:{line}", path.stem, str(number))
             lines += [line] * (len(self.questions) - before - len(lines))
         if len(self.questions) == before:
             raise DataError(f"{path}: expected rows with questions, found none")
@@ -131,8 +135,7 @@ class _Corpus:
             if asked.answer >= len(row.sentences):
                 says = f"expected a sentence number 0 to {len(row.sentences) - 1}, got {asked.answer}"
                 raise DataError(f"{where}: questions.{i}.answer: {says}")
-            uid = asked.id or f"{paragraph}-{i + 1}"
-            self.unnamed[language] += not (asked.id or row.paragraph)
+            uid = self._id(asked.id, f"{paragraph}-{i + 1}", row.article, language, where)
             answered[asked.answer].append(uid)
             self.questions.append(Question(uid, language, asked.question, group))
         context = " ".join(row.sentences)
@@ -140,9 +143,8 @@ class _Corpus:
             uid = f"{language}_{paragraph}_{i}"
             self.candidates[uid,] = Candidate(uid, language, f"{sentence} {context}", group, tuple(ids), sentence)
 
-    def add_labelled(self, row: _Labelled, language: str, number: str) -> None:
-        uid = row.id or number
-        self.unnamed[language] += row.id is None
+    def add_labelled(self, row: _Labelled, where: str, language: str, number: str) -> None:
+        uid = self._id(row.id, number, row.article, language, where)
         group = row.article or uid
         self.questions.append(Question(uid, language, row.question, group))
         text = f"{row.answer} {row.context}".strip()
@@ -152,9 +154,18 @@ class _Corpus:
         known = self.candidates.get(key, new)
         self.candidates[key] = replace(known, answers=(*known.answers, uid))
 
+    def _id(self, given: str | None, place: str, article: str | None, language: str, where: str) -> str:
+        """Return the id of a question, which is its place where none is given."""
+        if not given:
+            self.placed[language][place] = where
+        if article:
+            self.articles.setdefault(given or place, {}).setdefault(article, language)
+        return given or place
+
     def data(self) -> RetrievalData:
         """Return what was collected, with groups that share a question or an answer made one group."""
         self._check_places()
+        self._say_joined()
         root: dict[str, str] = {}
 
         # Union-find: follows a group to the one that stands for all that it was joined with.
@@ -165,11 +176,7 @@ class _Corpus:
 
         group_of: dict[str, str] = {}
         for question in self.questions:
-            first = group_of.setdefault(question.id, question.group)
-            if first != question.group:
-                both = f"question '{question.id}' is of '{first}' and, in {question.language}, of '{question.group}'"
-                log.warning("%s: %s; such articles count as one", self.folder, both)
-            root[find(question.group)] = find(first)
+            root[find(question.group)] = find(group_of.setdefault(question.id, question.group))
         for candidate in self.candidates.values():
             for uid in candidate.answers:
                 root[find(group_of[uid])] = find(candidate.group)
@@ -178,17 +185,27 @@ class _Corpus:
         return RetrievalData(questions, tuple(candidates))
 
     def _check_places(self) -> None:
-        """Say that questions without an id are told by their row; `DataError` where languages have not equally many."""
-        counts = {language: count for language, count in self.unnamed.items() if count}
-        if len(self.unnamed) == 1 or not counts:
+        """Say that questions without an id are told by their place; `DataError` where a language has none in it."""
+        if len(self.placed) == 1 or not any(self.placed.values()):
             return
-        if len(set(self.unnamed.values())) > 1:
-            have = ", ".join(f"{language} {count}" for language, count in self.unnamed.items())
-            raise DataError(
-                f"{self.folder}: questions without an id are translations of those in the same row of other languages, "
-                f"which have not equally many ({have}); give each question an id, the same in all languages"
-            )
-        log.warning("%s: questions have no id; those of the same row are taken as translations", self.folder)
+        everywhere = {place: where for places in self.placed.values() for place, where in places.items()}
+        for language, places in self.placed.items():
+            if lacking := everywhere.keys() - places.keys():
+                place = min(lacking, key=lambda each: (len(each), each))
+                raise DataError(
+                    f"{everywhere[place]}: a question without an id is a translation of that in its place ({place}) in "
+                    f"other languages, and {language} has none there; give questions ids, translations the same"
+                )
+        log.warning("%s: questions have no id; those in the same place are taken as translations", self.folder)
+
+    def _say_joined(self) -> None:
+        """Say of questions that translations of one are of different articles."""
+        joined = {uid: named for uid, named in self.articles.items() if len(named) > 1}
+        if joined:
+            uid, named = next(iter(joined.items()))
+            of = ", ".join(f"'{article}' in {language}" for article, language in named.items())
+            says = f"question '{uid}' is of {of}; such articles count as one (so {len(joined):,} in all)"
+            log.warning("%s: %s", self.folder, says)
 
 
 def _check(model: type[Model], row: Row, path: Path, line: int) -> Model:

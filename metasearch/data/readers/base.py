@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, StringConstraints
 from pydantic_core import ErrorDetails
 
-from metasearch.errors import DataError
+from metasearch.errors import ConfigError, DataError
 from metasearch.formats.blank import blank
 from metasearch.spec.task import Task
 
@@ -25,10 +25,10 @@ Text = Annotated[Shown, StringConstraints(strip_whitespace=True)]
 
 
 def pair_languages(task: Task) -> list[tuple[str, str]]:
-    """Return the language pairs of a similarity task's `pairs:`; `DataError` where one is not two codes and a dash."""
+    """Return the pairs of a similarity task as languages; `ConfigError` where one is not two codes and a dash."""
     pairs = [tuple(pair.split("-")) for pair in task.pairs]
     if not pairs or any(len(pair) != 2 for pair in pairs):
-        raise DataError(f"task '{task.task}': pairs: expected language pairs such as [ar-ar, ar-en]")
+        raise ConfigError("pairs: a similarity task names its language pairs, such as [ar-ar, ar-en]")
     return [(first, second) for first, second in pairs]
 
 

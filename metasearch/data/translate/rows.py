@@ -44,12 +44,8 @@ def retrieval_rows(
         asked = {q.id for q in train.questions if q.language == language} if keep else set()
         answered = {q for q, found in train.answers.items() if language in found} if keep else set()
         questions = [q for q in train.questions if q.language == source and q.id not in asked]
-        answers = {
-            candidate: tuple(id for id in candidate.answers if id not in answered)
-            for candidate in train.candidates
-            if candidate.language == source
-        }
-        wanted = [candidate for candidate, ids in answers.items() if ids]
+        # What answers a question is translated with all that it answers, so that it is no wrong answer to the others.
+        wanted = [c for c in train.candidates if c.language == source and not answered.issuperset(c.answers)]
         table = translate([*(q.text for q in questions), *(text for c in wanted for text in _texts(c))], language)
         for question in questions:
             yield Added(replace(question, language=language, text=table[question.text]), question)
@@ -59,7 +55,7 @@ def retrieval_rows(
             shown = table[candidate.shown] if candidate.shown else ""
             # An id is unique within the data; this one also tells where the candidate comes from.
             uid = f"{candidate.id}>{language}"
-            row = replace(candidate, id=uid, language=language, text=text, shown=shown, answers=answers[candidate])
+            row = replace(candidate, id=uid, language=language, text=text, shown=shown)
             yield Added(row, candidate)
 
 

@@ -49,7 +49,7 @@ def check(level: float, resamples: int) -> None:
         raise ConfigError(f"level {level}: the level of an interval is between 0 and 1, such as {LEVEL}")
     if resamples < FEWEST:
         raise ConfigError(f"{resamples} resamples are too few for an interval: at least {FEWEST}, better {RESAMPLES}")
-    if resamples * (1 - level) / 2 < 1:
+    if resamples * (1 - level) / 2 < 1 - 1e-9:
         raise ConfigError(f"level {level} lies beyond the outermost of {resamples} resamples; such as {LEVEL} fits")
 
 
