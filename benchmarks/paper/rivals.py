@@ -4,7 +4,7 @@
 
 All train through a map that takes the language out of the vectors (`neutralise: before`), with the sets and steps of
 `benchmarks.paper.strong_encoder`, whose rows have the learners that they are compared with. A row of each fold is kept
-in `results/rivals.jsonl`. The same command goes on with a study that was stopped, and adds rivals to it.
+in `results/rivals.jsonl`. The same command goes on with what has no row yet, on any machine.
 """
 
 from collections.abc import Sequence
@@ -106,19 +106,34 @@ def main(data: str, rivals: str, folds: str, seed: int, precision: str, jobs: in
     named = rivals.split(",")
     for name in named:
         require_known("rival", name, RIVALS)
-    for task in dict.fromkeys(RIVALS[name].task for name in named):
-        own = [name for name in named if RIVALS[name].task == task]
+    shared = ("--trim", "task", "--data", data, "--precision", precision, "--jobs", jobs, "--encoder", cells.ENCODER)
+    for own, places in missing(read_rows(ROWS), named, [int(fold) for fold in folds.split(",")], seed):
+        task = RIVALS[own[0]].task
+        folder = output / "-".join((task, *own))
         recipes = [f"{declare(output, name)}:{RIVALS[name].mode}" for name in own]
         try:
             metasearch(
-                "crossval", "--task", task, "--trim", "task", "--data", data, "--precision", precision, "--jobs", jobs,
-                "--encoder", cells.ENCODER, "--folds", f"{folds},", "--seeds", seed,
+                "crossval", "--task", task, *shared, "--folds", ",".join(map(str, places)) + ",", "--seeds", seed,
                 "--include", output / "tasks", "--include", DECLARED,
-                "--learner", ZERO_SHOT, "--recipe", ",".join(recipes), "-o", output / task,
+                "--learner", ZERO_SHOT, "--recipe", ",".join(recipes), "-o", folder,
             )  # fmt: skip
         finally:
-            _keep(output / task)
+            _keep(folder)
     click.echo(table(read_rows(ROWS), read_rows(CELLS)))
+
+
+def missing(
+    rows: Sequence[Row], named: Sequence[str], folds: Sequence[int], seed: int
+) -> list[tuple[tuple[str, ...], list[int]]]:
+    """Return rivals of one task that have no row, with the folds that lack just these, in the order to do them in."""
+    known = {(row["rival"], row["fold"]) for row in rows if row["seed"] == seed}
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for task in dict.fromkeys(RIVALS[name].task for name in named):
+        own = [name for name in named if RIVALS[name].task == task]
+        for fold in folds:
+            if lacking := tuple(name for name in own if (name, fold) not in known):
+                groups.setdefault(lacking, []).append(fold)
+    return list(groups.items())
 
 
 def declare(folder: Path, name: str) -> str:

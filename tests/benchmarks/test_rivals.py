@@ -64,6 +64,16 @@ def test_translate_train_is_compared_with_the_same_labels_without_translations()
     assert " german | +10.00 " in translated
 
 
+def test_what_has_a_row_is_not_run_again_and_studies_are_of_one_task_and_of_folds_that_lack_the_same():
+    rows = [row("merge", 0, 0.5), row("mined", 0, 0.5), row("merge", 2, 0.5), row("german", 1, 0.5)]
+    assert rivals.missing(rows, ["german", "merge", "mined"], [0, 1, 2, 3], seed=0) == [
+        (("german",), [0, 2, 3]),
+        (("merge", "mined"), [1, 3]),
+        (("mined",), [2]),
+    ]
+    assert rivals.missing(rows, ["merge"], [0], seed=1) == [(("merge",), [0])]
+
+
 def test_a_wrong_name_is_answered_with_the_nearest_one(tmp_path):
     from click.testing import CliRunner
 
