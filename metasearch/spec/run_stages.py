@@ -71,4 +71,6 @@ class Merge(Declared):
     @model_validator(mode="before")
     @classmethod
     def _short(cls, value: Any) -> Any:
+        if isinstance(value, str | float):
+            raise ValueError("expected a list of numbers from 0 to 1, such as [0.5, 1]")
         return {"alphas": value} if isinstance(value, list | tuple) else value

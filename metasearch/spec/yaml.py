@@ -221,10 +221,22 @@ def _problem(item: Any, model: type[BaseModel], where: str, places: Places) -> s
         return f"{place}: {_dotted(at)}: unknown key.{nearest(str(at[-1]), _keys(model, at[:-1]))}"
     if item["type"] == "missing":
         return f"{place}: {_dotted(at)}: this key is missing"
-    message = item["msg"].removeprefix("Value error, ")
-    shown = "" if isinstance(item["input"], Mapping | BaseModel) or not item["loc"] else f" (got '{item['input']}')"
     prefix = f"{_dotted(at)}: " if at else ""
-    return f"{place}: {prefix}{message[:1].lower()}{message[1:]}{shown}"
+    message = _message(item, [*_keys(model, at), "..."][0])
+    return f"{place}: {prefix}{message[:1].lower()}{message[1:]}"
+
+
+def _message(item: Any, key: str) -> str:
+    """Return what is wrong with a value, and the value; `key` is one that may stand below it."""
+    given, kind = item["input"], item["type"]
+    if kind in ("tuple_type", "list_type") and isinstance(given, str):
+        return f"expected a list such as [{given}] (got '{given}')"
+    if kind == "model_type":
+        return f"expected keys below it, such as {_dotted((*item['loc'], key))} (got '{given}')"
+    message = str(item["msg"]).removeprefix("Value error, ")
+    if isinstance(given, Mapping) and kind.endswith("_type"):
+        return f"{message} (got the keys {', '.join(map(str, given))})"
+    return message if isinstance(given, Mapping | BaseModel) or not item["loc"] else f"{message} (got '{given}')"
 
 
 def _keys(model: type[BaseModel], at: At) -> list[str]:
