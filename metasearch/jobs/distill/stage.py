@@ -87,6 +87,11 @@ def run_stage(
         _same_data(files.path, source)
     for line in filter(None, (source.described, source.report)):
         log.info("stage %s: %s", name, line)
+    if len(source.dev) > len(source.train):
+        log.warning(
+            "stage %s: %d pairs are held out for the dev score, more than the %d that are trained on; lower "
+            "stages.%s.corpus.dev, which is %d", name, len(source.dev), len(source.train), name, stage.corpus.dev,
+        )  # fmt: skip
     warn_of_unused(stage.loss)
     # Targets are made of what these steps look at only: in a short stage a small part of the corpus.
     store = TargetStore(targets_folder(config, files.path.parent), config.target_type, listener)
