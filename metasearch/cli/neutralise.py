@@ -97,13 +97,14 @@ def configure(
     from metasearch.data.benchmark import load_benchmark
     from metasearch.data.tagged import read_tagged
     from metasearch.spec import yaml
+    from metasearch.spec.problems import Places
     from metasearch.spec.run_stages import NeutralSettings
 
     if bool(texts) == bool(task):
         raise ConfigError("say what to estimate from: --texts PATH, or --task TASK; one of them")
     named = [code.strip() for code in languages.split(",")] if languages is not None else []
     asked = {"method": method, "rank": rank, "texts": sentences, "languages": named}
-    flags: yaml.Places = {("texts",): "--sentences", ("languages",): "--languages", ("rank",): "--rank"}
+    flags: Places = {("texts",): "--sentences", ("languages",): "--languages", ("rank",): "--rank"}
     settings = yaml.check(asked, NeutralSettings, "--method", flags)
     if not (task or tasks):
         refuse_idle("fold", "fold_seed", "data", "include", why="no task is read; say --task or --evaluate, too")
