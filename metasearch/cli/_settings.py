@@ -43,14 +43,32 @@ def refuse_others(what: str = "run", allowed: Collection[str] = ()) -> None:
         what: is gone on with.
         allowed: parameters that may stand beside it, besides those of every command.
     """
-    context = click.get_current_context()
-    given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    given = _given()
     others = sorted(set(given) - {"resume", "as_json", "trust_remote_code", *allowed})
     if others:
-        # The longest of its names: `--output`, not `-o`.
-        flag = {parameter.name: max(parameter.opts, key=len) for parameter in context.command.params}
-        flags = ", ".join(flag[name] for name in others)
+        flags = ", ".join(given[name] for name in others)
         raise ConfigError(f"--resume goes on with a {what} as it was configured; leave out {flags}")
+
+
+def refuse_idle(*names: str, why: str) -> None:
+    """Raise `ConfigError` for flags that were given and would do nothing.
+
+    Args:
+        names: of their parameters.
+        why: they would, and what else to say, such as `no task is read; say --task, too`.
+    """
+    given = _given()
+    idle = [given[name] for name in names if name in given]
+    if idle:
+        raise ConfigError(f"{', '.join(idle)}: {why}, or leave {'it' if len(idle) == 1 else 'them'} out")
+
+
+def _given() -> dict[str, str]:
+    """Return the flags of the command line by their parameters, each with the longest of its names: `--output`."""
+    context = click.get_current_context()
+    flags = {parameter.name: max(parameter.opts, key=len) for parameter in context.command.params}
+    said = (name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE)
+    return {name: flags[name] for name in said}
 
 
 def fresh_folder(*words: str) -> Path:

@@ -26,9 +26,10 @@ _MARKS = {"ok": "ok ", "note": "-  ", "bad": "bad"}
 def command(ctx: click.Context, folders: Sequence[Path], trust_remote_code: bool, as_json: bool) -> None:
     """Print versions, processor and devices, optional parts and the cache; and say what each FOLDER is.
 
-    Of a run, a distillation, a stage, a study or cell, an index, an encoder or a tokenizer every file is checked, and
-    the command is named that goes on with what is not finished. A line that begins with `bad` is a problem, and the
-    exit code is that of the worst one; a line with `-` is only to be known. Nothing is fetched or changed.
+    Of a run, a distillation, a stage, a study or cell, an index, an encoder, an export to ONNX or a tokenizer every
+    file is checked, and the command is named that goes on with what is not finished. A line that begins with `bad` is a
+    problem, and the exit code is that of the worst one; a line with `-` is only to be known. Nothing is fetched or
+    changed.
 
     \b
     Examples:

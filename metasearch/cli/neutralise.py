@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _complete, _options
+from metasearch.cli._settings import refuse_idle
 from metasearch.errors import ConfigError
 
 
@@ -96,13 +97,17 @@ def configure(
     from metasearch.data.benchmark import load_benchmark
     from metasearch.data.tagged import read_tagged
     from metasearch.spec import yaml
+    from metasearch.spec.problems import Places
     from metasearch.spec.run_stages import NeutralSettings
 
     if bool(texts) == bool(task):
         raise ConfigError("say what to estimate from: --texts PATH, or --task TASK; one of them")
     named = [code.strip() for code in languages.split(",")] if languages is not None else []
     asked = {"method": method, "rank": rank, "texts": sentences, "languages": named}
-    settings = yaml.check(asked, NeutralSettings, "--languages")
+    flags: Places = {("texts",): "--sentences", ("languages",): "--languages", ("rank",): "--rank"}
+    settings = yaml.check(asked, NeutralSettings, "--method", flags)
+    if not (task or tasks):
+        refuse_idle("fold", "fold_seed", "data", "include", why="no task is read; say --task or --evaluate, too")
     benchmarks = {name: load_benchmark(name, **data) for name in dict.fromkeys([*filter(None, [task]), *tasks])}
 
     from metasearch.jobs.neutral import train_texts

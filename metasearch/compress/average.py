@@ -71,7 +71,7 @@ def shares_of(count: int, alpha: float | None, shares: Sequence[float] | None) -
         raise ConfigError("--alpha and --shares say the same in two ways; use one of them")
     if alpha is not None:
         if count != 2:
-            raise ConfigError(f"--alpha lies between two encoders; for {count} use --shares {_even(count)}")
+            raise ConfigError(f"--alpha lies between two encoders; for {count} say such as --shares {_even(count)}")
         # NaN passes the range of the option, as every comparison with it is false.
         if not 0 <= alpha <= 1:
             raise ConfigError(f"--alpha: expected a number from 0 to 1, got {alpha:g}")
@@ -88,7 +88,10 @@ def shares_of(count: int, alpha: float | None, shares: Sequence[float] | None) -
 
 
 def _even(count: int) -> str:
-    return ",".join([f"{1 / count:.2g}"] * (count - 1) + ["..."])
+    """Return shares that are nearly the same, in few decimals, of which the last makes the sum 1."""
+    digits = len(str(count)) + 1
+    share = 10**digits // count / 10**digits
+    return ",".join(f"{each:.{digits}f}" for each in [*[share] * (count - 1), 1 - share * (count - 1)])
 
 
 def require_same_form(one: Encoder, other: Encoder) -> None:

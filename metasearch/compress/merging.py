@@ -109,7 +109,7 @@ def groups_of(config: Any, layers: Layers | None) -> list[range]:
     if layers is None:
         return [range(number, number + 1) for number in range(depth)]
     count = layers if isinstance(layers, int) else len(layers)
-    check_fewer("merge", count, depth, f"the encoder has {depth} layers")
+    check_fewer("merge", count, depth, f"the encoder has {depth} layer{'s' * (depth > 1)}")
     ends = [round(i * depth / count) for i in range(1, count + 1)] if isinstance(layers, int) else list(layers)
     starts = [0, *ends[:-1]]
     if ends[-1] != depth or any(start >= end for start, end in zip(starts, ends, strict=True)):

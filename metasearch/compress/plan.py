@@ -79,12 +79,14 @@ class Plan:
 
     def check(self, writes: bool = True) -> None:
         """Raise `ConfigError` where parts of the plan do not fit together; sizes alone can be asked for without any."""
+        self._check_static()
+        if self.vocabulary is not None and not self.trim:
+            raise ConfigError(f"vocabulary {self.vocabulary}: which tokens? Say with --trim what texts they are of")
         if writes and not self.shrinks and not self.trim and not self.slims and self.static is None:
             raise ConfigError(
                 "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, --feed-forward, --static or "
                 "--trim"
             )
-        self._check_static()
         if self.layers is not None and self.merge is not None:
             raise ConfigError("--layers leaves layers out and --merge puts them together; choose one of them")
         if writes and self.fits and not self.texts:
@@ -98,8 +100,6 @@ class Plan:
                 "--texts are what layers are fitted on, or say how frequent words are: say --merge, --feed-forward, "
                 "--bottleneck or --static, too"
             )
-        if self.vocabulary is not None and not self.trim:
-            raise ConfigError(f"vocabulary {self.vocabulary}: which tokens? Say with --trim what texts they are of")
         if self.repeats is not None and self.recurrent is None:
             raise ConfigError(f"repeats {self.repeats}: which layers? Say how many recurrent ones to keep, too")
         check_initial(self.initial, self.bottleneck)

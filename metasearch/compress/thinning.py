@@ -52,7 +52,7 @@ def chosen_layers(config: Any, layers: Layers) -> list[int]:
     backbone = backbone_config(config)
     depth = backbone.num_hidden_layers
     count = layers if isinstance(layers, int) else len(layers)
-    check_fewer("layers", count, depth, f"the encoder has {depth} layers")
+    check_fewer("layers", count, depth, f"the encoder has {depth} layer{'s' * (depth > 1)}")
     if isinstance(layers, int):
         return [1 + round(i * (depth - 1) / max(1, count - 1)) for i in range(count)]
     for before, number in zip([0, *layers], layers, strict=False):

@@ -52,6 +52,8 @@ class Benchmark:
 
     def trained_on(self, translate: bool) -> "Benchmark":
         """Return the benchmark with translations in train, or with the data's own rows alone in it."""
+        if not translate and self.task.translate is None:
+            log.warning("translate=false does nothing: task '%s' declares no translations", self.task.task)
         if translate or self.own_train is None:
             return self
         own = replace(self.split, train=self.own_train)

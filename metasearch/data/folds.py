@@ -55,9 +55,13 @@ def hold_out(dev: Data, share: float) -> tuple[Data, Data]:
         raise DataError(
             f"budget.dev_holdout={share}: dev has {len(dev.groups)} articles or rows; two are needed to part it"
         )
-    # At least one group on either side.
-    count = min(max(round(share * len(dev.groups)), 1), len(dev.groups) - 1)
+    count = held_out(len(dev.groups), share)
     return dev.select(dev.groups[:-count]), dev.select(dev.groups[-count:])
+
+
+def held_out(groups: int, share: float) -> int:
+    """Return how many groups of dev give the dev score alone; at least one is on either side of a share above 0."""
+    return min(max(round(share * groups), 1), groups - 1) if share else 0
 
 
 Groups = Sequence[tuple[str, ...]]

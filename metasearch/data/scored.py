@@ -2,7 +2,8 @@
 
 A file is a CSV without header, `sentence,sentence,score`, as stsb-multi-mt is, or the same with tabs and no quotes;
 either may be packed as `.gz`. Its name gives the languages: `stsb-en-train.csv` is English, `ar-en.csv` Arabic and
-English. Rows of the same number are translations of each other in files whose names differ in the languages alone.
+English; two languages stand side by side, as other words may have two letters, too. Rows of the same number are
+translations of each other in files whose names differ in the languages alone.
 """
 
 import csv
@@ -92,6 +93,11 @@ def _name_of(path: Path) -> tuple[tuple[str, str], str]:
         raise DataError(
             f"{path}: its name tells no language; name it such as stsb-en-train.csv or ar-en.csv, "
             "with codes of two letters"
+        )
+    if len(codes) == 2 and words.index(codes[0]) + 1 != len(words) - words[::-1].index(codes[1]) - 1:
+        raise DataError(
+            f"{path}: its name may tell two languages, '{codes[0]}' and '{codes[1]}', which do not stand side by side; "
+            f"name it such as {codes[0]}-{codes[1]}.csv, or leave out the word that is no language"
         )
     return (codes[0], codes[-1]), "-".join(word for word in words if word not in codes) or "row"
 

@@ -25,6 +25,8 @@ SUFFIXES = {
     ".tsv": "table",
 }
 """What a document's name ends in → the module of `metasearch.documents.readers` that reads it; `.gz` may follow."""
+ROWS = ("jsonl", "table")
+"""Modules that read rows of named columns."""
 
 log = logging.getLogger(__name__)
 

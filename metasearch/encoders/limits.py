@@ -10,7 +10,8 @@ def check_fewer(name: str, value: object, present: int, size: str) -> None:
     """Raise `ConfigError` unless a value is a whole number from 1 to one less than what is present."""
     _check_whole(name, value)
     if not 1 <= value < present:  # type: ignore[operator]  # a whole number
-        raise ConfigError(f"{name} {value}: {size}; choose a number from 1 to {present - 1}")
+        fewer = f"choose a number from 1 to {present - 1}" if present > 1 else "there cannot be fewer"
+        raise ConfigError(f"{name} {value}: {size}; {fewer}")
 
 
 def check_repeats(depth: int, recurrent: int | None, repeats: int | None) -> int | None:

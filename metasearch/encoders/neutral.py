@@ -35,12 +35,10 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.vectors import EncodesTexts
 from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.spec.recipe import Role
-from metasearch.spec.run_stages import NeutralMethod
+from metasearch.spec.run_stages import LEAST, NeutralMethod
 
 Vectors = NDArray[np.float64]
 
-LEAST = 20
-"""Texts of a language that an estimate needs: the mean of fewer is that of their contents."""
 _NOTHING = 1e-10
 """Share of the largest singular value below which a direction is rounding."""
 

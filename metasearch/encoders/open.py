@@ -100,11 +100,17 @@ def _check_folder(folder: Path) -> None:
             f"encoder '{folder}' is an export to ONNX, which `metasearch evaluate` and onnxruntime read; name the "
             "encoder that it was made of"
         )
+    if not _holds_modules(folder) and _holds_modules(folder / "model"):
+        raise EncoderError(f"encoder '{folder}': this is the folder of a run; name its model, {folder / 'model'}")
     if not any(next(folder.rglob(pattern), None) for pattern in _WEIGHTS):
         inside = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
         raise EncoderError(
             f"encoder '{folder}': no weights (*.safetensors or pytorch_model.bin) in it; it holds {inside}"
         )
+
+
+def _holds_modules(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("modules.json", "config.json"))
 
 
 def _why(name: str, local: bool, error: Exception) -> str:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.folds import hold_out
+from metasearch.data.folds import held_out, hold_out
 from metasearch.data.labels import with_labels
 from metasearch.data.records import Data, RetrievalData, SimilarityData
 from metasearch.data.translation import TranslationData
@@ -18,6 +18,9 @@ from metasearch.errors import ConfigError, DataError
 from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Recipe
 from metasearch.spec.task import PHASES, Phase
+
+_SIZES = ("k", "q", "n_neg")
+"""Settings of episodes that ask for data."""
 
 
 def samplers(
@@ -60,31 +63,69 @@ def check_sizes(benchmark: Benchmark, recipe: Recipe, seed: int = 0) -> None:
 
 def _what_fits(benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data) -> str:
     """Return the largest settings of episodes that fit the data, and about how much data fits those of the recipe."""
-    smallest = {"k": 1, "q": 1, "n_neg": 1}
+    parts = _parts(benchmark, recipe, seed, valid)
+    by_phase = {phase: _largest(benchmark, recipe, seed, valid, phase) for phase in parts}
+    # The three are independent of each other: two sizes of sets, and the negatives of each example.
+    largest = {name: min(found[name] for found in by_phase.values()) for name in _SIZES}
+    asked = {name: getattr(recipe.episodes, name) for name in _SIZES}
+    options = " ".join(f"--set episodes.{name}={n}" for name, n in largest.items() if n < asked[name])
+    fits = all(largest.values())
+    if recipe.labels:
+        more = f"{options} fits, and so do more labels than {recipe.labels}"
+        return more if fits else f"no setting fits {recipe.labels} labels"
+    # What is asked of the groups of a part grows as its largest sizes do; a group has at least one example.
+    needed = {
+        phase: max(
+            math.ceil(len(parts[phase].groups) * asked[name] / n) if n else asked[name] + (name == "n_neg")
+            for name, n in found.items()
+        )
+        for phase, found in by_phase.items()
+        if found != asked
+    }
+    have = len(benchmark.data.groups)
+    enough = _enough(benchmark, needed, {phase: len(part.groups) for phase, part in parts.items()}, recipe)
+    if not fits:
+        return f"no setting fits, but about {enough} articles or rows do; there are {have}"
+    return f"{options} fits, and so do about {enough} articles or rows; there are {have}"
+
+
+def _largest(benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data, phase: Phase) -> dict[str, int]:
+    """Return the largest k, q and number of negatives for which a phase finds data, the others 1; 0 where none does."""
+    other = "meta_valid" if phase == "meta-train" else "meta_train"
+    alone = recipe.model_copy(update={"budget": recipe.budget.model_copy(update={other: 0})})
 
     def fits(**settings: int) -> bool:
-        episodes = recipe.episodes.model_copy(update=smallest | settings)
+        episodes = recipe.episodes.model_copy(update=dict.fromkeys(_SIZES, 1) | settings)
         try:
-            samplers(benchmark, recipe.model_copy(update={"episodes": episodes}), seed, valid)
+            samplers(benchmark, alone.model_copy(update={"episodes": episodes}), seed, valid)
         except DataError:
             return False
         return True
 
-    asked = {name: getattr(recipe.episodes, name) for name in smallest}
-    # The three are independent of each other: two sizes of sets, and the negatives of each example.
-    largest = {name: next((n for n in range(asked[name], 0, -1) if fits(**{name: n})), 0) for name in smallest}
-    have = len(benchmark.data.groups)
-    if not all(largest.values()):
-        if recipe.labels:
-            return f"no setting fits {recipe.labels} labels"
-        # Of an article or row at least one example comes, and dev has a k-th of them.
-        enough = max(asked["k"], asked["q"], asked["n_neg"] + 1) * benchmark.task.folds.k
-        return f"no setting fits, but about {enough} articles or rows do; there are {have}"
-    options = " ".join(f"--set episodes.{name}={n}" for name, n in largest.items() if n < asked[name])
-    if recipe.labels and options:
-        return f"{options} fits, and so do more labels than {recipe.labels}"
-    enough = max(math.ceil(have * asked[name] / largest[name]) for name in smallest)
-    return f"{options} fits, and so do about {enough} articles or rows; there are {have}"
+    asked = {name: getattr(recipe.episodes, name) for name in _SIZES}
+    return {name: next((n for n in range(asked[name], 0, -1) if fits(**{name: n})), 0) for name in _SIZES}
+
+
+def _enough(benchmark: Benchmark, needed: Mapping[Phase, int], there: Mapping[Phase, int], recipe: Recipe) -> int:
+    """Return how many articles or rows give the parts of each fold as many as are needed.
+
+    Args:
+        benchmark: whose folds they are.
+        needed: of the part of each phase that has too few.
+        there: in the part of each phase.
+        recipe: says how much of dev is held out of meta-valid.
+    """
+    have, folds = len(benchmark.data.groups), benchmark.task.folds
+    if folds.method != "kfold":
+        return max(math.ceil(have * count / max(1, there[phase])) for phase, count in needed.items())
+    dev = needed.get("meta-valid", 0)
+    while dev and dev - held_out(dev, recipe.budget.dev_holdout) < needed["meta-valid"]:
+        dev += 1
+    enough = have + 1
+    # Of folds that do not divide evenly, one has the smallest dev and another the smallest train.
+    while enough // folds.k < dev or enough - 2 * math.ceil(enough / folds.k) < needed.get("meta-train", 0):
+        enough += 1
+    return enough
 
 
 def _parts(benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data | None) -> dict[Phase, Data]:

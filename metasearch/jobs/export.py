@@ -125,8 +125,9 @@ def _changed(encoder: Encoder, form: Form, listener: Listener) -> Encoder:
     if form.dimensions is None:
         return changed
     if not form.texts:
+        short = narrowed(changed, form.dimensions)
         _warn_of_untrained(changed, form.dimensions)
-        return narrowed(changed, form.dimensions)
+        return short
     drawn = _drawn(form.texts)
     changed.on_progress = lambda done, total: listener.on_encode("texts", done, total)
     try:

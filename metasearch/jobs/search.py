@@ -43,7 +43,7 @@ def index_documents(
     Raises:
         ConfigError: a key is unknown, a value is wrong or another than that of the index, or a document of the index is
             not named.
-        DataError: a document cannot be read; there is none; or too few passages for a neutral index.
+        DataError: a document cannot be read; there is none, or none with text; or too few passages for a neutral index.
         EncoderError: the encoder cannot be loaded, or the index has vectors of another one.
         RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it.
     """

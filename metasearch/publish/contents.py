@@ -60,9 +60,7 @@ def contents(folder: Path, allow: Sequence[str] = ()) -> tuple[File, ...]:
     if foreign:
         raise ConfigError(_refusal(folder, foreign))
     if CARD not in names:
-        raise EncoderError(
-            f"{folder} has no {CARD}, its model card; that of a run is written by: metasearch card RUN --write"
-        )
+        raise EncoderError(without_card(folder))
     _require_weights(folder, [path for path in found if path.suffix in _WEIGHTS])
     _require_unchanged(folder)
     return tuple(File(name, path, path.stat().st_size) for name, path in names.items())
@@ -71,6 +69,16 @@ def contents(folder: Path, allow: Sequence[str] = ()) -> tuple[File, ...]:
 def model_of(folder: Path) -> Path:
     """Return the folder of a model that a path names: itself, or that of a run."""
     return folder / "model" if (folder / CONFIG).is_file() else folder
+
+
+def without_card(folder: Path) -> str:
+    """Return that the folder of a model has no card, and how it gets one: of a run it is made, others write theirs."""
+    run = folder.absolute().parent
+    if folder.absolute().name == "model" and (run / CONFIG).is_file():
+        how = f"it is written by: metasearch card {quoted(folder.parent)} --write"
+    else:
+        how = "write the file, with the lines '---', 'license: ID' and '---' at its head and below what the model is"
+    return f"{folder} has no {CARD}, its model card; {how}"
 
 
 def _module_folders(folder: Path) -> set[str]:

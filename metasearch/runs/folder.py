@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, Protocol
 
-from metasearch.errors import RunFolderError, quoted, to_resume
+from metasearch.errors import ConfigError, RunFolderError, quoted, to_resume
 from metasearch.files import NEW, move, read_bytes, share, taken, unwritable, write_whole
 from metasearch.runs import sealed, sums
 from metasearch.runs.log import read_events
@@ -83,9 +83,9 @@ class RunFolder:
             RunFolderError: it exists and is not empty, or cannot be written.
         """
         if taken(path, CONFIG):
-            raise RunFolderError(
-                f"{path} exists already; choose another folder with -o, or go on with: {to_resume(path)}"
-            )
+            known = f", or go on with: {to_resume(path)}" if _is_run(path) else ""
+            what = "exists already" if known else "exists already and is no run"
+            raise RunFolderError(f"{path} {what}; choose another folder with -o{known}")
         sealed.write(path / CONFIG, Begun(data_fingerprint=fingerprint, weights=weights or {}, config=config))
         return cls(path)
 
@@ -227,3 +227,13 @@ class RunFolder:
         """Delete the checkpoint; nothing happens when there is none."""
         for name in CHECKPOINT_FOLDERS:
             shutil.rmtree(self.path / name, ignore_errors=True)
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a path is that of a run: other programs have a `config.yaml`, too."""
+    try:
+        return isinstance(sealed.tree(path / CONFIG).get("config"), dict)
+    except ConfigError:
+        return False
+    except RunFolderError:  # its configuration was changed, which resume says
+        return True

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from metasearch.documents.passage import UNKNOWN
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.neutral import LEAST, Mapped, NeutralMap, estimate, require_none
+from metasearch.encoders.neutral import Mapped, NeutralMap, estimate, require_none
 from metasearch.encoders.vectors import EncodesTexts
 from metasearch.errors import DataError
 from metasearch.formats.arrays import json_array
 from metasearch.runs.listener import Listener
 from metasearch.search.passages import ROLE, encoding
 from metasearch.search.plan import Sample
+from metasearch.spec.run_stages import LEAST
 
 SAMPLE = 600
 """Passages of each language in the estimate, at most, as of `metasearch neutralise`."""

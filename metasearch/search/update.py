@@ -1,5 +1,6 @@
 """Makes an index one of some documents: what is new is encoded, what is gone is found no more, all else stays."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -7,9 +8,10 @@ from pathlib import Path
 
 from metasearch import signals
 from metasearch.documents.settings import Settings
-from metasearch.documents.source import sources
+from metasearch.documents.source import ROWS, Source, sources
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap
+from metasearch.errors import DataError
 from metasearch.index.index import Index
 from metasearch.index.keys import keys_of
 from metasearch.index.manifest import Kind
@@ -19,6 +21,8 @@ from metasearch.search.neutral import SAMPLE, estimated, of_arrays, through, to_
 from metasearch.search.passages import ROLE, cutting, encoding, resolved
 from metasearch.search.plan import Plan, new_passages, plan
 from metasearch.spec.index import IndexSettings
+
+log = logging.getLogger(__name__)
 
 _AT_ONCE = 1024
 """Passages that are encoded, and then written, at a time."""
@@ -73,7 +77,7 @@ def update(
     Raises:
         ConfigError: a setting is out of range or another than that of the index; or a document of the index is not
             named, is still there, and `drop` is not set.
-        DataError: a document cannot be read; there is none; or too few passages for a neutral index.
+        DataError: a document cannot be read; there is none, or none with text; or too few passages for a neutral index.
         EncoderError: the index has vectors of another encoder.
         RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it.
     """
@@ -82,10 +86,13 @@ def update(
     stored = settings.model_dump(mode="json", exclude={"storage"})
     kind = Kind(name or encoder.name, encoder.fingerprint, encoder.dimension(), settings.storage, stored)
     documents = sources(paths)
+    _say_idle(settings, documents)
     with writing(folder, kind, _AT_ONCE) as writer:
         before = dict(writer.files)
         sampled = SAMPLE if settings.neutral and not writer.arrays else 0
         found = plan(writer, documents, cut, sampled, drop, listener.on_read)
+        if not any(len(each.keys) for each in found.files):
+            raise DataError(f"{folder}: no document has text, so that there is nothing to find")
         neutral = _map(writer, encoder, found, listener) if settings.neutral else None
         _encode(writer, encoder, neutral, found, cut, listener)
         writer.finish(found.files)
@@ -100,6 +107,13 @@ def update(
         changed=sum(before[path].sha256 != digest for path, digest in files.items() if path in before),
         dropped=len(before.keys() - files.keys()),
     )
+
+
+def _say_idle(settings: IndexSettings, documents: Sequence[Source]) -> None:
+    """Say that a column is named where no document has columns."""
+    usual = IndexSettings.model_fields["column"].default
+    if settings.column != usual and not any(each.reader in ROWS for each in documents):
+        log.warning("column '%s' does nothing: no document is jsonl, csv or tsv", settings.column)
 
 
 def _map(writer: Writer, encoder: Encoder, found: Plan, listener: Listener) -> NeutralMap:

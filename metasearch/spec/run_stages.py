@@ -7,8 +7,17 @@ from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model
 from metasearch.spec.arrangement import language_of
 from metasearch.spec.declared import Declared, Positive
 
+LEAST = 20
+"""Texts of a language that an estimate needs: the mean of fewer is that of their contents."""
+
 NeutralMethod = Literal["means", "centre", "lir"]
 """How the language in vectors is estimated; `metasearch.encoders.neutral` has the formulas."""
+
+
+def _enough(texts: int) -> int:
+    if texts < LEAST:
+        raise ValueError(f"the mean of a language needs {LEAST} texts")
+    return texts
 
 
 class NeutralSettings(Declared):
@@ -17,13 +26,13 @@ class NeutralSettings(Declared):
     Attributes:
         method: `means`, `centre` or `lir`.
         rank: directions to take out; None takes as many as the method's paper or formula has.
-        texts: of each language, at most.
+        texts: of each language, at most; no fewer than `LEAST`.
         languages: that are in the estimate; empty takes all that there are texts of.
     """
 
     method: NeutralMethod = "means"
     rank: Positive | None = None
-    texts: Positive = 600
+    texts: Annotated[int, AfterValidator(_enough)] = 600
     languages: tuple[Annotated[str, AfterValidator(language_of)], ...] = ()
 
 
@@ -62,4 +71,6 @@ class Merge(Declared):
     @model_validator(mode="before")
     @classmethod
     def _short(cls, value: Any) -> Any:
+        if isinstance(value, str | float):
+            raise ValueError("expected a list of numbers from 0 to 1, such as [0.5, 1]")
         return {"alphas": value} if isinstance(value, list | tuple) else value

@@ -8,8 +8,7 @@ reported at once, each with its line, key path, value and, where there is one, t
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -17,11 +16,9 @@ from yaml.composer import Composer
 
 from metasearch.errors import ConfigError, nearest
 from metasearch.files import read_bytes
+from metasearch.spec.problems import At, Places, dotted, problem
 
 Tree = dict[str, Any]
-At = tuple[str | int, ...]
-Places = dict[At, str]
-"""Key path → `file:line`."""
 
 _TAGS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp", "seq", "map")}
 """Types that a value may be marked with, as in `!!str 1`; what it becomes is the model's to say."""
@@ -63,7 +60,7 @@ def check(tree: Mapping[str, Any], model: type[Model], where: str, places: Place
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        problems = [_problem(item, model, where, places or {}) for item in error.errors()]
+        problems = [problem(item, model, where, places or {}) for item in error.errors()]
         raise ConfigError("\n".join(problems)) from None
 
 
@@ -179,17 +176,17 @@ class _Reader:
     def value(self, node: yaml.Node, at: At) -> Any:
         place = self.places[at] = self.place(node)
         if len(self.places) > self.most:
-            raise ConfigError(f"{place}: {_dotted(at)}: aliases (*name) make over {self.most:,} values of this file")
+            raise ConfigError(f"{place}: {dotted(at)}: aliases (*name) make over {self.most:,} values of this file")
         if node.tag not in _TAGS:
             raise ConfigError(
-                f"{place}: {_dotted(at)}: the tag {node.tag.replace('tag:yaml.org,2002:', '!!')} is not known"
+                f"{place}: {dotted(at)}: the tag {node.tag.replace('tag:yaml.org,2002:', '!!')} is not known"
             )
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, at)
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*at, i)) for i, item in enumerate(node.value)]
         if "\0" in node.value:
-            raise ConfigError(f"{place}: {_dotted(at)}: holds a NUL character")
+            raise ConfigError(f"{place}: {dotted(at)}: holds a NUL character")
         plain = isinstance(node, yaml.ScalarNode) and not node.style  # None or, by libyaml, an empty string
         return None if plain and node.value in ("", "null", "~") else node.value
 
@@ -201,7 +198,7 @@ class _Reader:
                 raise ConfigError(f"{place}: expected a text as a key, got a list or a mapping")
             key = key_node.value
             if key in tree:
-                raise ConfigError(f"{place}: {_dotted((*at, key))}: the key stands twice")
+                raise ConfigError(f"{place}: {dotted((*at, key))}: the key stands twice")
             tree[key] = self.value(value_node, (*at, key))
             # After the value, which noted its own line: a problem names the line of the key.
             self.places[(*at, key)] = place
@@ -209,42 +206,3 @@ class _Reader:
 
     def place(self, node: yaml.Node) -> str:
         return f"{self.where}:{node.start_mark.line + 1}"
-
-
-def _problem(item: Any, model: type[BaseModel], where: str, places: Places) -> str:
-    contradiction = item.get("ctx", {}).get("error")
-    # Pydantic knows which value was checked, and a `Contradiction` where below it the fault is.
-    at = (*item["loc"], *getattr(contradiction, "at", ()))
-    # A missing key has no line: the nearest one around it is named.
-    place = next((places[at[:n]] for n in range(len(at), 0, -1) if at[:n] in places), where)
-    if item["type"] == "extra_forbidden":
-        return f"{place}: {_dotted(at)}: unknown key.{nearest(str(at[-1]), _keys(model, at[:-1]))}"
-    if item["type"] == "missing":
-        return f"{place}: {_dotted(at)}: this key is missing"
-    message = item["msg"].removeprefix("Value error, ")
-    shown = "" if isinstance(item["input"], Mapping | BaseModel) or not item["loc"] else f" (got '{item['input']}')"
-    prefix = f"{_dotted(at)}: " if at else ""
-    return f"{place}: {prefix}{message[:1].lower()}{message[1:]}{shown}"
-
-
-def _keys(model: type[BaseModel], at: At) -> list[str]:
-    """Names of the keys allowed at a place below a model."""
-    kind: Any = model
-    for part in at:
-        if get_origin(kind) is dict:
-            kind = _first(get_args(kind)[1])
-        elif part in getattr(kind, "model_fields", {}):
-            kind = _first(kind.model_fields[part].annotation)
-        else:
-            return []
-    return list(getattr(kind, "model_fields", ()))
-
-
-def _first(annotation: Any) -> Any:
-    """The first type of an annotation, such as `Student` of `Student | None`."""
-    composed = get_origin(annotation) in (Union, UnionType, Annotated)
-    return _first(get_args(annotation)[0]) if composed else annotation
-
-
-def _dotted(at: At) -> str:
-    return ".".join(map(str, at))

@@ -187,9 +187,9 @@ def test_a_missing_language_is_named(tmp_path):
     assert "missing th.jsonl" in failing("evaluate", "--data", tmp_path, code=3)
 
 
-def test_an_existing_run_folder_is_kept_and_the_way_on_is_named(tmp_path):
+def test_a_folder_with_something_else_in_it_is_kept(tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
-    assert f"metasearch resume {tmp_path}" in failing(*TRAIN, "-o", tmp_path, code=5)
+    assert f"{tmp_path} exists already and is no run; choose another" in failing(*TRAIN, "-o", tmp_path, code=5)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 

@@ -170,6 +170,8 @@ def test_trimming_keeps_the_words_of_the_texts_and_their_vectors(assistant, tmp_
             2,
             "nothing to compress: say --bottleneck, --recurrent, --layers, --merge, --feed-forward, --static or --trim",
         ),
+        (["--dimensions", 4], 2, "dimensions 4: they are those of word vectors; say --static, too"),
+        (["--vocabulary", 100], 2, "vocabulary 100: which tokens? Say with --trim what texts they"),
         (["--bottleneck", 4, "--sizes-only"], 2, "one of them"),
         (["--trim", "/nowhere/at/all.txt"], 3, "/nowhere/at/all.txt"),
     ],

@@ -82,6 +82,12 @@ def test_directions_of_texts_stay_nearer_to_the_whole_vectors_than_the_first_num
     assert errors["chosen"] < errors["first"]
 
 
+def test_flags_of_a_task_are_refused_without_one(tmp_path):
+    said = metasearch("export", "tiny", "--plain", "--fold", 1, "--fold-seed", 0, "-o", tmp_path / "new", code=2).stderr
+    assert "--fold, --fold-seed: no task is read; say --task, too, or leave them out" in said
+    assert list(tmp_path.iterdir()) == []
+
+
 @needs_onnx
 def test_a_rounded_graph_is_not_written_without_its_scores(tmp_path):
     said = metasearch("export", "tiny", "--onnx", "--int8", "-o", tmp_path / "graph", code=2).stderr

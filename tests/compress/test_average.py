@@ -63,7 +63,7 @@ def test_shares_are_those_of_alpha_those_given_or_all_the_same():
     ("count", "alpha", "shares", "message"),
     [
         (1, None, None, "name two encoders or more"),
-        (3, 0.5, None, "--alpha lies between two encoders; for 3 use --shares 0.33,0.33,..."),
+        (3, 0.5, None, "--alpha lies between two encoders; for 3 say such as --shares 0.33,0.33,0.34"),
         (2, 0.5, [0.5, 0.5], "--alpha and --shares say the same in two ways"),
         (3, None, [0.5, 0.5], "expected 3 numbers, one for each encoder; got 2"),
         (2, None, [0.5, 0.4], "0.5 + 0.4 = 0.9"),
@@ -75,6 +75,14 @@ def test_shares_that_fit_no_encoders_are_refused(count, alpha, shares, message):
     with pytest.raises(ConfigError) as caught:
         shares_of(count, alpha, shares)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("count", [*range(3, 60), 200, 999])
+def test_the_shares_that_are_advised_in_place_of_alpha_are_accepted(count):
+    with pytest.raises(ConfigError) as caught:
+        shares_of(count, 0.5, None)
+    advised = [float(share) for share in str(caught.value).rpartition(" ")[2].split(",")]
+    assert shares_of(count, None, advised) == tuple(advised)
 
 
 def differing(kind):

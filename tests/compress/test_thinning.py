@@ -9,6 +9,7 @@ from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import CONFIGS, TEXTS, make
 from metasearch.cli import main
+from metasearch.compress.merging import groups_of
 from metasearch.compress.student import make_student
 from metasearch.compress.thinning import chosen_layers, thin
 from metasearch.encoders.inputs import transformer_of
@@ -60,6 +61,14 @@ def test_of_a_number_the_first_and_the_last_stay_and_others_between_them(count, 
 def test_layers_that_are_not_there_are_refused(layers, says):
     with pytest.raises(ConfigError, match=says):
         thin(make("bert"), layers)
+
+
+@pytest.mark.parametrize("chosen", [chosen_layers, groups_of])
+def test_of_one_layer_none_can_be_left_out(chosen):
+    config = CONFIGS["bert"](10)
+    config.num_hidden_layers = 1
+    with pytest.raises(ConfigError, match=r" 9: the encoder has 1 layer; there cannot be fewer$"):
+        chosen(config, 9)
 
 
 def test_a_compressed_encoder_is_refused():

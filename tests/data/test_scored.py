@@ -69,6 +69,13 @@ def test_a_name_without_languages_is_refused_with_a_good_one(file, name):
         read_scored([file(name, ROWS)])
 
 
+@pytest.mark.parametrize("name", ["my-sts-en.csv", "en_sts.en.csv"])
+def test_two_words_that_may_be_languages_and_stand_apart_are_refused(file, name):
+    with pytest.raises(DataError, match=r"may tell two languages, '(my|en)' and 'en', which do not stand side by side"):
+        read_scored([file(name, ROWS)])
+    assert read_scored([file("sts-en-en.csv", ROWS)])[0].pair == "en-en"
+
+
 def test_rows_of_the_same_number_share_a_group_across_languages_and_in_no_other_series(file):
     files = [file(f"{name}.csv", ROWS) for name in ("stsb-en-train", "stsb-de-train", "stsb-en-augmented")]
     groups = [pair.group for pair in read_scored(files)]

@@ -46,6 +46,13 @@ def test_a_saved_encoder_is_a_plain_sentence_transformer(name, tmp_path):
     np.testing.assert_array_equal(again.encode(TEXTS, "text"), built.encode(TEXTS, "text"))
 
 
+def test_of_the_folder_of_a_run_its_model_is_named(encoder, tmp_path):
+    encoder.save(tmp_path / "run/model")
+    (tmp_path / "run/config.yaml").write_text("config: {}\n")
+    with pytest.raises(EncoderError, match=r"run': this is the folder of a run; name its model, .*/run/model$"):
+        open_checkpoint(str(tmp_path / "run"))
+
+
 def test_a_saved_encoder_keeps_its_prompts(tmp_path):
     prompted = tiny.build(LENGTHS)
     prompted.model.prompts = {"query": "query: ", "document": "passage: "}

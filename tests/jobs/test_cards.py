@@ -146,7 +146,7 @@ def test_a_licence_that_was_said_stays_and_the_hashes_go_with_it(run):
     ("flags", "code", "message"),
     [
         (["{run}", "--licence", "Apache 2.0"], 2, "Did you mean 'apache-2.0'?"),
-        (["{run}/queries"], 5, "queries has no README.md, and is no run"),
+        (["{run}/queries"], 5, "queries has no README.md, and is neither a model nor a run"),
         (["{run}/no"], 5, "does not exist"),
     ],
 )

@@ -111,6 +111,25 @@ def test_files_and_a_student_that_no_stage_looks_at_are_refused(place, tmp_path,
     assert not (tmp_path / "run").exists()
 
 
+def test_an_encoder_that_no_stage_looks_at_is_told_to_do_nothing(place, tmp_path):
+    roles = [f"--student={place / 'assistant'}", "--assistant=tiny", "--teacher=tiny"]
+    said = distill("--recipe=ema", *roles, f"--corpus={tmp_path}", "-o", tmp_path / "run", code=3).stderr
+    for role in ("assistant", "teacher"):
+        assert f"--{role} does nothing: no chosen stage of recipe 'ema' uses it" in said
+
+
+def test_more_pairs_for_dev_than_for_training_are_told(place, tmp_path):
+    write_corpus(tmp_path / "few", ["en-de"], 20)
+    asked = ["--recipe=align", "--student=tiny", "--teacher=tiny", f"--corpus={tmp_path / 'few'}", "--max-steps=1"]
+    said = distill(*asked, "--set=stages.align.corpus.dev=12", "-o", tmp_path / "run").stderr
+    told = (
+        "stage align: 12 pairs are held out for the dev score, more than the 8 that are trained on; lower stages.align."
+    )
+    assert told in said
+    said = distill(*asked, "--set=stages.align.corpus.dev=2", "-o", tmp_path / "run2").stderr
+    assert "more than the" not in said
+
+
 def test_a_later_stage_that_wants_a_corpus_which_is_not_there_ends_the_run_before_the_first_one(place, tmp_path):
     given = flags(place, "--stages=1-2", "--set=stages.embedding.corpus.only=[TED2020]")
     assert "TED2020" in distill(*given, "-o", tmp_path / "run", code=3).stderr

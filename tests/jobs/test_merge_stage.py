@@ -102,6 +102,12 @@ def test_a_run_that_was_stopped_merges_with_the_weights_before_its_first_step(ru
     assert made == whole
 
 
+def test_in_place_of_a_number_a_list_is_advised():
+    says = r"--set: merge: expected a list of numbers from 0 to 1, such as \[0.5, 1\] \(got '0.5'\)"
+    with pytest.raises(ConfigError, match=says):
+        load_recipe("fine-tune", ["merge=0.5"])
+
+
 @pytest.mark.parametrize("written", ["merge=[]", "merge=[1.5]", "merge.alpha=0.5", "merge=[half]"])
 def test_a_wrong_block_is_refused(written):
     with pytest.raises(ConfigError, match="merge"):

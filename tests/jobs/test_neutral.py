@@ -188,7 +188,11 @@ def test_a_recipe_says_when_in_a_word_and_is_written_with_what_is_not_the_defaul
         (["neutralise.rank=2"], ConfigError, "neutralise.when: this key is missing"),
         (["neutralise.when=after", "neutralise.rank=99"], ConfigError, "rank 99 is out of range, 1 to "),
         (["neutralise.when=after", "neutralise.languages=[xx]"], DataError, "no texts of language 'xx'"),
-        (["neutralise.when=after", "neutralise.texts=5"], DataError, "has 5 texts; the mean of a language needs 20"),
+        (
+            ["neutralise.when=after", "neutralise.texts=5"],
+            ConfigError,
+            "neutralise.texts: the mean of a language needs 20 texts .got '5'",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_before_weights_are_loaded(changes, error, message, tmp_path):

@@ -1,6 +1,7 @@
 """`validate` says of a user's own data how much is there, and what would be enough."""
 
 import json
+import re
 from itertools import islice
 
 import pytest
@@ -32,7 +33,7 @@ def validate_own(tmp_path, task):
 
 
 def checked(tmp_path, rows):
-    (tmp_path / "own").mkdir()
+    (tmp_path / "own").mkdir(exist_ok=True)
     for language in ("en", "de"):
         lines = [json.dumps({"question": f"{language} {i}?", "answer": f"{language} {i}."}) for i in range(rows)]
         (tmp_path / "own" / f"{language}.jsonl").write_text("\n".join(lines))
@@ -103,6 +104,16 @@ def test_what_would_fit_is_said_with_the_settings_that_fit_what_is_there(tmp_pat
 def test_data_for_which_no_setting_is_small_enough_is_told_how_much_would_do(tmp_path):
     with pytest.raises(DataError, match=f"no setting fits, but about {Q * FOLDS} articles or rows do; there are 5$"):
         checked(tmp_path, 5)
+
+
+@pytest.mark.parametrize("rows", [8, 13, 32])
+def test_as_many_rows_as_are_advised_are_accepted_and_no_fewer(tmp_path, rows):
+    with pytest.raises(DataError) as caught:
+        checked(tmp_path, rows)
+    (advised,) = map(int, re.findall(r"so do about (\d+) articles or rows", str(caught.value)))
+    assert "2 episodes drawn and embedded" in checked(tmp_path, advised)[-1]
+    with pytest.raises(DataError):
+        checked(tmp_path, advised - 1)
 
 
 def test_the_smallest_fold_decides(tmp_path):

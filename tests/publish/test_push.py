@@ -210,6 +210,18 @@ def test_what_is_no_sound_model_is_refused_before_anybody_is_asked(hub, model, c
     assert hub.asked == []
 
 
+def test_a_model_without_a_card_is_told_how_to_get_one_and_what_is_told_does_it(model):
+    (model / "README.md").unlink()
+    advice = "write the file, with the lines '---', 'license: ID' and '---' at its head and below what the model is"
+    assert advice in said(push(model, NAME, code=6))
+    assert advice in said(CliRunner().invoke(main, ["card", str(model)]))
+    (model / "README.md").write_text("---\nlicense: mit\n---\nIt finds recipes.\n", encoding="utf-8")
+    assert "| licence | mit" in push(model, NAME).stdout
+    (model / "README.md").unlink()
+    (model.parent / "config.yaml").write_text("", encoding="utf-8")
+    assert f"it is written by: metasearch card {model.parent} --write" in said(push(model, NAME, code=6))
+
+
 @pytest.mark.parametrize(("name", "message"), [("search", "as OWNER/search"), ("a/b/c", "'a/b/c' is no name on a hub")])
 def test_a_wrong_name_is_refused(model, name, message):
     assert message in said(push(model, name, code=2))

@@ -188,6 +188,20 @@ def test_a_folder_that_a_process_left_before_its_run_began_is_taken(tmp_path):
         RunFolder.create(tmp_path / "run", CONFIG, "abc")
 
 
+def test_only_in_the_folder_of_a_run_resume_is_advised(tmp_path):
+    RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    with pytest.raises(RunFolderError, match=r"/run exists already; .*, or go on with: metasearch resume .*/run$"):
+        RunFolder.create(tmp_path / "run", CONFIG, "abc")
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/config.yaml").write_text("defaults: [db]\n")  # of another program
+    for name in ("file", "other"):
+        with pytest.raises(
+            RunFolderError, match=f"/{name} exists already and is no run; choose another folder with -o$"
+        ):
+            RunFolder.create(tmp_path / name, CONFIG, "abc")
+
+
 class Written:
     """Stands for an encoder: writes a file of its own name, and fails after it where it is told to."""
 

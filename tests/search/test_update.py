@@ -207,6 +207,25 @@ def test_what_was_left_out_is_told_once_with_the_number_of_documents(docs, caplo
     assert "documents without text: 2, the first in 'docs/a.txt'" in caplog.text
 
 
+def test_documents_without_any_text_are_refused_and_an_index_stays_as_it_was(docs):
+    index(docs)
+    before = everything(docs)
+    (docs / "a.txt").write_text("\u200b\n", encoding="utf-8")
+    for name in ("one", "new"):
+        with pytest.raises(DataError, match=rf"{name}: no document has text, so that there is nothing to find"):
+            index(docs, "docs/a.txt", name=name, drop=True)
+    assert everything(docs) == before
+
+
+def test_a_column_is_told_to_do_nothing_where_no_document_has_columns(docs, caplog):
+    (docs / "a.txt").write_text("A text.\n", encoding="utf-8")
+    index(docs, "docs/a.txt", column="answer")
+    assert "column 'answer' does nothing: no document is jsonl, csv or tsv" in caplog.text
+    caplog.clear()
+    index(docs, "docs/a.txt", "docs/faq.de.jsonl", name="two")
+    assert "does nothing" not in caplog.text
+
+
 def test_bits_find_the_same_passage_first(docs):
     index(docs, storage="bits")
     assert [found(docs, text)[0][3] for text in DE + EN] == list(DE + EN)

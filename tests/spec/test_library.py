@@ -201,6 +201,20 @@ def test_an_assignment_without_key_or_value_is_refused_with_an_example(assignmen
         overrides([assignment])
 
 
+@pytest.mark.parametrize(
+    ("assignment", "says"),
+    [
+        ("merge.alphas=0.5", "merge.alphas: expected a list such as [0.5] (got '0.5')"),
+        ("translate.own=drop", "translate: input should be a valid boolean (got the keys own)"),
+        ("loss=infonce", "loss: expected keys below it, such as loss.name (got 'infonce')"),
+    ],
+)
+def test_a_value_of_the_wrong_form_is_told_with_the_right_one(assignment, says):
+    with pytest.raises(ConfigError) as caught:
+        Library().recipe("maml-tiny", overrides([assignment]))
+    assert str(caught.value) == f"--set: {says}"
+
+
 def test_a_wrong_key_of_set_with_keys_below_is_said_to_come_from_set():
     with pytest.raises(ConfigError, match=r"^--set: losss: unknown key\. Did you mean 'loss'?"):
         Library().recipe("maml-tiny", overrides(["losss.name=infonce"]))

@@ -85,7 +85,7 @@ def test_a_missing_key_below_another_is_named_with_the_line_of_that_one(write):
         ("k: 2", "k: 0", "episodes.k: input should be greater than or equal to 1"),
         ("lr: 1e-3", "lr: nan", "outer.lr: input should be a finite number"),
         ("lr: 1e-3", "lr: -1", "outer.lr: input should be greater than 0"),
-        ("{k: 2, q: 3}", "[2, 3]", "episodes: input should be"),
+        ("{k: 2, q: 3}", "[2, 3]", "episodes: expected keys below it, such as episodes.k (got"),
     ],
 )
 def test_a_wrong_value_is_named_with_line_key_and_what_is_right(write, old, new, start):

@@ -75,7 +75,7 @@ def test_values_put_over_a_file_win_and_the_rest_stays(write):
     [
         ({"outer": {"lr": "fast"}}, "outer.lr: input should be a valid number"),
         ({"outer": {"rate": "1"}}, "outer.rate: unknown key."),
-        ({"outer": "1"}, "outer: input should be"),
+        ({"outer": "1"}, "outer: expected keys below it, such as outer.optimizer (got"),
         ({"dropot": "true"}, "dropot: unknown key. Did you mean 'dropout'?"),
     ],
 )

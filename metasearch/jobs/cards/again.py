@@ -8,6 +8,7 @@ from metasearch.jobs import compose
 from metasearch.jobs.cards.runs import card_of
 from metasearch.jobs.distill.checks import resolved
 from metasearch.jobs.resume import CONFIGS, kind_of
+from metasearch.publish.contents import MODULES, without_card
 from metasearch.publish.header import load_card, with_licence
 from metasearch.publish.licence import CARD, licence_in, require_identifier
 from metasearch.runs import sums
@@ -79,7 +80,10 @@ def write_again(folder: Path, card: str) -> Path:
 
 
 def _card_in(folder: Path) -> Path:
-    if not (folder / CARD).is_file():
-        what = f"has no {CARD}, and is no run, of which one could be made" if folder.is_dir() else "does not exist"
-        raise RunFolderError(f"{folder} {what}")
-    return folder / CARD
+    if (folder / CARD).is_file():
+        return folder / CARD
+    if not folder.is_dir():
+        raise RunFolderError(f"{folder} does not exist")
+    if not (folder / MODULES).is_file():
+        raise RunFolderError(f"{folder} has no {CARD}, and is neither a model nor a run, of which one could be made")
+    raise RunFolderError(without_card(folder))

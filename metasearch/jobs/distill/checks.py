@@ -1,5 +1,6 @@
 """Finds what is wrong with a distillation before its first step: no stage is to fail for it when others are done."""
 
+import logging
 from pathlib import Path
 
 from metasearch.data.benchmark import Benchmark, load_benchmark
@@ -13,6 +14,8 @@ from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.library import Library
 from metasearch.spec.run import DataRef
 from metasearch.spec.stages import Stage
+
+log = logging.getLogger(__name__)
 
 
 def resolved(config: DistillConfig) -> DistillConfig:
@@ -46,6 +49,9 @@ def benchmarks_of(config: DistillConfig) -> list[Benchmark]:
             raise ConfigError(f"--{kind}: no chosen stage of {recipe} reads it")
     if config.student and "student" not in config.used:
         raise ConfigError(f"--student: no chosen stage of {recipe} trains it")
+    for role in ("teacher", "assistant"):
+        if config.named(role) and role not in config.used:
+            log.warning("--%s does nothing: no chosen stage of %s uses it", role, recipe)
     Roles(config)
     # The folder of the data is that of all tasks; one whose data lies beside it needs none.
     library = Library(config.include)

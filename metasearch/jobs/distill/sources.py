@@ -120,7 +120,8 @@ def memory_source(files: Sequence[Path], settings: CorpusSettings, encoder: Enco
 def _scored(files: Sequence[Path], stage: Stage, encoder: Encoder, seed: int) -> Source:
     pairs = read_scored(files)
     train, dev = split_dev(pairs, stage.corpus.dev, seed)
-    described = f"{len(train)} scored pairs, {len(dev)} for dev"
+    languages = ", ".join(sorted({pair.pair for pair in pairs}))
+    described = f"{len(train)} scored pairs of {languages}, {len(dev)} for dev"
     return Source(train, dev, None, SimilarityData(pairs).fingerprint, described)
 
 

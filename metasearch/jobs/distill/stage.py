@@ -85,8 +85,7 @@ def run_stage(
     source, batches, total = data
     if processes.first:
         _same_data(files.path, source)
-    for line in filter(None, (source.described, source.report)):
-        log.info("stage %s: %s", name, line)
+    _say(name, stage, source)
     warn_of_unused(stage.loss)
     # Targets are made of what these steps look at only: in a short stage a small part of the corpus.
     store = TargetStore(targets_folder(config, files.path.parent), config.target_type, listener)
@@ -107,6 +106,17 @@ def run_stage(
         processes=processes,
     )
     return require_memory(trainer).fit(resume=True), source.described
+
+
+def _say(name: str, stage: Stage, source: Source | PreparedSource) -> None:
+    """Log what a stage learns from, and warn where most of that is held out."""
+    for line in filter(None, (source.described, source.report)):
+        log.info("stage %s: %s", name, line)
+    if len(source.dev) > len(source.train):
+        log.warning(
+            "stage %s: %d pairs are held out for the dev score, more than the %d that are trained on; lower "
+            "stages.%s.corpus.dev, which is %d", name, len(source.dev), len(source.train), name, stage.corpus.dev,
+        )  # fmt: skip
 
 
 def _dev(

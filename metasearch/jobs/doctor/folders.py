@@ -5,7 +5,10 @@ from pathlib import Path
 
 from metasearch.data.prepared.corpus import PreparedCorpus
 from metasearch.data.prepared.manifest import Manifest, is_prepared
-from metasearch.errors import MetasearchError, RunFolderError
+from metasearch.errors import ConfigError, MetasearchError, RunFolderError
+from metasearch.export.facts import FILE as FACTS
+from metasearch.export.facts import read_facts
+from metasearch.export.onnx_encoder import OnnxEncoder
 from metasearch.index.index import Index
 from metasearch.index.manifest import FILE as MANIFEST
 from metasearch.jobs.crossval.folder import StudyFolder
@@ -43,8 +46,8 @@ def sections_of(folder: Path, trust_remote_code: bool = False) -> Iterator[Secti
         yield Section(f"{folder}: a prepared corpus", [_corpus(folder)])
     elif _has(folder, (MANIFEST,)):
         yield Section(f"{folder}: an index", [checked("files", lambda: _index(folder))])
-    elif _has(folder, _ENCODER):
-        yield Section(f"{folder}: an encoder", [model(folder, "weights", trust_remote_code)])
+    elif _has(folder, (*_ENCODER, FACTS)):
+        yield _encoder(folder, trust_remote_code)
     elif _has(folder, _TOKENIZER):
         yield Section(f"{folder}: a tokenizer", [checked("words", lambda: _tokenizer(folder))])
     elif runs := sorted(path for path in folder.glob("*") if _has(path, ("config.yaml", STUDY_FILE))):
@@ -105,6 +108,26 @@ def _tokenizer(folder: Path) -> str:
         return f"{len(AutoTokenizer.from_pretrained(str(folder), local_files_only=True)):,}"
     except Exception as error:  # the library raises anything from OSError to bare Exception
         raise RunFolderError(f"{folder}: the tokenizer cannot be loaded: {error}") from error
+
+
+def _encoder(folder: Path, trust_remote_code: bool) -> Section:
+    if (folder / FACTS).is_file():
+        return Section(f"{folder}: an export to ONNX", [_graph(folder)])
+    return Section(f"{folder}: an encoder", [model(folder, "weights", trust_remote_code)])
+
+
+def _graph(folder: Path) -> Finding:
+    """Return what a graph is, all of its files loaded; without onnxruntime, which is optional, how to get that."""
+    facts = checked("metasearch.json", lambda: read_facts(folder).precision)
+    if facts.state == "bad":
+        return facts
+    try:
+        encoder = OnnxEncoder(folder)
+    except ConfigError as error:
+        return note("graph", f"not loaded: {error}")
+    except MetasearchError as error:
+        return bad("graph", error)
+    return Finding("graph", f"{encoder.dimension()} dimensions, {facts.found}; made of '{encoder.name}'")
 
 
 def _unknown(folder: Path) -> RunFolderError:
