@@ -1,6 +1,7 @@
 """A task by name with all that it resolves to: its data, a fold, the arrangements of a mode."""
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -52,8 +53,6 @@ class Benchmark:
 
     def trained_on(self, translate: bool) -> "Benchmark":
         """Return the benchmark with translations in train, or with the data's own rows alone in it."""
-        if not translate and self.task.translate is None:
-            log.warning("translate=false does nothing: task '%s' declares no translations", self.task.task)
         if translate or self.own_train is None:
             return self
         own = replace(self.split, train=self.own_train)
@@ -104,6 +103,14 @@ def load_benchmark(ref: DataRef | str, mode: str | None = None, **keys: Any) -> 
     log.info("translate: %s", done)
     data, own = replace(scored(records, declared), translated=how), scored(before.train, declared)
     return Benchmark(declared, chosen, arrangements, data, parts, measures, ref.fold, done, own)
+
+
+def on_folds(ref: DataRef, benchmark: Benchmark, folds: Iterable[int]) -> list[Benchmark]:
+    """Return a benchmark with each of some folds held out; `ref` is what it was loaded by."""
+    if benchmark.translations:  # of each train part its own
+        mode = benchmark.mode.mode if benchmark.mode else None
+        return [load_benchmark(ref, mode, fold=fold) for fold in folds]
+    return [replace(benchmark, split=split(benchmark.data, benchmark.task.folds, n), fold=n) for n in folds]
 
 
 def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:

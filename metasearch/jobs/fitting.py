@@ -1,5 +1,6 @@
 """Whether learner, options, loss, mode and data of a training fit together, before any weights are loaded."""
 
+import logging
 from typing import Any
 
 from metasearch.data.benchmark import Benchmark
@@ -12,6 +13,8 @@ from metasearch.learners.losses.base import fitting, losses_of
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import Recipe
 from metasearch.spec.run import Checkpointing
+
+log = logging.getLogger(__name__)
 
 
 def learner_class(recipe: Recipe) -> type[Learner]:
@@ -38,13 +41,7 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointin
         raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links; '{mode.mode}' has {mode.links}")
     if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
         raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
-    if recipe.labels and recipe.budget.meta_valid:
-        raise ConfigError(
-            f"labels={recipe.labels} counts those of train, and episodes of meta-valid would read those of dev, too: "
-            "--set budget.meta_valid=0 draws none"
-        )
-    if recipe.neutralise:
-        train_texts(benchmark, recipe.neutralise)
+    _check_train(recipe, benchmark)
     if precision not in ("fp32", "bf16"):
         raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
     if getattr(options, "first_order", True):
@@ -56,6 +53,19 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointin
             "--checkpointing texts saves nothing in second order, whose inner gradients keep what is computed again; "
             "say on, or --set options.first_order=true"
         )
+
+
+def _check_train(recipe: Recipe, benchmark: Benchmark) -> None:
+    """Raise `ConfigError` where the train part, or what is taken of it, is not what the recipe asks for."""
+    if recipe.labels and recipe.budget.meta_valid:
+        raise ConfigError(
+            f"labels={recipe.labels} counts those of train, and episodes of meta-valid would read those of dev, too: "
+            "--set budget.meta_valid=0 draws none"
+        )
+    if not recipe.translate and benchmark.task.translate is None:
+        log.warning("translate=false does nothing: task '%s' declares no translations", benchmark.task.task)
+    if recipe.neutralise:
+        train_texts(benchmark, recipe.neutralise)
 
 
 def check_loss(recipe: Recipe, benchmark: Benchmark) -> None:

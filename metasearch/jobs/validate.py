@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from metasearch.data.benchmark import Benchmark, load_benchmark
-from metasearch.data.folds import Split, split
+from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
+from metasearch.data.folds import Split
 from metasearch.data.records import RetrievalData, SimilarityData
 from metasearch.data.translate.train import described
 from metasearch.data.translation import grouped
@@ -48,7 +48,8 @@ def validate(ref: DataRef | str, **keys: Any) -> Iterator[str]:
         mean = evaluate(encoder, benchmark.data, benchmark.measures).mean(declared.monitor)
         yield f"scores: {declared.monitor} {100 * mean:.2f} by the untrained tiny encoder"
         return
-    splits = _splits(ref, benchmark)
+    folds = range(declared.folds.k if declared.folds.method == "kfold" else 1)
+    splits = [each.split for each in on_folds(ref, benchmark, folds)]
     if benchmark.translations:
         yield f"translated: {described(benchmark.translations.block)}, in train of each fold"
     if lacking := benchmark.only_translated:
@@ -119,12 +120,3 @@ def _not_parallel(data: RetrievalData) -> str:
     name, found = min(lacking.items(), key=lambda item: len(item[1]))
     where = f"'{name}' in {', '.join(found)} alone"
     return f"{len(lacking)} of {len(stand)} questions do not stand in all of {', '.join(languages)}, such as {where}"
-
-
-def _splits(ref: DataRef, benchmark: Benchmark) -> list[Split]:
-    """Return the parts of every fold."""
-    task = benchmark.task
-    folds = range(task.folds.k if task.folds.method == "kfold" else 1)
-    if benchmark.translations:  # those of its own train, which stand in no other fold's
-        return [load_benchmark(ref, fold=fold).split for fold in folds]
-    return [split(benchmark.data, task.folds, fold) for fold in folds]

@@ -264,12 +264,6 @@ def test_a_recipe_may_train_on_the_rows_of_the_data_alone():
     assert "translate" not in load_recipe("maml").model_dump()
 
 
-def test_a_recipe_that_leaves_translations_out_where_there_are_none_is_told_so(caplog):
-    demo = load_benchmark("demo")
-    assert demo.trained_on(False) is demo
-    assert "translate=false does nothing: task 'demo' declares no translations" in caplog.text
-
-
 def test_what_is_translated_and_how_belongs_to_the_fingerprint_of_the_data_and_folds_share_it():
     plain = load_benchmark("demo").data
     first, second = (load_benchmark("demo-oracle", fold=fold) for fold in (0, 1))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from metasearch.cli.crossval import configure
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, DataError
 from metasearch.jobs.crossval.folder import Stored, StudyFolder
 from metasearch.jobs.crossval.merge import merged
 from metasearch.jobs.crossval.resolve import folds_of
@@ -174,6 +174,30 @@ def test_what_does_nothing_is_said(flags, message, caplog):
 def test_what_is_used_is_not_said_to_do_nothing(caplog):
     asked(learner="maml:mono-bi,fine-tune", max_steps=3, keep_models=True)
     assert not [record.message for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_an_arm_that_leaves_out_translations_that_there_are_not_is_told_so_once(caplog):
+    asked(assignments=("translate=false",))
+    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert said == ["translate=false does nothing: task 'demo' declares no translations"]
+
+
+def test_a_fold_that_is_too_small_for_a_recipe_is_found_before_any_is_trained_on(tmp_path):
+    """Nineteen rows in five folds: those of the first four have four rows in dev, that of the last has three."""
+    rows = "".join(f'{{"question": "{i}?", "answer": "{i}."}}\n' for i in range(19))
+    for language in ("en", "de"):
+        (tmp_path / f"{language}.jsonl").write_text(rows)
+    (tmp_path / "own.yaml").write_text(
+        "{task: own, description: 19 rows, kind: retrieval, reader: jsonl, data: ., languages: [en, de],\n"
+        "source: {paper: none, url: none, licence: own}, encoder: tiny, measures: [map], monitor: map,\n"
+        "arrangements: {mono -> bi: [en_en -> en_de]}}\n"
+    )
+    own = {"task": "own", "mode": "mono-bi", "include": (str(tmp_path),)}
+    sizes = tuple(f"episodes.{name}=1" for name in ("q", "n_neg"))
+    assert asked(**own, assignments=("episodes.k=3", *sizes)).folds == (0, 1, 2, 3, 4)
+    assert asked(**own, assignments=("episodes.k=4", *sizes), folds="2").folds == (0, 1)
+    with pytest.raises(DataError, match=r"^fold 4: .* need 4 questions with answers in en; there are 3"):
+        asked(**own, assignments=("episodes.k=4", *sizes))
 
 
 def test_options_of_a_study_that_is_there_are_not_said_to_do_nothing(tmp_path, caplog):

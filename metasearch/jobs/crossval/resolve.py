@@ -4,9 +4,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from metasearch.data.benchmark import Benchmark, load_benchmark
+from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
 from metasearch.episodes.of_benchmark import check_sizes
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, DataError
 from metasearch.jobs import compose
 from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.fitting import check_fit, learner_class
@@ -107,7 +107,7 @@ def arms_of(
     written = [("learner", name) for name in learners if name not in _UNTRAINED] + [("recipe", n) for n in recipes]
     library = Library(config.include)
     _check_modes(modes, [name for _, name in written], library)
-    benchmarks: dict[str, Benchmark] = {}
+    benchmarks: dict[str, list[Benchmark]] = {}
     arms: dict[str, Trained] = {}
     for flag, text in dict.fromkeys(written):
         name, own = _name_and_mode(flag, text, modes, config)
@@ -115,7 +115,8 @@ def arms_of(
         fits = 0
         for mode in own:
             if mode not in benchmarks:
-                benchmarks[mode] = load_benchmark(DataRef.of(config, fold=config.folds[0]), mode)
+                ref = DataRef.of(config, fold=config.folds[0])
+                benchmarks[mode] = on_folds(ref, load_benchmark(ref, mode), config.folds)
             learner, recipe = (name, None) if flag == "learner" else (None, name)
             chosen = choose_recipe(mode, config.encoder, learner, recipe, changed, config.include)
             links, needed = library.mode(mode).links, learner_class(chosen).links
@@ -127,7 +128,7 @@ def arms_of(
             arm = Trained(arm=f"{name}-{mode}", mode=mode, recipe=compose.resolved(chosen))
             if arms.setdefault(arm.arm, arm) != arm:
                 raise ConfigError(f"learner and recipe '{name}' are both called so and differ; leave one of them out")
-            check_fit(chosen, benchmarks[mode], config.precision, config.checkpointing)
+            check_fit(chosen, benchmarks[mode][0], config.precision, config.checkpointing)
             _check_sizes(benchmarks[mode], chosen, config)
         if not fits:
             raise ConfigError(f"'{name}' needs a mode of {needs} links; none of {', '.join(own)} is one")
@@ -146,16 +147,15 @@ def _check_modes(modes: Sequence[str], trained: Sequence[str], library: Library)
         log.warning("--mode %s does nothing: no learner without a mode of its own is trained", ",".join(modes))
 
 
-def _check_sizes(first: Benchmark, recipe: Recipe, config: StudyConfig) -> None:
-    """Raise `DataError` where the data is too small: the first fold, or all with all seeds that draw labels of it."""
-    check_sizes(first.trained_on(recipe.translate), recipe, config.seeds[0])
-    if recipe.labels is None:
-        return
-    mode = first.mode.mode if first.mode else None
-    for fold in config.folds:
-        drawn = load_benchmark(DataRef.of(config, fold=fold), mode).trained_on(recipe.translate)
-        for seed in config.seeds:
-            check_sizes(drawn, recipe, seed)
+def _check_sizes(folds: Sequence[Benchmark], recipe: Recipe, config: StudyConfig) -> None:
+    """Raise `DataError` where the data of a fold is too small, with all seeds where they draw labels of it."""
+    for benchmark in folds:
+        drawn = benchmark.trained_on(recipe.translate)
+        for seed in config.seeds if recipe.labels is not None else config.seeds[:1]:
+            try:
+                check_sizes(drawn, recipe, seed)
+            except DataError as error:
+                raise DataError(f"fold {benchmark.fold}: {error}") from None
 
 
 def neutral_of(
