@@ -177,9 +177,11 @@ def table(rows: Sequence[Row], arms: Sequence[Row]) -> str:
             columns = [mean_of(known[name], codes) for codes in groups.values()]
             above = [rival.against, gain(known[name], known[rival.against])]
             score, expanded = (spread(list(by_fold(known[name], pool).values())) for pool in (MAIN, EXPANDED))
-            lines.append([name, rival.says, score, *above, *columns, expanded])
+            lines.append([name, rival.says, str(len(by_fold(known[name]))), score, *above, *columns, expanded])
     names = [f"{name} languages" for name in groups]
-    return markdown(["rival", "what", "mAP@20", "less", "difference [95 %]", *names, "expanded"], lines, left=2)
+    return markdown(
+        ["rival", "what", "folds", "mAP@20", "less", "difference [95 %]", *names, "expanded"], lines, left=2
+    )
 
 
 def _keep(folder: Path) -> None:

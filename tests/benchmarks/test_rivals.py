@@ -53,8 +53,8 @@ def test_a_line_has_the_difference_from_what_it_is_compared_with_on_the_same_fol
     assert len(lines) == 1
     columns = [column.strip() for column in lines[0].strip("|").split("|")]
     # Of differences 10 and 20 the mean is 15 ± 12.706 · 5, Student's t of one degree of freedom.
-    assert columns[2:5] == ["60.00 ± 14.14", "neutral+fine-tune:trans", "+15.00 [-48.53, +78.53]"]
-    assert columns[5:] == ["60.00", "60.00", "60.00"]
+    assert columns[2:6] == ["2", "60.00 ± 14.14", "neutral+fine-tune:trans", "+15.00 [-48.53, +78.53]"]
+    assert columns[6:] == ["60.00", "60.00", "60.00"]
 
 
 def test_translate_train_is_compared_with_the_same_labels_without_translations():
