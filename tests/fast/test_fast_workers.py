@@ -33,13 +33,22 @@ def workers():
     return Workers(Stand)
 
 
-@pytest.fixture
-def two_threads():
-    """Give operations two threads."""
+def threads_of_operations(count):
+    """Give operations a number of threads, whatever the tests before have left, for as long as a fixture lives."""
     before = torch.get_num_threads()
-    torch.set_num_threads(2)
+    torch.set_num_threads(count)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def one_thread():
+    yield from threads_of_operations(1)
+
+
+@pytest.fixture
+def two_threads():
+    yield from threads_of_operations(2)
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 9])
@@ -156,6 +165,7 @@ def test_threads_of_operations_are_shared_out_and_the_caller_keeps_its_own(two_t
     assert list(fast.each([0], lambda network, task: torch.get_num_threads())) == [2]
 
 
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "options"),
