@@ -109,7 +109,7 @@ def on_folds(ref: DataRef, benchmark: Benchmark, folds: Iterable[int]) -> list[B
     """Return a benchmark with each of some folds held out; `ref` is what it was loaded by."""
     if benchmark.translations:  # of each train part its own
         mode = benchmark.mode.mode if benchmark.mode else None
-        return [load_benchmark(ref, mode, fold=fold) for fold in folds]
+        return [benchmark if n == benchmark.fold else load_benchmark(ref, mode, fold=n) for n in folds]
     return [replace(benchmark, split=split(benchmark.data, benchmark.task.folds, n), fold=n) for n in folds]
 
 

@@ -200,7 +200,7 @@ def test_articles_that_share_a_question_are_one_and_that_is_said(tmp_path, caplo
     for language, article in (("de", "here"), ("el", "there")):
         (tmp_path / f"{language}.jsonl").write_text(rows.replace("X", article))
     assert len({question.group for question in read("jsonl-labelled", tmp_path).questions}) == 1
-    says = "question '1' is of 'here' in de, 'there' in el; such articles count as one (so 1 in all)"
+    says = "question '1' is of 'here' in de, 'there' in el; such articles count as one; questions of such: 1"
     assert caplog.messages == [f"{tmp_path}: {says}"]
 
 

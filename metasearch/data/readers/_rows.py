@@ -204,7 +204,7 @@ class _Corpus:
         if joined:
             uid, named = next(iter(joined.items()))
             of = ", ".join(f"'{article}' in {language}" for article, language in named.items())
-            says = f"question '{uid}' is of {of}; such articles count as one (so {len(joined):,} in all)"
+            says = f"question '{uid}' is of {of}; such articles count as one; questions of such: {len(joined):,}"
             log.warning("%s: %s", self.folder, says)
 
 
