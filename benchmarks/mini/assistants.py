@@ -5,10 +5,13 @@ from pathlib import Path
 
 from benchmarks.common.command import metasearch
 from benchmarks.mini.corpus_lines import read_lines
+from benchmarks.mini.distilled import distil
 from benchmarks.mini.settings import Settings, Step
 
 RECIPES = {"minilm": "mini", "e5": "mini-e5"}
 """Teacher → the recipe of its distillation."""
+STATES = "mini-e5-states"
+"""Recipe of the distillation before it, of e5."""
 
 
 def of_minilm(settings: Settings, out: Path) -> Iterator[Step]:
@@ -27,11 +30,12 @@ def of_e5(settings: Settings, out: Path) -> Iterator[Step]:
     """Yield the steps to a teacher without language in its vectors, and to a student that is cut out of it.
 
     The most frequent words stay with their vectors; what layers that follow each other did, and the word table, are
-    fitted by least squares on the corpus.
+    fitted by least squares on the corpus. Then the student learns what the last layer of the encoder that it was cut
+    out of gives at every token, with the same words.
     """
     corpus, assistant = out / "corpus", out / "assistant"
-    trimmed, teacher, fewer, merged, narrow = (
-        out / name for name in ("trimmed", "teacher", "vocabulary", "merged", "narrow")
+    trimmed, teacher, fewer, merged, narrow, states = (
+        out / name for name in ("trimmed", "teacher", "vocabulary", "merged", "narrow", "states")
     )
     texts, device = ("--texts", corpus), ("--seed", settings.seed, "--device", settings.device)
     neutral = (*texts, "--sentences", settings.sentences, "--device", settings.device)
@@ -44,7 +48,8 @@ def of_e5(settings: Settings, out: Path) -> Iterator[Step]:
         "-o", merged))  # fmt: skip
     yield Step(narrow, lambda: metasearch(
         "compress", merged, "--bottleneck", settings.bottleneck, *texts, *device, "-o", narrow))  # fmt: skip
-    yield Step(assistant, lambda: metasearch("neutralise", narrow, *neutral, "-o", assistant))
+    yield Step(states / "report.md", lambda: distil(settings, out, states, STATES, fewer, student=narrow))
+    yield Step(assistant, lambda: metasearch("neutralise", states / "model", *neutral, "-o", assistant))
 
 
 def teacher_of(settings: Settings, out: Path) -> str:

@@ -13,7 +13,8 @@ assistant/       what the student is made of, with a vocabulary of the corpus; a
   teacher/         of e5: the same without the language in its vectors
   vocabulary/      of e5: its most frequent words
   merged/          of e5: with fewer and narrower layers
-  narrow/          of e5: with a narrower word table; the assistant has the language taken out of its vectors
+  narrow/          of e5: with a narrower word table
+  states/          of e5: the run of recipe `mini-e5-states`; the assistant has the language taken out of its vectors
 distill/         the run of recipe `mini` or `mini-e5`
 mini/            the encoder in int8, and README.md, its model card
 scores/          of the encoder as it is stored, and of the teacher
@@ -33,13 +34,13 @@ import click
 from benchmarks.common.begun import begin
 from benchmarks.common.command import Command, metasearch
 from benchmarks.mini import card, joined, overlap
-from benchmarks.mini.assistants import RECIPES, of_e5, of_minilm, teacher_of
+from benchmarks.mini.assistants import RECIPES, STATES, of_e5, of_minilm, teacher_of
 from benchmarks.mini.corpus_lines import read_lines, write_lines
+from benchmarks.mini.distilled import HERE, distil
 from benchmarks.mini.settings import Settings, Step
 from metasearch.compress.output import whole
 from metasearch.spec.library import load_distillation
 
-HERE = Path(__file__).parent
 MODEL = "mini"
 
 
@@ -100,27 +101,16 @@ def build(settings: Settings, out: Path, command: str) -> Path:
 
 def _held(settings: Settings) -> int:
     """Return the pairs of a language that a stage holds out, at most: no join may hold one of them."""
-    recipe = load_distillation(RECIPES[settings.teacher], include=[str(HERE)])
-    return max(stage.corpus.dev for stage in recipe.stages.values())
+    names = [RECIPES[settings.teacher], *([STATES] if settings.teacher == "e5" else [])]
+    recipes = [load_distillation(name, include=[str(HERE)]) for name in names]
+    return max(stage.corpus.dev for recipe in recipes for stage in recipe.stages.values())
 
 
 def _distill(settings: Settings, out: Path) -> None:
-    run = out / "distill"
-    if (run / "config.yaml").exists():
-        metasearch("distill", "--resume", run)
-        return
-    flags: list[object] = ["--seed", settings.seed, "--device", settings.device, "--precision", settings.precision]
-    if settings.targets:
-        flags += ["--targets", settings.targets]
-    if settings.steps:
-        flags += ["--max-steps", settings.steps]
     recipe = RECIPES[settings.teacher]
     # A recipe makes its student of an assistant, or takes it as it is.
-    role = "--assistant" if load_distillation(recipe, include=[str(HERE)]).student else "--student"
-    metasearch(
-        "distill", "--recipe", recipe, "--include", HERE, "--teacher", teacher_of(settings, out),
-        role, out / "assistant", "--corpus", out / "corpus", "--corpus", out / "joined", *flags, "-o", run,
-    )  # fmt: skip
+    role = "assistant" if load_distillation(recipe, include=[str(HERE)]).student else "student"
+    distil(settings, out, out / "distill", recipe, teacher_of(settings, out), **{role: out / "assistant"})
 
 
 def _score(settings: Settings, encoder: str, name: str, task: str, path: Path) -> None:

@@ -47,6 +47,8 @@ class Embedder(nn.Module):
         read = input_of(self.model)
         if output in ("embedding", "tokens"):
             return read.embedded(features, output)
+        if output == "states":
+            return read.states(features)
         state = read.forward(features)
         modules = list(self.model)[1:]
         # One may stand before a linear map, too; the pooled vector is what the last one is given.
@@ -201,7 +203,7 @@ class Encoder:
         """Return vectors `(len(texts), D)` of the present weights, without gradients and without dropout.
 
         Each distinct text is encoded once, in batches of at most `batch_size` texts of similar length, which on a CPU
-        have about a thousand tokens. `tokens` are no vectors of texts. One text in the place of
+        have about a thousand tokens. Outputs by token are no vectors of texts. One text in the place of
         a list is a `TypeError`.
         """
         distinct = distinct_texts(texts)

@@ -17,14 +17,18 @@ from metasearch.spec.recipe import MaxLength, Role
 Features = Mapping[str, Tensor]
 """Token ids, attention mask and what else the model's tokenizer gives, each `(B, T)`; or those of texts in one row."""
 
-Output = Literal["sentence", "pooled", "embedding", "tokens"]
+Output = Literal["sentence", "pooled", "embedding", "tokens", "states"]
 """What is taken from an encoder.
 
 - `sentence`: the unit vector of a text, `(B, D)`; what searches and scores.
 - `pooled`: the same before normalisation, `(B, D)`; the sentence vector h of the distillation paper.
 - `embedding`: the mean over the tokens of what the embedding block gives the first layer, `(B, H)`.
 - `tokens`: that output at every token that is no padding, text after text, `(N, H)`.
+- `states`: what the last layer gives at every token that is no padding, text after text, `(N, H)`.
 """
+
+BY_TOKEN: frozenset[Output] = frozenset({"tokens", "states"})
+"""Outputs with a row for each token, which are no vectors of texts."""
 
 
 class InputModule(ABC):
@@ -74,7 +78,7 @@ class InputModule(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """H, of outputs `embedding` and `tokens`; `EncoderError` where there are none."""
+        """H, of outputs `embedding`, `tokens` and `states`; `EncoderError` where there are none."""
 
     @property
     @abstractmethod
@@ -117,6 +121,10 @@ class InputModule(ABC):
     @abstractmethod
     def embedded(self, features: Features, output: Output) -> Tensor:
         """Return output `embedding` or `tokens`; `EncoderError` where there are none."""
+
+    @abstractmethod
+    def states(self, features: Features) -> Tensor:
+        """Return output `states`; `EncoderError` where there is none."""
 
 
 def stock(module: nn.Module, library: str) -> bool:

@@ -128,6 +128,10 @@ class StaticInput(InputModule):
         """There is no embedding block."""
         raise EncoderError(_NO_LAYERS)
 
+    def states(self, features: Features) -> Tensor:
+        """There are no layers."""
+        raise EncoderError(_NO_LAYERS)
+
     @property
     def _cuts_left(self) -> bool:
         cut = self.module.tokenizer.truncation
@@ -163,5 +167,5 @@ class _Sums(torch.autograd.Function):
 
 _NO_LAYERS = (
     "a static encoder is a table of word vectors without layers: of its outputs there are sentence and pooled, not "
-    "embedding or tokens"
+    "embedding, tokens or states"
 )

@@ -171,17 +171,24 @@ class TransformerInput(InputModule):
         hidden: Tensor = backbone.embeddings(features["input_ids"], **where)
         if hasattr(backbone, "embeddings_project"):  # ELECTRA, where tables are narrower than layers
             hidden = backbone.embeddings_project(hidden)
-        packed = "seq_idx" in features
         if output == "tokens":
-            # Packed texts stand in one row, which has no padding.
-            return hidden[0] if packed else hidden[features["attention_mask"].bool()]
-        if packed:
+            return _without_padding(hidden, features)
+        if "seq_idx" in features:
             counts = features["cu_seq_lens_q"].diff().unsqueeze(-1).to(hidden.dtype)
             sums = hidden.new_zeros(len(counts), hidden.shape[2]).index_add(0, features["seq_idx"][0], hidden[0])
         else:
             weight = features["attention_mask"].bool().unsqueeze(-1).to(hidden.dtype)
             counts, sums = weight.sum(1), (hidden * weight).sum(1)
         return sums / counts.clamp(min=1)
+
+    def states(self, features: Features) -> Tensor:
+        """Return what the last layer gives at every token."""
+        return _without_padding(self.forward(features)["token_embeddings"], features)
+
+
+def _without_padding(hidden: Tensor, features: Features) -> Tensor:
+    """Return the rows of tokens `(N, D)` of `(B, T, D)`; packed texts stand in one row, which has no padding."""
+    return hidden[0] if "seq_idx" in features else hidden[features["attention_mask"].bool()]
 
 
 @contextmanager

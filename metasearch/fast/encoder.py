@@ -127,16 +127,15 @@ class Batch:
     Args:
         fast: the encoder.
         groups: texts of each group, with their roles.
-        ordered: keep the order of tokens, as output `tokens` needs it.
 
     Attributes:
         texts: the texts of each group.
         rows: rows of the word table in the slice, ascending; None for the whole table.
     """
 
-    def __init__(self, fast: FastEncoder, groups: Sequence[Group], ordered: bool = False) -> None:
+    def __init__(self, fast: FastEncoder, groups: Sequence[Group]) -> None:
         self.fast = fast
-        self.texts, self.rows = lay_out(fast.encoder, fast.plan, groups, ordered, fast.most)
+        self.texts, self.rows = lay_out(fast.encoder, fast.plan, groups, fast.most)
 
     def weights(self, values: Sequence[Tensor]) -> Weights:
         """Return values of the encoder's trainable weights, the word table's cut to the slice."""

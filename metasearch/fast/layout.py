@@ -39,13 +39,31 @@ class Texts:
     order: Tensor
     tokens: int
 
+    def in_order(self, rows: Tensor, by_token: bool) -> Tensor:
+        """Return the rows of all passes, one for each text or for each token, in the order of the texts."""
+        if not by_token:
+            return rows[self.order]
+        lengths = torch.cat([_lengths(part) for part in self.parts])
+        return rows[token_rows(self.order.cpu().numpy(), lengths.cpu().numpy()).to(rows.device)]
+
+
+def token_rows(place: NDArray[np.int64], lengths: NDArray[np.int64]) -> Tensor:
+    """Return the rows of tokens, `(N,)`, that lie text after text, in another order of the texts.
+
+    Args:
+        place: number of the place at which each text stands, in the order that is wanted, `(texts,)`.
+        lengths: tokens of the text at each place, `(texts,)`.
+    """
+    ends = lengths.cumsum()
+    return torch.from_numpy(np.concatenate([np.arange(ends[i] - lengths[i], ends[i]) for i in place]))
+
 
 def lay_out(
-    encoder: Encoder, plan: PackingPlan, groups: Sequence[Group], ordered: bool = False, most: int | None = None
+    encoder: Encoder, plan: PackingPlan, groups: Sequence[Group], most: int | None = None
 ) -> tuple[list[Texts], Tensor | None]:
     """Lay out groups of texts on one slice of the word table; see `Batch`.
 
-    With `most`, a pass has about so many tokens at most, but for a text that has more; not where they are `ordered`.
+    With `most`, a pass has about so many tokens at most, but for a text that has more.
 
     Returns:
         The texts of each group, and the rows of the word table in the slice, ascending; None for the whole table.
@@ -53,7 +71,7 @@ def lay_out(
     if not isinstance(encoder.embedder, Embedder):
         return [_padded_by_role(encoder, group) for group in groups], None
     tokens = _tokens(encoder, groups)
-    batches = [_batches(encoder, plan, [tokens[text] for text in group], ordered, most) for group in groups]
+    batches = [_batches(encoder, plan, [tokens[text] for text in group], most) for group in groups]
     sliced = None
     if plan.table is not None:
         # One slice for all groups, so that their gradients can be summed row by row.
@@ -73,17 +91,17 @@ def _tokens(encoder: Encoder, groups: Sequence[Group]) -> dict[tuple[Role, str],
 
 
 def _batches(
-    encoder: Encoder, plan: PackingPlan, rows: list[NDArray[np.int32]], ordered: bool, most: int | None
+    encoder: Encoder, plan: PackingPlan, rows: list[NDArray[np.int32]], most: int | None
 ) -> tuple[list[dict[str, Any]], list[int]]:
     """Return the features of each pass, and the texts in the order in which they stand there."""
     lengths = [row.shape[1] for row in rows]
     # By length, so that texts of equal length are one run of attention, or padded together without loss.
-    order = list(range(len(rows))) if ordered else sorted(range(len(rows)), key=lambda i: lengths[i])
-    runs = [order] if ordered or most is None else runs_of(order, lengths, most)
+    order = sorted(range(len(rows)), key=lambda i: lengths[i])
+    runs = [order] if most is None else runs_of(order, lengths, most)
     if plan.packs:
         at_once, columns = encoder.device.type != "cpu", encoder.columns
         return [packed([rows[i] for i in run], columns, plan.kind, plan.padding, at_once) for run in runs], order
-    parts = runs if ordered else [part for run in runs for part in groups_of(run, lengths)]
+    parts = [part for run in runs for part in groups_of(run, lengths)]
     return [encoder.padded([rows[i] for i in part]) for part in parts], order
 
 
@@ -140,6 +158,14 @@ def _texts(parts: Sequence[Mapping[str, Any]], order: Sequence[int], device: tor
         for part in parts
     )
     return Texts(moved, place.to(device), sum(part["input_ids"].numel() for part in parts))
+
+
+def _lengths(part: Mapping[str, Any]) -> Tensor:
+    """Return the tokens of each text of a pass, without padding."""
+    if "cu_seq_lens_q" in part:
+        lengths: Tensor = part["cu_seq_lens_q"].diff()
+        return lengths
+    return part["attention_mask"].bool().sum(1)  # type: ignore[no-any-return]
 
 
 def _padded_by_role(encoder: Encoder, group: Group) -> Texts:

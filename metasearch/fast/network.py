@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from metasearch.encoders.checkpointing import checkpoint_layers
 from metasearch.encoders.encoder import Embedder, Encoder, Output
+from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.encoders.inputs import input_of
 from metasearch.fast.layout import Texts
 from metasearch.fast.packing import ATTENTION
@@ -51,12 +52,12 @@ class Network:
         self._module.train(mode)
 
     def run(self, weights: Sequence[Tensor], texts: Texts, output: Output = "sentence", bf16: bool = False) -> Tensor:
-        """Return an output of the encoder on other weights, a row for each text in their order.
+        """Return an output of the encoder on other weights, a row for each text or each token, in their order.
 
         Args:
             weights: weights in place of the trainable ones, in their order; of the word table, the rows of the slice.
             texts: the texts, laid out.
-            output: name of the output; `tokens` needs texts in one pass, in order.
+            output: name of the output.
             bf16: run in bfloat16 where that is safe (torch autocast).
         """
         # A tied weight has one name; `functional_call` puts it into all its places.
@@ -80,4 +81,4 @@ class Network:
             parts = [run(part) for part in texts.parts]
         # Losses are taken in the precision of the weights; the network alone runs in bfloat16.
         rows = (parts[0] if len(parts) == 1 else torch.cat(parts)).to(weights[0].dtype)
-        return rows if output == "tokens" else rows[texts.order]
+        return texts.in_order(rows, output in BY_TOKEN)

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from metasearch.encoders.encoder import Embedder, Encoder, Output
+from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.fast.encoder import Batch, FastEncoder, Sum
-from metasearch.fast.layout import Texts
+from metasearch.fast.layout import Texts, token_rows
 from metasearch.fast.network import Network
 from metasearch.fast.transfer import Gradient, Weights
 
@@ -25,23 +26,23 @@ _LEAST = 256
 class Parts:
     """Texts in as many parts as there are workers, of about as many tokens each.
 
-    Of the output `tokens` there is one part, as they stand in the order of the texts.
-
     Attributes:
         batch: the texts laid out, a group for each part.
     """
 
     def __init__(self, fast: FastEncoder, texts: Sequence[str], output: Output, bf16: bool = False) -> None:
-        ordered = output == "tokens"
-        parts = cut(fast.encoder, texts, 1 if ordered else fast.workers)
-        self.batch = Batch(fast, [[("text", texts[i]) for i in part] for part in parts], ordered)
+        parts = cut(fast.encoder, texts, fast.workers)
+        self.batch = Batch(fast, [[("text", texts[i]) for i in part] for part in parts])
         self._output, self._bf16 = output, bf16
+        order = [i for part in parts for i in part]
         # The argsort of a permutation is its inverse.
-        row_of_text = np.argsort([i for part in parts for i in part])
-        self._rows = None if ordered else torch.from_numpy(row_of_text).to(fast.encoder.device)
+        rows = torch.from_numpy(place := np.argsort(order))
+        if output in BY_TOKEN:
+            rows = token_rows(place, fast.encoder.lengths([texts[i] for i in order], "text"))
+        self._rows = rows.to(fast.encoder.device)
 
     def outputs(self, weights: Weights) -> Tensor:
-        """Return the outputs on weights from `Batch.weights`, a row for each text, without gradients and dropout."""
+        """Return the outputs on weights from `Batch.weights`, without gradients and dropout."""
 
         def run(network: Network, texts: Texts) -> Tensor:
             # `each` has set the learner's mode, and sets it again before the next pass.
@@ -52,7 +53,7 @@ class Parts:
         return self._joined(list(self.batch.fast.each(self.batch.texts, run)))
 
     def begin(self, weights: Weights) -> tuple[Tensor, Callable[[Tensor], Gradient]]:
-        """Return the outputs, a row for each text in their order, and what goes back from the gradient in them.
+        """Return the outputs, a row for each text or token, in order, and what goes back from the gradient in them.
 
         It gives the gradient in the weights, summed in the order of the parts, so that it is the same bits every time.
         """
@@ -81,11 +82,10 @@ class Parts:
 
     def _apart(self, outputs: Tensor, sizes: list[int]) -> Sequence[Tensor]:
         """Return the rows of each part, the inverse of `_joined`."""
-        return torch.split(outputs if self._rows is None else outputs[self._rows.argsort()], sizes)
+        return torch.split(outputs[self._rows.argsort()], sizes)
 
     def _joined(self, rows: Sequence[Tensor]) -> Tensor:
-        outputs = rows[0] if len(rows) == 1 else torch.cat(list(rows))
-        return outputs if self._rows is None else outputs[self._rows]
+        return torch.cat(list(rows))[self._rows]
 
 
 def cut(encoder: Encoder, texts: Sequence[str], count: int, least: int = _LEAST) -> list[list[int]]:

@@ -42,7 +42,7 @@ class Targets(Protocol):
     """Outputs of a frozen encoder by text, read from files or computed."""
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one row for each text, or for output `tokens` one for each token, text after text."""
+        """Return one row for each text, or of an output by token one for each token, text after text."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.encoders.matryoshka import set_trained_dimensions
 from metasearch.errors import ConfigError
 from metasearch.learners.base import OuterLoss, Targets, Wanted
@@ -52,9 +53,8 @@ class Distill(TextLearner):
         """Return the outputs that are compared, of the translations too where they have targets of their own."""
         _require_whole_texts(options)
         contrast = contrast_of(options)
-        if options.source_share < 1 and (options.output == "tokens" or (contrast and "source" in contrast.columns)):
-            what = f"contrast {options.contrast}" if contrast else "output tokens"
-            raise ConfigError(f"options.source_share: {what} needs every source read, which is 1")
+        if options.source_share < 1 and contrast and "source" in contrast.columns:
+            raise ConfigError(f"options.source_share: contrast {options.contrast} needs every source read, which is 1")
         if not (options.match_weight or contrast or options.dimensions or options.spread_weight):
             raise ConfigError(
                 "options.match_weight: 0 leaves no term; give it a weight, or name a contrast or dimensions"
@@ -86,7 +86,7 @@ class Distill(TextLearner):
         options, read = self.options, self._read(pairs)
         # In bfloat16 errors would be rounded away.
         outputs = outputs.to(next(self.encoder.embedder.parameters()).dtype)
-        if options.output == "tokens":
+        if options.output in BY_TOKEN:
             # Tokens stand text after text in the order of `row_of`, and so do their targets.
             loss = F.mse_loss(outputs, self._targets(list(row_of), outputs))
             return OuterLoss(loss, {"match": loss.item()})
@@ -162,10 +162,12 @@ def contrast_of(options: DistillOptions) -> base.Loss | None:
 
 def _require_whole_texts(options: DistillOptions) -> None:
     """Raise `ConfigError` where tokens are to have what only vectors of texts have."""
-    if options.output != "tokens":
+    if options.output not in BY_TOKEN:
         return
     if options.target == "source":
-        raise ConfigError("options.output: tokens of a translation have no counterpart; it needs options.target: own")
+        raise ConfigError(
+            f"options.output: {options.output} of a translation have no counterpart; it needs options.target: own"
+        )
     of_texts = {
         f"options.contrast: '{options.contrast}'": options.contrast != "none",
         f"options.dimensions: {list(options.dimensions)}": bool(options.dimensions),

@@ -18,7 +18,7 @@ class DistillOptions(Declared):
 
     Attributes:
         output: what is compared; `pooled` is the paper's sentence vector, `sentence` its unit vector, `embedding`
-            the paper's stage 2, `tokens` the same at every token.
+            the paper's stage 2, `tokens` the same at every token, and `states` what the last layer gives there.
         target: what a translation is compared with: the frozen encoder's vector of the `source` text (equations 2
             and 6), or of the translation's `own` (equations 3 and 4), which it must be able to read.
         contrast: kind of the contrastive loss, `soft`, `bool`, `ce` or `infonce`, each a file

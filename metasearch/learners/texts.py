@@ -66,7 +66,7 @@ class TextLearner(Learner):
         Args:
             pairs: examples of the meta-batch.
             row_of: row of each text that was read.
-            outputs: output of the trained encoder for each of them, `(texts, D)`; with `tokens` a row for each token.
+            outputs: output of the trained encoder for each of them, `(texts, D)`; or a row for each token.
         """
 
     def pairs(self, episodes: Sequence[Episode]) -> list[Any]:

@@ -165,7 +165,7 @@ def _again(learner: Learner, gradients: ReferenceGradients) -> str:
 def _most(learner: Learner, gradients: ReferenceGradients, threads: int) -> int | None:
     """Return how many tokens are there at a time, by threads, where a few texts are computed again; else None."""
     # As `metasearch.fast.layout` cuts them. In second order the graph of an inner gradient keeps all of them.
-    cut = isinstance(learner.encoder.embedder, Embedder) and getattr(learner.options, "output", "") != "tokens"
+    cut = isinstance(learner.encoder.embedder, Embedder)
     if gradients.checkpointing != "texts" or not cut or learner.second_order:
         return None
     return threads * most_tokens(learner.encoder.device)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.mini import assistants, build, card, joined
+from benchmarks.mini import assistants, build, card, distilled, joined
 from helpers.mini import MINI, small_data, written
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import ConfigError, DataError
@@ -20,7 +20,7 @@ def data(tmp_path):
     return small_data(tmp_path / "data")
 
 
-@pytest.mark.parametrize("name", assistants.RECIPES.values())
+@pytest.mark.parametrize("name", [*assistants.RECIPES.values(), assistants.STATES])
 def test_the_recipe_is_sound_and_its_stages_read_what_the_build_writes(name):
     recipe = load_distillation(name, include=[str(MINI)])
     assert recipe.student is None or recipe.student.bottleneck
@@ -60,7 +60,7 @@ def commands(monkeypatch):
     """Return the stand-in of the command line; the card is left to its own test, and the corpus is small."""
     found = Commands()
     monkeypatch.setattr(build, "_held", lambda settings: 3)
-    for module in (build, assistants):
+    for module in (build, assistants, distilled):
         monkeypatch.setattr(module, "metasearch", found)
     monkeypatch.setattr(card, "render", lambda *arguments: "card")
     return found
@@ -85,16 +85,20 @@ def test_a_build_runs_its_steps_in_order_and_never_twice(data, commands, tmp_pat
 def test_a_multilingual_teacher_is_trimmed_and_made_neutral_and_the_student_is_cut_out_of_it(data, commands, tmp_path):
     out = tmp_path / "out"
     build.build(build.Settings(str(data), teacher="e5", tasks=("sts17",)), out, "command")
-    made = [(words[0], words[1], words[words.index("-o") + 1]) for words in commands.called[:6]]
+    made = [(words[0], words[1], words[words.index("-o") + 1]) for words in commands.called[:7]]
     assert made == [
         ("compress", "e5", str(out / "trimmed")),
         ("neutralise", str(out / "trimmed"), str(out / "teacher")),
         ("compress", str(out / "trimmed"), str(out / "vocabulary")),
         ("compress", str(out / "vocabulary"), str(out / "merged")),
         ("compress", str(out / "merged"), str(out / "narrow")),
-        ("neutralise", str(out / "narrow"), str(out / "assistant")),
+        ("distill", "--recipe", str(out / "states")),
+        ("neutralise", str(out / "states" / "model"), str(out / "assistant")),
     ]
-    distill = commands.called[6]
+    states = commands.called[5]
+    assert states[states.index("--teacher") + 1] == str(out / "vocabulary")
+    assert states[states.index("--student") + 1] == str(out / "narrow")
+    distill = commands.called[7]
     assert distill[distill.index("--teacher") + 1] == str(out / "teacher")
     assert distill[distill.index("--student") + 1] == str(out / "assistant")
     assert distill[distill.index("--recipe") + 1] == "mini-e5"

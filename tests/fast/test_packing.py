@@ -18,7 +18,7 @@ from metasearch.fast.network import Network
 from metasearch.fast.packing import attend, packed
 from metasearch.fast.plan import packing_plan
 
-OUTPUTS = ["sentence", "pooled", "embedding", "tokens"]
+OUTPUTS = ["sentence", "pooled", "embedding", "tokens", "states"]
 PADDED = ["mpnet"]
 PACKED = [kind for kind in CONFIGS if kind not in PADDED]
 EXACT = {"rtol": 1e-11, "atol": 1e-12}
@@ -36,7 +36,7 @@ def own(encoder, texts, output="sentence", role="text"):
 def laid_out(encoder, groups, output="sentence"):
     """Return an output of each group of texts as the fast form has it."""
     plan = packing_plan(encoder)
-    texts, rows = lay_out(encoder, plan, groups, ordered=output == "tokens")
+    texts, rows = lay_out(encoder, plan, groups)
     weights = weights_of(encoder)
     weights[plan.table] = weights[plan.table][rows]
     with torch.no_grad():
@@ -149,10 +149,12 @@ def test_all_texts_at_once_have_the_vectors_of_texts_in_runs(kind):
     plan, rows = packing_plan(encoder), encoder.tokens(TEXTS, "text")
     network, found = Network(encoder, plan), []
     for at_once in (False, True):
-        (texts,), _ = lay_out(encoder, plan, [of_role(TEXTS)], ordered=True)
+        (texts,), _ = lay_out(encoder, plan, [of_role(TEXTS)])
         part = packed(rows, encoder.columns, plan.kind, plan.padding, at_once)
         with torch.no_grad():
-            found.append(network.run(weights_of(encoder), replace(texts, parts=(part,))))
+            found.append(
+                network.run(weights_of(encoder), replace(texts, parts=(part,), order=torch.arange(len(TEXTS))))
+            )
     torch.testing.assert_close(found[1], found[0], **EXACT)
     torch.testing.assert_close(found[0], own(encoder, TEXTS), **EXACT)
 
@@ -165,10 +167,12 @@ def test_token_types_are_packed_with_their_tokens():
         np.array([[2, 300, 3], [1] * 3, [0, 0, 1]], np.int32),
     ]
     columns = ("input_ids", "attention_mask", "token_type_ids")
-    (texts,), _ = lay_out(encoder, plan, [of_role(["a", "b"])], ordered=True)
+    (texts,), _ = lay_out(encoder, plan, [of_role(["a", "b"])])
     part = packed(rows, columns, plan.kind, plan.padding)
     with torch.no_grad():
-        found = Network(encoder, plan).run(weights_of(encoder), replace(texts, parts=(part,)), "pooled")
+        found = Network(encoder, plan).run(
+            weights_of(encoder), replace(texts, parts=(part,), order=torch.arange(2)), "pooled"
+        )
         for vector, row in zip(found, rows, strict=True):
             features = {name: torch.tensor(row[None, i], dtype=torch.long) for i, name in enumerate(columns)}
             torch.testing.assert_close(vector, backbone(**features).last_hidden_state[0].mean(0), **EXACT)

@@ -111,6 +111,14 @@ def test_the_second_stage_can_compare_every_token(place, tmp_path, monitor):
     assert len(scores) == 2
 
 
+def test_a_student_learns_what_the_last_layer_gives_at_every_token(place, tmp_path):
+    """Its own copy of the assistant begins with no error; after steps on fewer layers the error is smaller."""
+    chosen = small("student", options__output="states", options__target="own", monitor="accuracy", outer__lr=1e-3)
+    distill(*flags(place, "--stages=3", *chosen, steps=8), "-o", tmp_path / "run")
+    losses = [event["loss"] for event in events(tmp_path / "run" / FOLDERS[2]) if "loss" in event]
+    assert losses[-1] < losses[0]
+
+
 def test_the_second_stage_leaves_the_layers_as_they_were(place, tmp_path):
     distill(*flags(place, "--stages=2", "--set=stages.embedding.outer.weight_decay=0"), "-o", tmp_path / "run")
     made, start = (load_encoder(str(path), device="cpu") for path in (tmp_path / "run/model", place / "assistant"))

@@ -12,6 +12,7 @@ from helpers.reference import assert_same, gradients, learned, weights_of
 from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import ConfigError
 from metasearch.learners.base import Wanted
@@ -39,6 +40,7 @@ COMBINATIONS = [
     ("embedding", "source", "infonce"),
     ("embedding", "own", "none"),
     ("tokens", "own", "none"),
+    ("states", "own", "none"),
 ]  # fmt: skip
 
 
@@ -54,7 +56,7 @@ class Given:
         return np.concatenate([self.of(text) for text in texts])
 
     def of(self, text):
-        rows = int(self.encoder.lengths([text], "text")[0]) if self.output == "tokens" else 1
+        rows = int(self.encoder.lengths([text], "text")[0]) if self.output in BY_TOKEN else 1
         return stream(0, "target", text).normal(size=(rows, self.dimension)).astype(np.float32)
 
 
@@ -90,6 +92,8 @@ def output_of(encoder: Encoder, text: str, output: str) -> Tensor:
         rows = scaled * block.LayerNorm.weight + block.LayerNorm.bias
         return rows if output == "tokens" else rows.sum(0, keepdim=True) / len(rows)
     states = backbone(**features).last_hidden_state[0]
+    if output == "states":
+        return states
     pooled = states.sum(0, keepdim=True) / len(states)
     return pooled if output == "pooled" else pooled / pooled.square().sum().sqrt()
 
@@ -107,7 +111,7 @@ def reference(encoder, targets, pairs, output, target, kind, weight=1.0, tempera
     def teacher(text):
         return torch.from_numpy(targets.of(text)).double()
 
-    if output == "tokens":
+    if output in BY_TOKEN:
         errors = torch.cat([(student(text) - teacher(text)).square().flatten() for text in TEXTS])
         return errors.sum() / len(errors), 0.0
     n = len(pairs)
@@ -260,7 +264,7 @@ def test_the_frozen_encoder_need_not_read_translations_where_the_source_is_the_t
     assert Distill.wanted(learner.options) == Wanted(output, translations=False)
 
 
-@pytest.mark.parametrize("output", ["sentence", "pooled", "embedding", "tokens"])
+@pytest.mark.parametrize("output", ["sentence", "pooled", "embedding", "tokens", "states"])
 def test_translations_are_among_the_targets_where_each_text_has_its_own(encoder, output):
     learner = made(encoder, output=output, target="own")
     learner.outer_loss([episode(*PAIRS)])
@@ -290,7 +294,8 @@ def test_the_error_is_taken_in_float32_where_forward_passes_run_in_bfloat16():
         ({"output": "tokens"}, "options.output: tokens of a translation have no counterpart; it needs options.target"),
         ({"output": "tokens", "target": "own", "contrast": "soft"}, "options.contrast: 'soft' is over sentences"),
         ({"contrast": "soft", "source_share": 0.5}, "options.source_share: contrast soft needs every source read"),
-        ({"output": "tokens", "target": "own", "source_share": 0}, "options.source_share: output tokens needs every"),
+        ({"output": "states"}, "options.output: states of a translation have no counterpart; it needs options.target"),
+        ({"output": "states", "target": "own", "contrast": "soft"}, "options.contrast: 'soft' is over sentences"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused_before_anything_is_encoded(options, says):

@@ -11,6 +11,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.errors import MetasearchError
 from metasearch.files import require_room
 from metasearch.jobs.distill.prepared import PreparedSource
@@ -52,7 +53,7 @@ def rehearse(config: DistillConfig, roles: Roles, folder: Path) -> None:
             learner.check_steps(options, total)
         except MetasearchError as error:
             raise type(error)(f"stage '{name}': {error}") from None
-        if wanted and wanted.output != "tokens":
+        if wanted and wanted.output not in BY_TOKEN:
             if isinstance(source, PreparedSource):
                 room.add_rows(stage, wanted, data)
             else:

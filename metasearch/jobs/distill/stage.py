@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.errors import ConfigError, DataError, quoted
 from metasearch.files import write_whole
 from metasearch.jobs.compose import make_gradients, resolved_loss
@@ -28,6 +29,9 @@ from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Outcome, Trainer
 
 log = logging.getLogger(__name__)
+
+_MEAN: dict[Output, Output] = {"tokens": "embedding", "states": "pooled"}
+"""Outputs by token → what a dev score and the monitor of collapse see of them: the mean over the tokens of a text."""
 
 
 def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | None]:
@@ -55,8 +59,8 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
         raise ConfigError(f"{where}: learner '{stage.learner}' takes no targets; leave out `against`")
     if not wanted and stage.monitor == "cosine":
         raise ConfigError(f"{where}: monitor: cosine is to targets, and learner '{stage.learner}' takes none")
-    if wanted and wanted.output == "tokens" and stage.monitor == "cosine":
-        raise ConfigError(f"{where}: monitor: cosine is between vectors of texts; options.output is tokens")
+    if wanted and wanted.output in BY_TOKEN and stage.monitor == "cosine":
+        raise ConfigError(f"{where}: monitor: cosine is between vectors of texts; options.output is {wanted.output}")
     return learner, options, wanted
 
 
@@ -88,7 +92,9 @@ def run_stage(
     _say(name, stage, source)
     warn_of_unused(stage.loss)
     # Targets are made of what these steps look at only: in a short stage a small part of the corpus.
-    store = TargetStore(targets_folder(config, files.path.parent), config.target_type, listener)
+    store = TargetStore(
+        targets_folder(config, files.path.parent), config.target_type, config.precision == "bf16", listener
+    )
     learner = processes.in_turn(lambda: _learner(name, stage, roles, encoder, data, store))
     trainer = Trainer(
         learner,
@@ -134,7 +140,7 @@ def _dev(
         source.dev,
         source.dev_batches(learner.encoder, stage.budget.batch, name),
         stage.monitor,
-        "embedding" if output == "tokens" else output,  # tokens are seen as the mean of a text
+        _MEAN.get(output, output),
         note=lambda measured: files.log({"step": step(), **measured}),
         before=Dev.noted(files.events()),
     )

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.errors import ConfigError
+from metasearch.fast.encoder import FastEncoder
+from metasearch.fast.parts import Parts
 from metasearch.jobs.distill.prepared import PreparedSource
 from metasearch.jobs.distill.row_targets import row_targets
 from metasearch.jobs.distill.sources import StageData
@@ -23,24 +25,39 @@ log = logging.getLogger(__name__)
 
 
 class LiveTokens:
-    """Outputs of a frozen encoder at every token, computed when they are asked for: they are no rows of texts."""
+    """Outputs of a frozen encoder at every token, computed when they are asked for: to keep them would fill a disk.
 
-    def __init__(self, encoder: Encoder) -> None:
-        self.encoder = encoder
+    Args:
+        encoder: the frozen encoder; its weights must not change.
+        output: an output by token.
+        bf16: run in bfloat16 where that is safe (torch autocast), as the stage itself does.
+    """
+
+    def __init__(self, encoder: Encoder, output: Output, bf16: bool = False) -> None:
+        self._fast = FastEncoder(encoder)
+        self._output, self._bf16 = output, bf16
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the output of the embedding block at every token, `(N, H)`, text after text."""
-        with torch.no_grad():
-            outputs = self.encoder.embedder(self.encoder.features(texts, "text"), "tokens")
+        """Return the output at every token, `(N, H)`, text after text."""
+        parts = Parts(self._fast, texts, self._output, self._bf16)
+        outputs = parts.outputs(parts.batch.weights(self._fast.weights))
         rows: NDArray[np.float32] = outputs.float().cpu().numpy()
         return rows
 
 
 class TargetStore(NamedTuple):
-    """Where outputs of frozen encoders are kept, in which type, and what hears how many texts are encoded."""
+    """Where outputs of frozen encoders are kept, and how they are computed.
+
+    Attributes:
+        folder: of those that are kept.
+        kind: type in which they are kept.
+        bf16: whether those that are not kept are computed in bfloat16.
+        listener: hears how many texts are encoded.
+    """
 
     folder: Path
     kind: TargetType
+    bf16: bool
     listener: Listener
 
 
@@ -59,8 +76,8 @@ def targets_of(frozen: Encoder, trained: Encoder, wanted: Wanted, data: StageDat
         NonFiniteError, RunFolderError: as `stored_targets`.
     """
     comparable(frozen, trained, wanted)
-    if wanted.output == "tokens":
-        return LiveTokens(frozen)
+    if wanted.output in BY_TOKEN:
+        return LiveTokens(frozen, wanted.output, store.bf16)
 
     def told(done: int, total: int) -> None:
         store.listener.on_encode(f"targets by {frozen.name}", done, total)
@@ -91,13 +108,19 @@ def comparable(frozen: Encoder, trained: Encoder, wanted: Wanted) -> None:
             f"'{frozen.name}' gives vectors of {theirs} dimensions and '{trained.name}', which learns them, of {ours}; "
             "they must be the same"
         )
-    if wanted.output != "tokens":
+    if wanted.output not in BY_TOKEN:
         return
     # Token outputs are compared place by place: both encoders must cut a text into the same tokens.
+    where = f"output {wanted.output}"
     if frozen.model.tokenizer.get_vocab() != trained.model.tokenizer.get_vocab():
-        raise ConfigError(f"output tokens: '{frozen.name}' and '{trained.name}' have different vocabularies")
+        raise ConfigError(f"{where}: '{frozen.name}' and '{trained.name}' have different vocabularies")
+    if frozen.prompt("text") != trained.prompt("text"):
+        raise ConfigError(
+            f"{where}: '{frozen.name}' puts '{frozen.prompt('text')}' before texts and '{trained.name}' "
+            f"'{trained.prompt('text')}'; they must be the same"
+        )
     if frozen.limit("text") != trained.limit("text"):
         raise ConfigError(
-            f"output tokens: '{frozen.name}' takes {frozen.limit('text')} tokens and '{trained.name}' "
+            f"{where}: '{frozen.name}' takes {frozen.limit('text')} tokens and '{trained.name}' "
             f"{trained.limit('text')}; set max_length of the stage to the smaller number"
         )

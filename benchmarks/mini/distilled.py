@@ -1,0 +1,34 @@
+"""A run of `metasearch distill` as a step of the build, which goes on where it was stopped."""
+
+from pathlib import Path
+
+from benchmarks.common.command import metasearch
+from benchmarks.mini.settings import Settings
+
+HERE = Path(__file__).parent
+
+
+def distil(settings: Settings, out: Path, run: Path, recipe: str, teacher: str | Path, **role: Path) -> None:
+    """Run a recipe of this folder on the corpus of a build and its joined texts.
+
+    Args:
+        settings: of the build.
+        out: its folder.
+        run: folder of the run.
+        recipe: its name.
+        teacher: that its stages learn from.
+        role: `student` or `assistant`, and which encoder that is.
+    """
+    if (run / "config.yaml").exists():
+        metasearch("distill", "--resume", run)
+        return
+    flags: list[object] = ["--seed", settings.seed, "--device", settings.device, "--precision", settings.precision]
+    if settings.targets:
+        flags += ["--targets", settings.targets]
+    if settings.steps:
+        flags += ["--max-steps", settings.steps]
+    given = [part for name, encoder in role.items() for part in (f"--{name}", encoder)]
+    metasearch(
+        "distill", "--recipe", recipe, "--include", HERE, "--teacher", teacher, *given,
+        "--corpus", out / "corpus", "--corpus", out / "joined", *flags, "-o", run,
+    )  # fmt: skip
