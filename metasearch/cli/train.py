@@ -78,7 +78,7 @@ def configure(
     **rest: Any,
 ) -> Any:
     """Return the configuration of a run, every name in it checked."""
-    from metasearch.spec.library import Library, choose_recipe
+    from metasearch.spec.library import Library, choose_recipe, overrides
     from metasearch.spec.run import RunConfig
     from metasearch.spec.task import require_training
 
@@ -87,7 +87,8 @@ def configure(
     if mode is None:
         raise ConfigError(f"--mode is missing; one of {', '.join(library.names('mode'))}, or --resume RUN")
     encoder = encoder or default_encoder(task, library.task(task).encoder)
-    if epochs and any(each.partition("=")[0].strip() == "budget.epochs" for each in assignments):
+    budget = overrides(assignments).get("budget")
+    if epochs and isinstance(budget, dict) and "epochs" in budget:
         raise ConfigError(f"--epochs {epochs} and --set budget.epochs say the same thing; leave one of them out")
     changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
     chosen = choose_recipe(mode, encoder, learner, recipe, changes, include)

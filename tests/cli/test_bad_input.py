@@ -69,6 +69,10 @@ def failing(*args, code):
             [*TRAIN, "--epochs", "2", "--set", "budget.epochs=3"],
             "--epochs 2 and --set budget.epochs say the same thing",
         ),
+        (
+            [*TRAIN, "--epochs", "2", "--set", "budget={epochs: 1}"],
+            "--epochs 2 and --set budget.epochs say the same thing",
+        ),
         (["train", "--resume", "x", "--seed", "5"], "leave out --seed"),
         (["show", "demoo"], "no task, mode, recipe or distillation 'demoo'. Did you mean 'demo'?"),
     ],
