@@ -78,7 +78,7 @@ def configure(
     **rest: Any,
 ) -> Any:
     """Return the configuration of a run, every name in it checked."""
-    from metasearch.spec.library import Library, choose_recipe, overrides
+    from metasearch.spec.library import Library, choose_recipe
     from metasearch.spec.run import RunConfig
     from metasearch.spec.task import require_training
 
@@ -87,9 +87,9 @@ def configure(
     if mode is None:
         raise ConfigError(f"--mode is missing; one of {', '.join(library.names('mode'))}, or --resume RUN")
     encoder = encoder or default_encoder(task, library.task(task).encoder)
-    budget = overrides(assignments).get("budget")
-    if epochs and isinstance(budget, dict) and "epochs" in budget:
-        raise ConfigError(f"--epochs {epochs} and --set budget.epochs say the same thing; leave one of them out")
+    keys = [each.partition("=")[0].strip() for each in assignments]
+    if epochs and (same := next((key for key in keys if key in ("budget", "budget.epochs")), None)):
+        raise ConfigError(f"--epochs {epochs} and --set {same} say the same thing; leave one of them out")
     changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
     chosen = choose_recipe(mode, encoder, learner, recipe, changes, include)
     folders = absolute_folders(include, rest.get("data"), beside=bool(library.task(task).data))

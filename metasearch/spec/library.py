@@ -92,10 +92,19 @@ class Library:
 def overrides(assignments: Sequence[str]) -> yaml.Tree:
     """Turn `--set` assignments such as `outer.lr=1e-4` into a nested tree of strings."""
     tree: yaml.Tree = {}
+    written: dict[str, str] = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"--set {assignment}: expected KEY=VALUE such as outer.lr=1e-4")
+        # Merged, the one would be gone without a word.
+        for other, said in written.items():
+            short, long = sorted((key.strip(), other), key=len)
+            if long.startswith(f"{short}."):
+                raise ConfigError(
+                    f"--set {said} and --set {assignment}: {long} is a part of {short}; leave one of them out"
+                )
+        written[key.strip()] = assignment
         branch = yaml.value_of(value.strip(), f"--set {assignment}")
         for part in reversed(key.strip().split(".")):
             branch = {part: branch}

@@ -71,7 +71,11 @@ def failing(*args, code):
         ),
         (
             [*TRAIN, "--epochs", "2", "--set", "budget={epochs: 1}"],
-            "--epochs 2 and --set budget.epochs say the same thing",
+            "--epochs 2 and --set budget say the same thing",
+        ),
+        (
+            [*TRAIN, "--set", "budget={epochs: 1}", "--set", "budget.epochs=3"],
+            "--set budget={epochs: 1} and --set budget.epochs=3: budget.epochs is a part of budget; leave one",
         ),
         (["train", "--resume", "x", "--seed", "5"], "leave out --seed"),
         (["show", "demoo"], "no task, mode, recipe or distillation 'demoo'. Did you mean 'demo'?"),
