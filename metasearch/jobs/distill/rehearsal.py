@@ -11,7 +11,6 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.errors import MetasearchError
 from metasearch.files import require_room
 from metasearch.jobs.distill.prepared import PreparedSource
@@ -20,7 +19,7 @@ from metasearch.jobs.distill.row_targets import bytes_each as bytes_each_row
 from metasearch.jobs.distill.segments import bytes_each, digests_of
 from metasearch.jobs.distill.sources import StageData, training_data
 from metasearch.jobs.distill.stage import learner_of
-from metasearch.jobs.distill.target_store import VectorOutput, stored_digests
+from metasearch.jobs.distill.target_store import VectorOutput, are_vectors, stored_digests
 from metasearch.jobs.distill.targets import targets_folder, texts_for
 from metasearch.learners.base import Wanted
 from metasearch.spec.distill_run import DistillConfig
@@ -53,7 +52,7 @@ def rehearse(config: DistillConfig, roles: Roles, folder: Path) -> None:
             learner.check_steps(options, total)
         except MetasearchError as error:
             raise type(error)(f"stage '{name}': {error}") from None
-        if wanted and wanted.output not in BY_TOKEN:
+        if wanted and are_vectors(wanted.output):
             if isinstance(source, PreparedSource):
                 room.add_rows(stage, wanted, data)
             else:

@@ -16,18 +16,25 @@ import itertools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.errors import NonFiniteError
 from metasearch.jobs.distill.segments import Segment, SegmentFolder, digests_of
 from metasearch.spec.recipe import Role
 
 VectorOutput = Literal["sentence", "pooled", "embedding"]
 """Outputs of an encoder that are one vector for each text."""
+
+
+def are_vectors(output: Output) -> TypeGuard[VectorOutput]:
+    """Return whether an output is one vector for each text, which can be kept."""
+    return output not in BY_TOKEN
+
 
 SEGMENT = 4096
 """Number of texts in a segment: whole batches of `Encoder.encode`, so that segments change no batch and no bit."""

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.encoders.encoder import Encoder, Output
-from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.errors import ConfigError
 from metasearch.fast.encoder import FastEncoder
 from metasearch.fast.parts import Parts
 from metasearch.jobs.distill.prepared import PreparedSource
 from metasearch.jobs.distill.row_targets import row_targets
 from metasearch.jobs.distill.sources import StageData
-from metasearch.jobs.distill.target_store import stored_targets
+from metasearch.jobs.distill.target_store import are_vectors, stored_targets
 from metasearch.learners.base import Targets, Wanted
 from metasearch.runs.listener import Listener
 from metasearch.spec.distill_run import DistillConfig, TargetType
@@ -76,7 +75,7 @@ def targets_of(frozen: Encoder, trained: Encoder, wanted: Wanted, data: StageDat
         NonFiniteError, RunFolderError: as `stored_targets`.
     """
     comparable(frozen, trained, wanted)
-    if wanted.output in BY_TOKEN:
+    if not are_vectors(wanted.output):
         return LiveTokens(frozen, wanted.output, store.bf16)
 
     def told(done: int, total: int) -> None:
@@ -108,7 +107,7 @@ def comparable(frozen: Encoder, trained: Encoder, wanted: Wanted) -> None:
             f"'{frozen.name}' gives vectors of {theirs} dimensions and '{trained.name}', which learns them, of {ours}; "
             "they must be the same"
         )
-    if wanted.output not in BY_TOKEN:
+    if are_vectors(wanted.output):
         return
     # Token outputs are compared place by place: both encoders must cut a text into the same tokens.
     where = f"output {wanted.output}"
