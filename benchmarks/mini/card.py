@@ -32,6 +32,7 @@ class Teacher:
         knows: languages it knows, in words.
         credit: its authors' place and licence.
         lowercase: whether the student's texts are made lower case.
+        spells: whether its tokenizer spells what has no token as bytes.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Teacher:
     knows: str
     credit: str
     lowercase: bool
+    spells: bool
 
 
 TEACHERS = {
@@ -48,6 +50,7 @@ TEACHERS = {
         "English only",
         "sentence-transformers, Apache 2.0",
         lowercase=True,
+        spells=True,
     ),
     "e5": Teacher(
         "multilingual-e5-small",
@@ -55,6 +58,7 @@ TEACHERS = {
         "a hundred languages",
         "Wang et al. 2024, MIT",
         lowercase=False,
+        spells=False,
     ),
 }
 """Built-in name → what the card says of it."""

@@ -20,6 +20,7 @@ class Settings:
         bottleneck: columns of its word table; of minilm the recipe's.
         feed_forward: neurons in the feed-forward block of each layer of the assistant.
         sentences: of each language, from which the map that takes the language out of the teacher's vectors is fitted.
+        alpha: of the way from the assistant to the student, at which the encoder is; of minilm it is the student.
         share: joined lines for each line of a corpus of long texts.
         others: the same for each line of the other corpora.
         lines: lines of each file that are used, the first ones; 0 uses all.
@@ -39,6 +40,7 @@ class Settings:
     bottleneck: int = 112
     feed_forward: int = 512
     sentences: int = 600
+    alpha: float = 0.5
     share: float = 1.0
     others: float = 0.05
     lines: int = 0

@@ -102,6 +102,9 @@ def test_a_multilingual_teacher_is_trimmed_and_made_neutral_and_the_student_is_c
     assert distill[distill.index("--teacher") + 1] == str(out / "teacher")
     assert distill[distill.index("--student") + 1] == str(out / "assistant")
     assert distill[distill.index("--recipe") + 1] == "mini-e5"
+    between, student = str(out / "between"), str(out / "distill" / "model")
+    assert commands.called[8] == ["merge", str(out / "assistant"), student, "--alpha", "0.5", "-o", between]
+    assert commands.called[9] == ["export", between, "--int8", "-o", str(out / "mini")]
     scored = [words[words.index("--encoder") + 1] for words in commands.called if words[0] == "evaluate"]
     assert scored == [str(out / "mini"), "e5", str(out / "teacher")]
 
@@ -164,4 +167,6 @@ def test_the_card_is_made_of_the_build_alone(data, tmp_path, monkeypatch):
     assert "base_model: intfloat/multilingual-e5-small" in front
     assert "Teacher, and where the layers begin: multilingual-e5-small (Wang et al. 2024, MIT)" in text
     assert "lower case" not in text
+    assert "such as emoji and rare scripts, are unknown to it" in text
+    assert "spelt as bytes" not in text
     assert "build it\n```\n\nseed 7" in text
