@@ -119,7 +119,7 @@ def test_on_several_workers(case):
 @pytest.mark.parametrize(("case", "family", "dtype"), round_about(PLAIN, list(EXACT)))
 def test_without_inner_steps(case, family, dtype, device):
     learner = case.learn(encoder_of(family, dtype, device=device))
-    if family == "static" and dict(case.options).get("output") in ("embedding", "tokens"):
+    if family == "static" and dict(case.options).get("output") in ("embedding", "tokens", "states"):
         for gradients in (REFERENCE, FastGradients(learner.encoder)):
             with pytest.raises(EncoderError, match="without layers"):
                 outer(learner, case.episodes(), gradients)
