@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 from torch import Tensor
 
 from helpers.reference import assert_same, gradients, learned, weights_of
@@ -221,6 +220,19 @@ def test_a_share_of_the_sources_is_read_and_weighs_as_much(encoder, share, read,
     assert_gradient(gradient, gradients(expected, weights_of(encoder.embedder)))
 
 
+@pytest.mark.parametrize("output", ["tokens", "states"])
+@pytest.mark.parametrize(("share", "read"), [(0.0, []), (0.4, [2, 4])])
+def test_tokens_of_sources_that_are_not_read_have_no_error(encoder, output, share, read):
+    learner = made(encoder, output=output, target="own", source_share=share)
+    texts = dict.fromkeys([PAIRS[i][0] for i in read] + [target for _, target in PAIRS])
+    assert list(dict.fromkeys(learner.texts(learner.pairs([episode(*PAIRS)])))) == list(texts)
+    errors = [output_of(encoder, text, output) - torch.from_numpy(learner.targets.of(text)).double() for text in texts]
+    expected = torch.cat(errors).square().sum() / (sum(map(len, errors)) * tiny.DIMENSIONS)
+    total, gradient = learned(learner, [episode(*PAIRS)])
+    assert total == pytest.approx(expected.item(), rel=EXACT)
+    assert_gradient(gradient, gradients(expected, weights_of(encoder.embedder)))
+
+
 def test_a_pair_that_stands_twice_counts_twice(encoder):
     """Its error is in the mean twice, so three pairs of which two are the same are no two pairs."""
     (first, second), learner = PAIRS[:2], made(encoder)
@@ -286,40 +298,6 @@ def test_the_error_is_taken_in_float32_where_forward_passes_run_in_bfloat16():
     assert found.total.dtype == torch.float32
     assert found.total.item() == pytest.approx(exact.total.item(), rel=2**-7)
     assert found.terms["match"] != torch.tensor(found.terms["match"]).bfloat16().item()
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"output": "tokens"}, "options.output: tokens of a translation have no counterpart; it needs options.target"),
-        ({"output": "tokens", "target": "own", "contrast": "soft"}, "options.contrast: 'soft' is over sentences"),
-        ({"contrast": "soft", "source_share": 0.5}, "options.source_share: contrast soft needs every source read"),
-        ({"output": "states"}, "options.output: states of a translation have no counterpart; it needs options.target"),
-        ({"output": "states", "target": "own", "contrast": "soft"}, "options.contrast: 'soft' is over sentences"),
-    ],
-)
-def test_options_that_contradict_each_other_are_refused_before_anything_is_encoded(options, says):
-    with pytest.raises(ConfigError, match=f"^{says}"):
-        Distill.wanted(Distill.Options(**options))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"temperature": 0},
-        {"source_share": 1.5},
-        {"source_share": -0.1},
-        {"temperature": math.inf},
-        {"contrast_weight": -1},
-        {"output": "words"},
-        {"target": "translation"},
-        {"contrast": "hard"},
-        {"weight": 1},
-    ],
-)
-def test_options_out_of_range_are_refused(options):
-    with pytest.raises(ValidationError):
-        Distill.Options(**options)
 
 
 def test_without_a_frozen_encoder_it_says_where_to_name_one(encoder):
