@@ -112,7 +112,10 @@ def comparable(frozen: Encoder, trained: Encoder, wanted: Wanted) -> None:
     # Token outputs are compared place by place: both encoders must cut a text into the same tokens.
     where = f"output {wanted.output}"
     if frozen.model.tokenizer.get_vocab() != trained.model.tokenizer.get_vocab():
-        raise ConfigError(f"{where}: '{frozen.name}' and '{trained.name}' have different vocabularies")
+        raise ConfigError(
+            f"{where}: '{frozen.name}' and '{trained.name}' have different vocabularies; trim first (metasearch compress "
+            "--trim), then cut the student out of the trimmed encoder and let it learn from that one"
+        )
     if frozen.prompt("text") != trained.prompt("text"):
         raise ConfigError(
             f"{where}: '{frozen.name}' puts '{frozen.prompt('text')}' before texts and '{trained.name}' "
