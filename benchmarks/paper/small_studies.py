@@ -35,7 +35,7 @@ from metasearch.jobs.fitting import check_fit
 from metasearch.runs.rows import append_rows
 from metasearch.runs.versions import versions
 from metasearch.spec.library import Library
-from metasearch.training.machine import keep_memory
+from metasearch.training.allocator import keep_memory
 
 ROWS = RESULTS / "small_studies.jsonl"
 

@@ -21,7 +21,7 @@ from benchmarks.common.clock import Seconds, clock
 from benchmarks.speed.loops import Loop, Ours, Peer, as_the_authors
 from benchmarks.speed.memory import MIB, LiveTensors, peak, reset_peak
 from benchmarks.speed.shapes import Setting, texts_of
-from metasearch.training import machine
+from metasearch.training import allocator
 
 RAISED = "+malloc"
 """At the end of the name of a way: with the allocator thresholds that our training raises."""
@@ -259,9 +259,9 @@ _here: list[Runner] = []
 
 def _begin(job: Job) -> None:
     if job.raised:
-        machine.keep_memory()
+        allocator.keep_memory()
     if "checkpointing" in job.way or job.way == "texts":
-        machine.return_memory()
+        allocator.return_memory()
     _here.append(Runner(job))
 
 

@@ -87,7 +87,7 @@ def command(
     from metasearch.jobs.evaluate import evaluate_encoder
     from metasearch.runs.rows import append_rows, require_appendable
     from metasearch.spec.run import EncoderRef
-    from metasearch.training.machine import keep_memory
+    from metasearch.training.allocator import keep_memory
 
     keep_memory()
     benchmark = load_benchmark(task, **data)

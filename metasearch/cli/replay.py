@@ -37,7 +37,7 @@ def command(run: Path, step: int, engine: Any, both: bool, texts: bool, trust_re
     """
     from metasearch.cli._progress import ProgressBar
     from metasearch.jobs.replay import replay
-    from metasearch.training.machine import keep_memory
+    from metasearch.training.allocator import keep_memory
 
     if both and engine:
         raise ConfigError("--both takes fast and reference; leave out --gradients")

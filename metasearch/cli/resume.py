@@ -50,7 +50,7 @@ def command(
     from metasearch.cli._progress import ProgressBar
     from metasearch.jobs.lifecycle import WAIT_SECONDS
     from metasearch.jobs.resume import kind_of, resume_run
-    from metasearch.training.machine import keep_memory
+    from metasearch.training.allocator import keep_memory
 
     if kind_of(folder) == "study":
         from metasearch.cli.crossval import run

@@ -18,7 +18,7 @@ from metasearch.learners.texts import TextLearner
 from metasearch.runs.ranks import Rank
 from metasearch.spec.recipe import Outer
 from metasearch.training.activations import Activations, Group, groups_of, words_of
-from metasearch.training.machine import return_memory
+from metasearch.training.allocator import return_memory
 from metasearch.training.processes import ALONE
 from metasearch.training.room import MOMENTS
 from metasearch.training.trainer import Trainer

@@ -20,7 +20,8 @@ from metasearch.jobs.train import trainer_of, with_map_before
 from metasearch.runs.listener import Listener
 from metasearch.spec.recipe import Role
 from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
-from metasearch.training.machine import keep_memory, peak_memory
+from metasearch.training.allocator import keep_memory
+from metasearch.training.machine import peak_memory
 
 SAMPLE = 64
 """Texts that are encoded to see how long one takes."""
