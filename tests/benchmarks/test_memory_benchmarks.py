@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.common.rows import read_rows
-from benchmarks.speed import adapting, checkpointing, fits, gpu
+from benchmarks.speed import adapting, allocators, checkpointing, fits, gpu
 
 
 @pytest.fixture(autouse=True)
@@ -63,3 +63,23 @@ def test_the_episode_has_the_texts_of_the_papers_sets():
     """k = 8 and q = 4 questions with 3 negatives each: 8 · (1 + 1 + 3) and 4 · (1 + 1 + 3) texts."""
     texts = [{text for t in examples.examples for text in t.texts} for examples in fits.episode(8, 4).sets]
     assert list(map(len, texts)) == [8 * 5, 4 * 5]
+
+
+def test_ratios_of_allocators_are_medians_of_those_within_a_round():
+    ours, other = (
+        [dict.fromkeys(allocators.MEASURES, value) for value in values] for values in ((20, 20, 10), (10, 30, 40))
+    )
+    found = allocators.summary(other, ours)
+    assert found["times_seconds"] == sorted((10 / 20, 30 / 20, 40 / 10))[1]
+    assert found["peak_memory_mib"] == 30
+
+
+@pytest.mark.slow
+def test_a_command_is_run_with_each_allocator_that_there_is(tmp_path):
+    command = ["--", "train", "--task", "demo", "--encoder", "tiny", "--mode", "mono-mono", "--max-steps", "1"]
+    shown = run(allocators, "--name=small", "--rounds=1", "-o", tmp_path / "rows.jsonl", *command)
+    rows = {row["way"]: row for row in read_rows(tmp_path / "rows.jsonl")}
+    assert list(rows) == list(allocators.ways())
+    assert all(way in shown for way in rows)
+    assert rows[allocators.OURS]["times_seconds"] == 1
+    assert min(row["peak_memory_mib"] for row in rows.values()) > 100
