@@ -65,7 +65,8 @@ def plan(settings: Settings, out: Path) -> Iterator[Step]:
         yield Step(made, lambda: metasearch(
             "merge", out / "assistant", run / "model", "--alpha", settings.alpha, "-o", made))  # fmt: skip
     yield Step(model, lambda: metasearch("export", made, "--int8", "-o", model))
-    encoders = {card.NAME: str(model), **(_compared(settings, out) if settings.compare else {})}
+    title = card.TEACHERS[settings.teacher].title
+    encoders = {title: str(model), **(_compared(settings, out) if settings.compare else {})}
     for (name, encoder), task in itertools.product(encoders.items(), settings.tasks):
         scores = out / "scores" / f"{name}-{task}.jsonl"
         yield Step(scores, lambda e=encoder, n=name, t=task, s=scores: _score(settings, e, n, t, s))
@@ -96,12 +97,12 @@ def build(settings: Settings, out: Path, command: str) -> Path:
         if not step.done.exists():
             click.echo(f"== {step.done.relative_to(out)}", err=True)
             step.run()
-    recipe = RECIPES[settings.teacher]
+    recipe, teacher = RECIPES[settings.teacher], card.TEACHERS[settings.teacher]
     made = {"command": command, "seed": settings.seed, "steps": settings.steps, "recipe": recipe}
-    names = (card.NAME, *_compared(settings, out))
+    names = (teacher.title, *_compared(settings, out))
     scores = [out / "scores" / f"{name}-{task}.jsonl" for name in names for task in settings.tasks]
     scored = [path for path in scores if path.exists()]
-    text = card.render(out / "corpus", out / "joined", out / MODEL, scored, card.TEACHERS[settings.teacher], made)
+    text = card.render(out / "corpus", out / "joined", out / MODEL, scored, teacher, made)
     (out / MODEL / "README.md").write_text(text, encoding="utf-8")
     return out / MODEL
 

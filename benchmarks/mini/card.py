@@ -1,4 +1,4 @@
-"""The model card of metasearch-mini: every number in it is read from the build."""
+"""The model card of metasearch-mini and metasearch-mini-e5: every number in it is read from the build."""
 
 import json
 from collections import Counter
@@ -17,7 +17,6 @@ from metasearch.runs.rows import MEAN
 from metasearch.spec import yaml
 
 HERE = Path(__file__).parent
-NAME = "metasearch-mini"
 LICENCE = "cc-by-sa-4.0"
 Row = dict[str, Any]
 
@@ -27,6 +26,7 @@ class Teacher:
     """The encoder that taught, from which the layers are.
 
     Attributes:
+        student: built-in name of the encoder that it taught.
         name: as its authors call it.
         base: its name on the model hub.
         knows: languages it knows, in words.
@@ -35,6 +35,7 @@ class Teacher:
         spells: whether its tokenizer spells what has no token as bytes.
     """
 
+    student: str
     name: str
     base: str
     knows: str
@@ -42,9 +43,15 @@ class Teacher:
     lowercase: bool
     spells: bool
 
+    @property
+    def title(self) -> str:
+        """What the student is called in its card and in rows."""
+        return f"metasearch-{self.student}"
+
 
 TEACHERS = {
     "minilm": Teacher(
+        "mini",
         "all-MiniLM-L6-v2",
         "sentence-transformers/all-MiniLM-L6-v2",
         "English only",
@@ -53,6 +60,7 @@ TEACHERS = {
         spells=True,
     ),
     "e5": Teacher(
+        "mini-e5",
         "multilingual-e5-small",
         "intfloat/multilingual-e5-small",
         "a hundred languages",
@@ -88,7 +96,7 @@ def render(
         corpus: folder of the pairs that were trained on.
         joined: folder of the joined ones.
         model: folder of the encoder as it is stored.
-        scores: JSON-lines files of `metasearch evaluate`, those of the encoder under the name metasearch-mini.
+        scores: JSON-lines files of `metasearch evaluate`, those of the encoder under its title.
         teacher: of the encoder.
         made: `command`, `seed`, `steps` and `recipe` of the build.
     """
@@ -99,7 +107,7 @@ def render(
     languages = sorted({"en", *(line.language for line in lines)})
     rows = [json.loads(line) for path in scores for line in path.read_text(encoding="utf-8").splitlines()]
     encoder = load_encoder(str(model), device="cpu")
-    others = sorted({row["learner"] for row in rows} - {NAME})
+    others = sorted({row["learner"] for row in rows} - {teacher.title})
     template = Environment(loader=FileSystemLoader(HERE), undefined=StrictUndefined, autoescape=False)
     return (
         template.get_template("card.md.j2").render(
@@ -116,7 +124,7 @@ def render(
             sizes=sizes(counts),
             corpora=[{"key": name, **sources()[name]} for name in used],
             means=means(rows),
-            details="\n\n".join(_details(rows)),
+            details="\n\n".join(_details(rows, teacher.title)),
             compared=f", beside {', '.join(others)}" if others else "",
             versions=_versions(rows),
             **made,
@@ -149,8 +157,8 @@ def means(rows: Sequence[Row]) -> str:
     return markdown(["task and measure", *encoders], lines)
 
 
-def _details(rows: Sequence[Row]) -> Iterable[str]:
-    own = [row for row in rows if row["learner"] == NAME]
+def _details(rows: Sequence[Row], title: str) -> Iterable[str]:
+    own = [row for row in rows if row["learner"] == title]
     for task in dict.fromkeys(row["task"] for row in own):
         of_task = [row for row in own if row["task"] == task]
         translation = {row["pool"] for row in of_task} == set(DIRECTIONS)
