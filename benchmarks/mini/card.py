@@ -125,7 +125,7 @@ def render(
             corpora=[{"key": name, **sources()[name]} for name in used],
             means=means(rows),
             details="\n\n".join(_details(rows, teacher.title)),
-            compared=f", beside {', '.join(others)}" if others else "",
+            compared=f", beside {' and '.join(others)}" if others else "",
             versions=_versions(rows),
             **made,
         )

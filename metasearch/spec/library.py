@@ -67,9 +67,13 @@ class Library:
         return self._read("distillation", name, Distillation, overrides)
 
     def recipe_for(self, learner: str, encoder: str) -> str:
-        """Return the recipe a learner uses when none is named: `<learner>-<encoder>` where there is one."""
-        tuned = f"{learner}-{encoder}"
-        return tuned if tuned in self._paths["recipe"] else learner
+        """Return the recipe a learner uses when none is named: `<learner>-<encoder>` where there is one.
+
+        Built-in encoders of the same size share one: `mini-e5` gets that of `mini`.
+        """
+        family = encoder.split("-")[0] if encoder in registry.names("encoders") else encoder
+        tuned = (f"{learner}-{encoder}", f"{learner}-{family}")
+        return next((name for name in tuned if name in self._paths["recipe"]), learner)
 
     def _index(self, kind: str) -> dict[str, Path]:
         paths: dict[str, Path] = {}

@@ -167,6 +167,8 @@ def test_the_card_is_made_of_the_build_alone(data, tmp_path, monkeypatch):
     assert "TICO-19" not in text
     assert "base_model: intfloat/multilingual-e5-small" in front
     assert "Teacher, and where the layers begin: multilingual-e5-small (Wang et al. 2024, MIT)" in text
+    assert "\n# metasearch-mini-e5\n" in text
+    assert 'load_encoder("mini-e5")' in text
     assert "lower case" not in text
     assert "such as emoji and rare scripts, are unknown to it" in text
     assert "spelt as bytes" not in text

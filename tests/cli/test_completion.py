@@ -53,7 +53,7 @@ def test_a_users_own_tasks_are_offered_too(tmp_path):
         ("crossval --learner zero-shot,maml:tr", ["zero-shot,maml:trans"]),
         ("crossval --learner ze", ["zero-shot"]),
         ("neutralise mini --method ", list(get_args(NeutralMethod))),
-        ("merge min", ["mini", "minilm"]),
+        ("merge min", ["mini", "mini-e5", "minilm"]),
         ("crossval --launcher ", ["local", "slurm", "ray"]),
         ("crossval --launcher ray --launcher-set ", ["address=", "cpus=", "gpus=", "memory="]),
         ("resume studies/one --launcher-set part", ["partition="]),

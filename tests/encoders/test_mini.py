@@ -1,4 +1,4 @@
-"""The built-in encoder `mini` and its folder in the package."""
+"""The built-in encoders `mini` and `mini-e5`, and their folders in the package."""
 
 import hashlib
 
@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from metasearch.data.benchmark import load_benchmark
-from metasearch.encoders.builtin import mini
+from metasearch.encoders.builtin import mini, mini_e5
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.spec.measure import Measure
 from metasearch.spec.recipe import MaxLength
@@ -32,53 +32,73 @@ TEXTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def encoder():
-    return mini.build(MaxLength(question=24, candidate=40))
+SHIPPED = {"mini": mini, "mini-e5": mini_e5}
+SPELT = {"mini": TEXTS.keys(), "mini-e5": (*LANGUAGES, "nothing")}
+"""Texts of which no token is unknown: what a vocabulary lacks is spelt as bytes by `mini` alone."""
 
 
-def test_it_has_at_most_ten_million_weights_and_its_folder_twelve_megabytes(encoder):
-    assert encoder.name == "mini"
+@pytest.fixture(scope="module", params=SHIPPED)
+def shipped(request):
+    module = SHIPPED[request.param]
+    return module, module.build(MaxLength(question=24, candidate=40))
+
+
+def test_it_has_at_most_ten_million_weights_and_its_folder_twelve_megabytes(shipped):
+    module, encoder = shipped
+    assert SHIPPED[encoder.name] is module
     assert encoder.parameter_count <= 10 * 10**6
-    assert sum(path.stat().st_size for path in mini.FOLDER.rglob("*") if path.is_file()) <= 12 * 10**6
+    assert sum(path.stat().st_size for path in module.FOLDER.rglob("*") if path.is_file()) <= 12 * 10**6
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_no_text_has_an_unknown_token(encoder, kind):
+def test_the_texts_that_have_an_unknown_token_are_those_of_scripts_that_its_card_excepts(shipped, kind):
+    _, encoder = shipped
     tokenizer = encoder.model.tokenizer
     assert tokenizer.unk_token_id is not None
-    assert tokenizer.unk_token_id not in tokenizer(TEXTS[kind])["input_ids"]
+    assert (tokenizer.unk_token_id not in tokenizer(TEXTS[kind])["input_ids"]) == (kind in SPELT[encoder.name])
 
 
-def test_vectors_are_finite_units_and_distinct(encoder):
+def test_vectors_are_finite_units_and_distinct(shipped):
+    _, encoder = shipped
     vectors = encoder.encode(list(TEXTS.values()), "text")
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-5)
     assert len(np.unique(vectors.round(4), axis=0)) == len(TEXTS)
 
 
-def test_it_takes_a_tasks_lengths(encoder):
-    assert [encoder.limit(role) for role in ("question", "candidate")] == [24, 40]
+def test_it_takes_a_tasks_lengths(shipped):
+    assert [shipped[1].limit(role) for role in ("question", "candidate")] == [24, 40]
 
 
-WEIGHTS = "9b049e2ac06d5067a25eed7f4402aaa65c1e8cf03f8a34dca47c47d3bf8e863e"
+WEIGHTS = {
+    "mini": "9b049e2ac06d5067a25eed7f4402aaa65c1e8cf03f8a34dca47c47d3bf8e863e",
+    "mini-e5": "8d06cb98c768e7cfef1b574fdc507b2b49168f4b81a53a6521882b5dac87fae0",
+}
 
 
-def test_its_weights_are_those_that_were_trained():
-    """A new mini is a new hash here, a new figure below, and new tables in the README and its card."""
-    assert hashlib.sha256((mini.FOLDER / "model.safetensors").read_bytes()).hexdigest() == WEIGHTS
+def test_its_weights_are_those_that_were_trained(shipped):
+    """New weights are a new hash here, a new figure below, and new tables in the README and its card."""
+    module, encoder = shipped
+    assert hashlib.sha256((module.FOLDER / "model.safetensors").read_bytes()).hexdigest() == WEIGHTS[encoder.name]
 
 
 @pytest.mark.slow
-def test_its_quality_on_the_demo_is_that_of_the_readme():
-    """With the rows of the word table permuted it is 9.8."""
+@pytest.mark.parametrize(("name", "score"), [("mini", 46.61), ("mini-e5", 53.33)])
+def test_its_quality_on_the_demo_is_that_of_the_readme_and_the_guide(name, score):
+    """With the rows of the word table permuted `mini` has 9.8."""
     demo = load_benchmark("demo")
-    found = evaluate(mini.build(demo.task.max_length), demo.split.test, [Measure("map", 20)])
-    assert 100 * found.mean("map@20") == pytest.approx(46.61, abs=0.005)
+    found = evaluate(SHIPPED[name].build(demo.task.max_length), demo.split.test, [Measure("map", 20)])
+    assert 100 * found.mean("map@20") == pytest.approx(score, abs=0.005)
 
 
-def test_its_card_names_languages_licences_data_and_limits():
-    head, body = (mini.FOLDER / "README.md").read_text(encoding="utf-8").removeprefix("---\n").split("\n---\n", 1)
+@pytest.mark.parametrize(
+    ("name", "credits"),
+    [("mini", ["all-MiniLM-L6-v2", "Apache 2.0"]), ("mini-e5", ["multilingual-e5-small", "Wang et al. 2024, MIT"])],
+)
+def test_its_card_names_languages_licences_data_and_limits(name, credits):
+    text = (SHIPPED[name].FOLDER / "README.md").read_text(encoding="utf-8")
+    head, body = text.removeprefix("---\n").split("\n---\n", 1)
     front = yaml.safe_load(head)
     assert (sorted(front["language"]), front["license"]) == (sorted(LANGUAGES), "cc-by-sa-4.0")
+    assert f"\n# metasearch-{name}\n" in body
     assert all(f"## {part}\n" in body for part in ("Data", "Licence", "Limits"))
-    assert all(named in body for named in ("all-MiniLM-L6-v2", "Apache 2.0", "CC BY-SA 4.0", "CC BY"))
+    assert all(named in body for named in ("CC BY-SA 4.0", "CC BY", f'load_encoder("{name}")', *credits))

@@ -132,7 +132,13 @@ def test_a_value_that_a_recipe_changes_is_not_credited_to_the_source_of_the_old_
 
 @pytest.mark.parametrize(
     ("learner", "encoder", "expected"),
-    [("maml", "tiny", "maml-tiny"), ("maml", "minilm", "maml"), ("maml-align", "some/checkpoint", "maml-align")],
+    [
+        ("maml", "tiny", "maml-tiny"),
+        ("maml", "minilm", "maml"),
+        ("maml", "mini-e5", "maml-mini"),
+        ("maml", "tiny-of-mine", "maml"),
+        ("maml-align", "some/checkpoint", "maml-align"),
+    ],
 )
 def test_a_learner_takes_the_recipe_that_is_tuned_to_the_encoder_where_there_is_one(learner, encoder, expected):
     assert LIBRARY.recipe_for(learner, encoder) == expected

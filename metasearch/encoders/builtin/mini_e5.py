@@ -1,0 +1,21 @@
+"""metasearch-mini-e5: 12 languages, under 10 M parameters, cut out of multilingual-e5-small; comes with metasearch.
+
+Made by `benchmarks/mini` with `--teacher e5`; the model card in `mini_e5_model/README.md` says of what and how good it
+is. It finds more across languages than `mini`, and does not know characters that its training texts lack. Stored in
+int8, float32 in memory.
+"""
+
+from pathlib import Path
+
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.open import open_checkpoint
+from metasearch.spec.recipe import MaxLength
+
+FOLDER = Path(__file__).parent / "mini_e5_model"
+
+
+def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
+    """Return the encoder, the same for every seed; `EncoderError` where its folder is missing or damaged."""
+    encoder = open_checkpoint(str(FOLDER), max_length)
+    encoder.name = "mini-e5"
+    return encoder
