@@ -60,6 +60,11 @@ def three_layers() -> list[Row]:
     return [row for row in read_rows(RESULTS / "main_table.jsonl") if "against" not in row]
 
 
+def translated() -> list[Row]:
+    """Return the rows of T-Train on the STS benchmark."""
+    return study_tables.rows_of_study(rows_of("main_table"), "stsb-mt-translated", "e5")
+
+
 def rows_of(name: str) -> list[Row]:
     """Return the rows of a results file."""
     return read_rows(RESULTS / f"{name}.jsonl")
@@ -86,6 +91,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "stsb-summary": lambda: study_tables.summary_table(study(STSB)),
     "stsb-languages": lambda: study_tables.languages_table(study(STSB)),
     "stsb-orders": lambda: study_tables.orders_table(study(STSB)),
+    "translated-summary": lambda: study_tables.summary_table(translated()),
+    "translated-languages": lambda: study_tables.languages_table(translated()),
     "rates": lambda: rates_table(small_study()),
     "maml-changes": lambda: changes_table(small_study("maml")),
     "calibration": lambda: calibration_table(rows_of("calibration")),

@@ -54,9 +54,9 @@ def summary_table(rows: Sequence[Row]) -> str:
     """Return a line of each arm: mean, difference from zero-shot with both intervals, groups, and language bias."""
     first = rows[0]
     names = list(first["groups"])
-    count = "five" if len(first["folds"]) == 5 else str(len(first["folds"]))
+    folds = {1: "one fold", 5: "five folds"}.get(count := len(first["folds"]), f"{count} folds")
     changes = {row["label"]: row["against"].get(first["label"]) for row in rows}
-    heads = [f"{first['measure']}, {count} folds", "mode", "mean", f"less zero-shot {_over(rows)}", "these models"]
+    heads = [f"{first['measure']}, {folds}", "mode", "mean", f"less zero-shot {_over(rows)}", "these models"]
     heads += ["p (Holm)", *(f"{name} languages" for name in names), *(["language bias"] if "bias" in first else [])]
     holm = _holm(changes, len(first["folds"]))
     lines = []

@@ -98,7 +98,7 @@ def table(rows: Sequence[Row]) -> str:
         [row["job"], row["way"], *(f"{row[m]:,.0f}" for m in MEASURES), *(f"{row[f'times_{m}']:.2f}" for m in MEASURES)]
         for row in rows
     ]
-    return markdown(heads, values)
+    return markdown(heads, values, left=2)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def _allocator() -> Finding:
         return Finding("allocator", used)
     there = allocator_to_preload()
     how = f"LD_PRELOAD={there} before a command" if there else "tcmalloc or jemalloc (Debian: libtcmalloc-minimal4)"
-    return note("allocator", f"glibc; trainings on a CPU take less time and memory with {how}, see docs/memory.md")
+    return note("allocator", f"glibc; trainings on a CPU may take less time and memory with {how}, see docs/memory.md")
 
 
 def _cuda() -> list[Finding]:
