@@ -27,7 +27,7 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row
 from metasearch.runs.markdown import markdown
 from metasearch.runs.rows import append_rows
-from metasearch.training.allocator import PRELOADED
+from metasearch.training.allocator import ALLOCATOR_VARIABLES, PRELOADED
 
 ROWS = RESULTS / "allocators.jsonl"
 OURS = "glibc, as metasearch sets it"
@@ -71,8 +71,9 @@ def ways() -> dict[str, dict[str, str]]:
 
 def measured(command: Sequence[str], variables: Mapping[str, str]) -> dict[str, float]:
     """Run a command of metasearch, and return what it took; where it fails, end with its exit code."""
+    others = {name: value for name, value in os.environ.items() if name not in ALLOCATOR_VARIABLES}
     began = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "metasearch", *command], env=os.environ | variables)
+    process = subprocess.Popen([sys.executable, "-m", "metasearch", *command], env=others | variables)
     _, status, used = os.wait4(process.pid, 0)
     if code := os.waitstatus_to_exitcode(status):
         raise click.exceptions.Exit(code)

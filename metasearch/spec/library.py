@@ -69,7 +69,7 @@ class Library:
     def recipe_for(self, learner: str, encoder: str) -> str:
         """Return the recipe a learner uses when none is named: `<learner>-<encoder>` where there is one.
 
-        Built-in encoders of the same size share one: `mini-e5` gets that of `mini`.
+        A built-in encoder without one of its own gets that of its family: `mini-e5` that of `mini`.
         """
         family = encoder.split("-")[0] if encoder in registry.names("encoders") else encoder
         tuned = (f"{learner}-{encoder}", f"{learner}-{family}")

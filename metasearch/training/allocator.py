@@ -12,10 +12,16 @@ _MMAP_THRESHOLDS = (2**28, 2**25)
 """More than most activations and many word tables take; the most that glibc before 2.35 can be told."""
 _RETURNED = 2**20
 """Less than most activations take."""
-_ALLOCATORS = ("LD_PRELOAD", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES")
+ALLOCATOR_VARIABLES = (
+    "LD_PRELOAD",
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_TRIM_THRESHOLD_",
+    "MALLOC_ARENA_MAX",
+    "GLIBC_TUNABLES",
+)
 """Variables by which a user chooses how memory is held."""
 PRELOADED = ("tcmalloc_minimal", "tcmalloc", "jemalloc", "mimalloc")
-"""Allocators that may take the place of glibc's, those first that were fastest (`benchmarks.speed.allocators`)."""
+"""Allocators that may take the place of glibc's, in the order of advice (`docs/memory.md`)."""
 
 
 def keep_memory() -> bool:
@@ -56,7 +62,7 @@ def return_memory() -> bool:
 
 def _may_choose() -> bool:
     """Return whether the allocator is glibc's, and the environment leaves it to us."""
-    return platform.libc_ver()[0] == "glibc" and not any(os.environ.get(name) for name in _ALLOCATORS)
+    return platform.libc_ver()[0] == "glibc" and not any(os.environ.get(name) for name in ALLOCATOR_VARIABLES)
 
 
 def allocator_in_use() -> str:

@@ -37,7 +37,7 @@ print(return_memory(), share(), ThreadPoolExecutor(1).submit(share).result())
 @pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
 def test_a_block_is_kept_for_the_next_one_in_every_thread_and_handed_back_where_that_is_asked_for(monkeypatch):
-    for name in allocator._ALLOCATORS:
+    for name in allocator.ALLOCATOR_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     said = subprocess.run([sys.executable, "-c", PAGES], capture_output=True, text=True, check=True).stdout.split()
     assert said[1] == "True"
@@ -47,7 +47,7 @@ def test_a_block_is_kept_for_the_next_one_in_every_thread_and_handed_back_where_
     assert min(map(float, said[5:])) > 0.9
 
 
-@pytest.mark.parametrize("name", allocator._ALLOCATORS)
+@pytest.mark.parametrize("name", allocator.ALLOCATOR_VARIABLES)
 def test_an_allocator_that_the_environment_chooses_is_left_alone(monkeypatch, name):
     monkeypatch.setenv(name, "1")
     monkeypatch.setattr(allocator.ctypes, "CDLL", None)
@@ -83,7 +83,7 @@ ASKED = "from metasearch.training.allocator import allocator_in_use; print(alloc
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
 def test_a_preloaded_allocator_is_told_from_that_of_the_system():
     library = allocator.allocator_to_preload()
-    variables = {name: value for name, value in os.environ.items() if name not in allocator._ALLOCATORS}
+    variables = {name: value for name, value in os.environ.items() if name not in allocator.ALLOCATOR_VARIABLES}
     for preloaded, name in [({}, "glibc"), *([({"LD_PRELOAD": library}, library)] if library else [])]:
         said = subprocess.run(
             [sys.executable, "-c", ASKED], env=variables | preloaded, capture_output=True, text=True, check=True
