@@ -76,7 +76,7 @@ def test_ratios_of_allocators_are_medians_of_those_within_a_round():
 
 @pytest.mark.slow
 def test_a_command_is_run_with_each_allocator_that_there_is(tmp_path):
-    command = ["--", "train", "--task", "demo", "--encoder", "tiny", "--mode", "mono-mono", "--max-steps", "1"]
+    command = ["--", "compress", "tiny", "--bottleneck", "16"]
     shown = run(allocators, "--name=small", "--rounds=1", "-o", tmp_path / "rows.jsonl", *command)
     rows = {row["way"]: row for row in read_rows(tmp_path / "rows.jsonl")}
     assert list(rows) == list(allocators.ways())
