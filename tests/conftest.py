@@ -24,13 +24,22 @@ BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 LONGEST = (
-    "scripts",
-    "crossval",
-    "cli",
-    "distill_resume",
-    "distillation",
+    "processes_cli",
+    "serve_signals",
+    "onnx_folder",
+    "replay_cli",
+    "documents_run",
     "training_resume",
-    "distill_cli",
+    "memory_benchmarks",
+    "distillation",
+    "cli",
+    "checkpointing",
+    "plug_ins",
+    "distill_resume",
+    "page_browser",
+    "e5",
+    "crossval",
+    "scripts",
 )
 
 
