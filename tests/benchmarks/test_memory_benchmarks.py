@@ -5,6 +5,7 @@ from click.testing import CliRunner
 
 from benchmarks.common.rows import read_rows
 from benchmarks.speed import adapting, allocators, checkpointing, fits, gpu
+from metasearch.training.allocator import ALLOCATOR_VARIABLES
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +73,22 @@ def test_ratios_of_allocators_are_medians_of_those_within_a_round():
     found = allocators.summary(other, ours)
     assert found["times_seconds"] == sorted((10 / 20, 30 / 20, 40 / 10))[1]
     assert found["peak_memory_mib"] == 30
+
+
+def test_a_command_has_the_variables_of_its_allocator_and_none_of_the_users(monkeypatch):
+    for name in ALLOCATOR_VARIABLES:
+        monkeypatch.setenv(name, "of the user")
+    seen = []
+
+    def started(_, env):
+        seen.append({name: env[name] for name in ALLOCATOR_VARIABLES if name in env})
+        raise InterruptedError
+
+    monkeypatch.setattr(allocators.subprocess, "Popen", started)
+    for variables in allocators.GLIBC.values():
+        with pytest.raises(InterruptedError):
+            allocators.measured(["ls"], variables)
+    assert seen == list(allocators.GLIBC.values())
 
 
 @pytest.mark.slow
