@@ -25,16 +25,17 @@ import click
 import metasearch as ms
 from benchmarks.common.begun import begin
 from benchmarks.common.command import Command, metasearch
-from benchmarks.mini import overlap
+from benchmarks.mini import card, overlap
 from benchmarks.mini.corpus_lines import read_lines, write_lines
 from benchmarks.mini.settings import Step
 from metasearch.compress.output import whole
 from metasearch.data.texts import texts_of
+from metasearch.errors import require_known
 from metasearch.jobs.merge import merge
 
 ENCODER = "e5"
 CORPORA = ("flores", "ntrex", "tico19")
-"""Of whole sentences; the others have the short ones of Tatoeba."""
+"""Of whole sentences; `tatoeba` has short ones."""
 SETS = ("budget.steps=640", "budget.epochs=4", "budget.eval_every=160")
 SHARE = 1.0
 """Of the way from the weights before to those after; 0.25 is best where nothing is trained afterwards."""
@@ -47,6 +48,9 @@ SHARE = 1.0
     "--set", "assignments", multiple=True, default=SETS, show_default=True, metavar="KEY=VALUE", help="Of the stage."
 )
 @click.option("--share", type=click.FloatRange(0, 1), default=SHARE, show_default=True, help="Of the way to run/model.")
+@click.option(
+    "--corpora", default=",".join(CORPORA), show_default=True, help="Of parallel/, whose lines are learned from."
+)
 @click.option("--seed", default=0, show_default=True, help="Of the batches.")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
 @click.option(
@@ -58,6 +62,7 @@ def main(
     data: Path,
     assignments: tuple[str, ...],
     share: float,
+    corpora: str,
     seed: int,
     device: str,
     precision: str,
@@ -65,21 +70,25 @@ def main(
 ) -> None:
     """Do all steps that are not finished."""
     settings = {"task": task, "data": str(data), "set": assignments, "share": share, "seed": seed, "device": device}
-    begin(output / "settings.json", settings | {"precision": precision}, free=("data", "device"))
+    named = _checked(corpora)
+    settings |= {"precision": precision, "corpora": named}
+    begin(output / "settings.json", settings, free=("data", "device"))
     stage = [word for each in assignments for word in ("--set", f"stages.align.{each}")]
     stage += ["--seed", str(seed), "--device", device, "--precision", precision]
-    for step in steps(task, data, stage, share, output):
+    for step in steps(task, data, named, stage, share, output):
         if not step.done.exists():
             click.echo(f"== {step.done.relative_to(output)}", err=True)
             step.run()
     click.echo(output / "model")
 
 
-def steps(task: str, data: Path, stage: Sequence[str], share: float, out: Path) -> Iterator[Step]:
+def steps(
+    task: str, data: Path, corpora: Sequence[str], stage: Sequence[str], share: float, out: Path
+) -> Iterator[Step]:
     """Yield the steps to the encoder, in their order; `stage` are further arguments of the distillation."""
     lines, corpus, words = (out / name for name in ("lines", "corpus", "words"))
     trimmed, neutral, run = (out / name for name in ("trimmed", "neutral", "run"))
-    yield Step(lines, lambda: _lines(task, data, lines))
+    yield Step(lines, lambda: _lines(task, data, corpora, lines))
     yield Step(corpus, lambda: click.echo(overlap.check(data, lines, corpus)[0], err=True))
     yield Step(words, lambda: _words(task, data, words))
     yield Step(trimmed, lambda: metasearch("compress", ENCODER, "--trim", corpus, "--trim", words, "-o", trimmed))
@@ -89,12 +98,20 @@ def steps(task: str, data: Path, stage: Sequence[str], share: float, out: Path) 
     yield Step(out / "model", lambda: merge([str(neutral), str(run / "model")], out / "model", share))
 
 
-def _lines(task: str, data: Path, path: Path) -> None:
-    """Write the lines of the corpora in the languages of a task."""
+def _checked(corpora: str) -> list[str]:
+    """Return the names of corpora, each of which has a licence that is known."""
+    names = corpora.split(",")
+    for name in names:
+        require_known("corpus", name, card.sources())
+    return names
+
+
+def _lines(task: str, data: Path, corpora: Sequence[str], path: Path) -> None:
+    """Write the lines of some corpora in the languages of a task."""
     languages = ms.load_benchmark(task, data=str(data)).data.languages
     with whole(path) as new:
         lines = read_lines(data / "parallel")
-        write_lines(new, (line for line in lines if line.corpus in CORPORA and line.language in languages))
+        write_lines(new, (line for line in lines if line.corpus in corpora and line.language in languages))
 
 
 def _words(task: str, data: Path, path: Path) -> None:

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 import torch
+from click.testing import CliRunner
 
 from benchmarks.common.begun import begin
 from benchmarks.mini.corpus_lines import read_lines
@@ -18,8 +19,8 @@ from metasearch.jobs.compress import write
 from metasearch.spec.library import shipped
 
 
-def steps(out, data):
-    return {step.done.name: step for step in aligned.steps("demo", data, ["--seed", "1"], 0.25, out)}
+def steps(out, data, corpora=aligned.CORPORA):
+    return {step.done.name: step for step in aligned.steps("demo", data, corpora, ["--seed", "1"], 0.25, out)}
 
 
 def test_the_encoder_learns_from_itself_without_its_language(tmp_path, monkeypatch):
@@ -54,6 +55,18 @@ def test_lines_are_of_corpora_of_sentences_and_of_the_languages_of_the_task(tmp_
     lines = list(read_lines(tmp_path / "lines"))
     # Of the 33 lines of German, one is of Tatoeba.
     assert [(line.language, line.corpus) for line in lines] == [("de", "ntrex")] * 32
+    shutil.rmtree(tmp_path / "lines")
+    steps(tmp_path, data, ["tatoeba"])["lines"].run()
+    assert [(line.language, line.corpus) for line in read_lines(tmp_path / "lines")] == [("de", "tatoeba")]
+
+
+def test_a_corpus_that_no_licence_is_known_of_is_refused(tmp_path):
+    said = CliRunner().invoke(
+        aligned.main, ["--data", str(tmp_path), "--corpora", "flores,tatoba", "-o", f"{tmp_path}/x"]
+    )
+    assert said.exit_code == 2
+    assert "unknown corpus 'tatoba'. Did you mean 'tatoeba'? Known: flores, ntrex, tatoeba, tico19." in said.output
+    assert not (tmp_path / "x").exists()
 
 
 def test_words_are_those_of_all_texts_of_the_task(tmp_path):
