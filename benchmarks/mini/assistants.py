@@ -34,22 +34,31 @@ def of_e5(settings: Settings, out: Path) -> Iterator[Step]:
     out of gives at every token, with the same words.
     """
     corpus, assistant = out / "corpus", out / "assistant"
-    trimmed, teacher, fewer, merged, narrow, states = (
-        out / name for name in ("trimmed", "teacher", "vocabulary", "merged", "narrow", "states")
-    )
+    fewer, merged, narrow, states = (out / name for name in ("vocabulary", "merged", "narrow", "states"))
     texts, device = ("--texts", corpus), ("--seed", settings.seed, "--device", settings.device)
-    neutral = (*texts, "--sentences", settings.sentences, "--device", settings.device)
-    yield Step(trimmed, lambda: metasearch("compress", settings.teacher, "--trim", corpus, "-o", trimmed))
-    yield Step(teacher, lambda: metasearch("neutralise", trimmed, *neutral, "-o", teacher))
-    yield Step(fewer, lambda: metasearch(
-        "compress", trimmed, "--trim", corpus, "--vocabulary", settings.vocabulary, "-o", fewer))  # fmt: skip
+    yield from words_of_e5(settings, corpus, out)
     yield Step(merged, lambda: metasearch(
         "compress", fewer, "--merge", settings.layers, "--feed-forward", settings.feed_forward, *texts, *device,
         "-o", merged))  # fmt: skip
     yield Step(narrow, lambda: metasearch(
         "compress", merged, "--bottleneck", settings.bottleneck, *texts, *device, "-o", narrow))  # fmt: skip
     yield Step(states / "report.md", lambda: distil(settings, out, states, STATES, fewer, student=narrow))
-    yield Step(assistant, lambda: metasearch("neutralise", states / "model", *neutral, "-o", assistant))
+    yield Step(assistant, lambda: neutralise(settings, states / "model", corpus, assistant))
+
+
+def words_of_e5(settings: Settings, corpus: Path, out: Path) -> Iterator[Step]:
+    """Yield the steps to e5 with the words of a corpus, the same without language, and the first with fewer words."""
+    trimmed, teacher, fewer = (out / name for name in ("trimmed", "teacher", "vocabulary"))
+    yield Step(trimmed, lambda: metasearch("compress", settings.teacher, "--trim", corpus, "-o", trimmed))
+    yield Step(teacher, lambda: neutralise(settings, trimmed, corpus, teacher))
+    yield Step(fewer, lambda: metasearch(
+        "compress", trimmed, "--trim", corpus, "--vocabulary", settings.vocabulary, "-o", fewer))  # fmt: skip
+
+
+def neutralise(settings: Settings, encoder: Path, corpus: Path, output: Path) -> None:
+    """Take the language out of the vectors of an encoder, by sentences of a corpus."""
+    how = ("--sentences", settings.sentences, "--device", settings.device)
+    metasearch("neutralise", encoder, "--texts", corpus, *how, "-o", output)
 
 
 def teacher_of(settings: Settings, out: Path) -> str:

@@ -10,9 +10,11 @@ INCLUDE = Path(__file__).resolve().parents[1] / "tasks"
 STAGES = ("assistant", "embedding", "student", "contrast")
 """Of `compress-small`; the only one of `ema-small` is `align`."""
 
-BATCH, RATE, LINES, DEV = 128, 1e-3, 3000, 50
-"""Of every arm: pairs of a step, learning rate, lines that are read of each file (so few steps see no more), and pairs
-of each language that are held out."""
+BATCH, LINES, DEV = 128, 3000, 50
+"""Of every arm: pairs of a step, lines that are read of each file (so few steps see no more), and pairs of each
+language that are held out."""
+RATES = {"minilm": 1e-3, "e5": 5e-4}
+"""Learning rate of every arm, by the encoder that teaches. Of e5 it is that of recipe `mini-e5-states`."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ ARMS: dict[str, Arm] = {
     "recurrent-2": Arm("RU 2 run three times", CHAIN, values=("student.recurrent=2",)),
     "ema": Arm("the moving teacher in place of stage 4", ("align",), THREE_STAGES, ("full",)),
 }
+ARMS_OF = {"minilm": tuple(ARMS), "e5": ("assistant", "full", "three-stages", "without-mcl", "without-recurrence")}
+"""By the encoder that teaches; the assistant of e5 is cut out of it, knows all languages, and is not taught."""
 
 
 @dataclass(frozen=True)
@@ -115,13 +119,20 @@ class Places:
         out: folder of all runs.
         corpus: the translations.
         data: the tasks' files.
-        vocabulary: the assistant before it was taught.
+        vocabulary: the assistant before it was taught; of e5, before the language was taken out of its vectors.
+        origin: built-in name of the encoder that teaches, or that the teacher is made of.
     """
 
     out: Path
     corpus: Path
     data: Path
     vocabulary: Path
+    origin: str = "minilm"
+
+    @property
+    def teacher(self) -> str:
+        """The encoder that teaches: a built-in name or a folder."""
+        return self.origin if self.origin == "minilm" else str(self.out / "teacher")
 
     def folder(self, name: str) -> Path:
         """Return the folder of an arm."""
@@ -131,16 +142,21 @@ class Places:
         """Return the folder of an arm's encoder."""
         return self.out / (ARMS[name].model or f"{name}/model")
 
+    def trains(self, name: str) -> bool:
+        """Say whether an arm has an encoder of its own to train."""
+        return bool(ARMS[name].stages) and (name, self.origin) != ("assistant", "e5")
+
 
 def flags_of(name: str, steps: Steps, places: Places) -> list[str]:
     """Return the flags of `metasearch distill` for an arm, without its folder; none where nothing is trained."""
     arm = ARMS[name]
-    if not arm.stages:
+    if not places.trains(name):
         return []
     named = {"vocabulary": places.vocabulary, "assistant": places.model("assistant"), "full": places.folder("full")}
-    values = [value for stage in arm.stages for value in _stage_values(stage, arm.passes * steps.of(stage))]
+    rate = RATES[places.origin]
+    values = [value for stage in arm.stages for value in _stage_values(stage, rate, arm.passes * steps.of(stage))]
     values += arm.values
-    teacher = ["--teacher", "minilm"] if arm.recipe == "compress-small" else []
+    teacher = ["--teacher", places.teacher] if arm.recipe == "compress-small" else []
     flags = ["--recipe", arm.recipe, "--stages", ",".join(arm.stages), *teacher]
     flags += [part.format(**named) for part in arm.start]
     flags += ["--corpus", str(places.corpus), "--data", str(places.data), "--targets", str(places.out / "targets")]
@@ -155,8 +171,8 @@ def with_needed(names: Collection[str]) -> list[str]:
     return [name for name in ARMS if name in chosen]
 
 
-def _stage_values(stage: str, steps: int) -> list[str]:
+def _stage_values(stage: str, rate: float, steps: int) -> list[str]:
     """Return what every arm has in common in a stage; the moving teacher keeps its own optimiser."""
-    own = ["dropout=false", "max_length=64", "corpus.max_chars=200"] if stage == "align" else [f"outer.lr={RATE:g}"]
+    own = ["dropout=false", "max_length=64", "corpus.max_chars=200"] if stage == "align" else [f"outer.lr={rate:g}"]
     budget = [f"budget.batch={BATCH}", f"budget.steps={steps}", "budget.epochs=100"]
     return [f"stages.{stage}.{value}" for value in (*own, *budget, f"corpus.max_lines={LINES}", f"corpus.dev={DEV}")]

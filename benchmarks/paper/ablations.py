@@ -2,6 +2,11 @@
 
     python -m benchmarks.paper.ablations --data ~/data -o runs/ablations
     python -m benchmarks.paper.ablations --data ~/data -o runs/ablations --table
+    python -m benchmarks.paper.ablations --data ~/data --teacher e5 --precision bf16 --embedding-steps 500
+      --max-steps 500 -o runs/ablations-e5
+
+all-MiniLM-L6-v2 teaches, whose assistant learns every language first; or with `--teacher e5` multilingual-e5-small
+without the language in its vectors, whose assistant is the same with 32,000 words, and knows them from the start.
 
 Each arm is one `metasearch distill`, then scored; one that is finished is not run again, one that was stopped goes on.
 What two arms have in common, the taught assistant, stages and outputs of frozen encoders, is made once. Rows are
@@ -10,7 +15,7 @@ collected in `benchmarks/results/mini_ablations.jsonl`.
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,12 +25,14 @@ import metasearch as ms
 from benchmarks.common.command import Command, metasearch
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row
-from benchmarks.paper.ablation_arms import ARMS, INCLUDE, Places, Steps, flags_of, with_needed
+from benchmarks.mini.assistants import neutralise, words_of_e5
+from benchmarks.mini.settings import Settings, Step
+from benchmarks.paper.ablation_arms import ARMS, ARMS_OF, INCLUDE, Places, Steps, flags_of, with_needed
 from benchmarks.paper.ablation_rows import arm_rows, ordering_rows
 from benchmarks.paper.ablation_scores import figures, score
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.speed.encoding_rate import rates, sentences_of
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, require_known
 from metasearch.files import write_whole
 from metasearch.runs.rows import append_rows
 from metasearch.runs.versions import versions
@@ -37,8 +44,12 @@ SAME_SHAPE = {"three-stages": "full", "without-mcl": "full", "single-stage": "fu
 @click.command(cls=Command)
 @click.option("--data", type=click.Path(exists=True, path_type=Path), required=True, help="Folder of the tasks' files.")
 @click.option("--corpus", type=click.Path(exists=True, path_type=Path), help="By default the data's `parallel`.")
+@click.option("--teacher", type=click.Choice(list(ARMS_OF)), default="minilm", show_default=True, help="Who teaches.")
 @click.option("--vocabulary", type=click.Path(exists=True, path_type=Path), help="Assistant before stage 1.")
 @click.option("--only", multiple=True, type=click.Choice(list(ARMS)), help="Arms, with those they need; repeatable.")
+@click.option(
+    "--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True, help="Of training."
+)
 @click.option("--max-steps", type=click.IntRange(min=1), default=60, show_default=True, help="Of stages 3 and 4.")
 @click.option("--assistant-steps", type=click.IntRange(min=1), default=200, show_default=True, help="Of stage 1.")
 @click.option("--embedding-steps", type=click.IntRange(min=1), default=300, show_default=True, help="Of stage 2.")
@@ -51,8 +62,10 @@ SAME_SHAPE = {"three-stages": "full", "without-mcl": "full", "single-stage": "fu
 def main(
     data: Path,
     corpus: Path | None,
+    teacher: str,
     vocabulary: Path | None,
     only: tuple[str, ...],
+    precision: str,
     max_steps: int,
     assistant_steps: int,
     embedding_steps: int,
@@ -64,28 +77,49 @@ def main(
     output: Path,
 ) -> None:
     """Run the arms, score them, and print the two tables."""
+    if vocabulary and teacher == "e5":
+        raise click.UsageError("--vocabulary is of minilm; the assistant of e5 has words of e5")
     output.mkdir(parents=True, exist_ok=True)
     folders = (output, corpus or data / "parallel", data, vocabulary or output / "vocabulary")
-    places = Places(*(folder.resolve() for folder in folders))
+    places = Places(*(folder.resolve() for folder in folders), origin=teacher)
     steps = Steps(assistant_steps, embedding_steps, max_steps)
-    names = with_needed(only or list(ARMS))
+    names = with_needed(checked(only, teacher))
     new = False
     if not only_table:
-        new = run(names, steps, places)
+        new = run(names, steps, precision, places)
         new = measure(names, places, rounds, threads) or new
-    tables(names, places, resamples, results, {"steps": asdict(steps), "seed": 0} if new else None)
+    facts = {"teacher": teacher, "precision": precision, "steps": asdict(steps), "seed": 0}
+    tables(names, places, resamples, results, facts if new else None)
 
 
-def run(names: Sequence[str], steps: Steps, places: Places) -> bool:
-    """Make the vocabulary, and run and score the arms that are not finished; return whether there were any."""
+def checked(only: Sequence[str], teacher: str) -> Sequence[str]:
+    """Return the arms that are asked for, by default all of a teacher; `ConfigError` for one that it has not."""
+    for name in only:
+        require_known(f"arm of {teacher}", name, ARMS_OF[teacher])
+    return only or ARMS_OF[teacher]
+
+
+def run(names: Sequence[str], steps: Steps, precision: str, places: Places) -> bool:
+    """Make what teaches, and run and score the arms that are not finished; return whether there were any."""
     unfinished = [name for name in names if not finished(name, places)]
-    if unfinished and not places.vocabulary.exists():
-        flags = ("--size", 32000, "--lowercase", "--encoder", "minilm", "-o", places.vocabulary)
-        metasearch("tokenizer", places.corpus, *flags)
+    for step in teachers(places) if unfinished else ():
+        if not step.done.exists():
+            step.run()
     for name in unfinished:
-        train(name, steps, places)
+        train(name, steps, precision, places)
         score(places.model(name), name, str(places.data), places.folder(name) / "scores")
     return bool(unfinished)
+
+
+def teachers(places: Places) -> Iterator[Step]:
+    """Yield the steps to the teacher, where it is made, and to the assistant before it is taught."""
+    if places.origin == "minilm":
+        flags = ("--size", 32000, "--lowercase", "--encoder", "minilm", "-o", places.vocabulary)
+        yield Step(places.vocabulary, lambda: metasearch("tokenizer", places.corpus, *flags))
+        return
+    settings, assistant = Settings(str(places.data), teacher="e5"), places.model("assistant")
+    yield from words_of_e5(settings, places.corpus, places.out)
+    yield Step(assistant, lambda: neutralise(settings, places.vocabulary, places.corpus, assistant))
 
 
 def finished(name: str, places: Places) -> bool:
@@ -93,10 +127,11 @@ def finished(name: str, places: Places) -> bool:
     return (places.folder(name) / "scores" / "report.md").exists()
 
 
-def train(name: str, steps: Steps, places: Places) -> None:
+def train(name: str, steps: Steps, precision: str, places: Places) -> None:
     """Train an arm, or go on with it; nothing where its encoder is made by another arm."""
     folder, flags = places.folder(name), flags_of(name, steps, places)
     if flags and not (folder / "report.md").exists():
+        flags += ["--precision", precision]
         same_flags(folder.with_suffix(".flags"), flags, folder)
         begun = (folder / "config.yaml").exists()
         metasearch("distill", *(["--resume", folder] if begun else [*flags, "-o", folder]))
