@@ -8,11 +8,13 @@ from typing import Any, get_args
 
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
+from metasearch.data.records import Data
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.episodes.of_benchmark import needs_vectors, samplers
+from metasearch.episodes.sampler import EpisodeSampler
 from metasearch.errors import ConfigError, nearest
 from metasearch.fast import FastGradients
 from metasearch.jobs.dev_score import DevScore
@@ -25,6 +27,7 @@ from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec import registry
 from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe, Role
 from metasearch.spec.run import Checkpointing, EncoderRef, Precision
+from metasearch.spec.task import Phase
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import device_of
 from metasearch.training.memory import require_memory
@@ -184,7 +187,7 @@ def trainer_of(
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
     encoder, chosen = require_map(learner.encoder, recipe), _said(precision)
     valid, scored = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
-    sources = samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
+    sources = _samplers(encoder, benchmark, recipe, seed, valid, listener)
     counts = {"meta-train": recipe.budget.meta_train, "meta-valid": recipe.budget.meta_valid}
     _say(learner, recipe, scored is valid)
     trainer = Trainer(
@@ -203,6 +206,17 @@ def trainer_of(
         processes=processes,
     )
     return require_memory(trainer)
+
+
+def _samplers(
+    encoder: Encoder, benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data, listener: Listener
+) -> dict[Phase, EpisodeSampler]:
+    """Return what draws episodes; a listener hears of the texts that are encoded once, before the first of them."""
+    encoder.on_progress = lambda done, total: listener.on_encode("to draw episodes by", done, total)
+    try:
+        return samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
+    finally:
+        encoder.on_progress = None
 
 
 def _say(learner: Learner, recipe: Recipe, one_part: bool) -> None:

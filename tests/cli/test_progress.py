@@ -15,6 +15,7 @@ from metasearch.jobs import compose, score
 from metasearch.jobs.crossval.board import CellStatus
 from metasearch.jobs.crossval.plan import Cell
 from metasearch.runs.listener import Listener
+from metasearch.spec.library import load_recipe
 from metasearch.spec.run import ScoreConfig
 
 
@@ -49,6 +50,21 @@ def test_every_part_is_announced_with_its_size_before_its_first_text_is_encoded(
         assert [(done, total) for of, done, total in listener.texts if of == what and done == total] == [
             (size, size) for size in sizes
         ]
+
+
+@pytest.mark.parametrize(
+    ("negatives", "queries", "roles"),
+    [("random", "random", 0), ("random", "similar", 1), ("mined", "random", 2), ("semi-hard", "random", 0)],
+)
+def test_what_is_encoded_once_to_draw_episodes_by_is_shown(negatives, queries, roles):
+    recipe = load_recipe("fine-tune-tiny", [f"episodes.negatives={negatives}", f"episodes.queries={queries}"])
+    encoder, listener = compose.load_encoder("tiny", device="cpu"), Heard()
+    benchmark = load_benchmark("demo", "mono-mono")
+    compose.trainer_of(compose.make_learner(recipe, encoder), benchmark, recipe, listener=listener)
+    assert {what for what, _, _ in listener.texts} == ({"to draw episodes by"} if roles else set())
+    # Of the phases, and of the languages of similar questions.
+    assert sum(done == total for _, done, total in listener.texts) >= 2 * roles
+    assert encoder.on_progress is None
 
 
 def test_an_encoder_tells_how_many_texts_are_done_after_each_batch():
