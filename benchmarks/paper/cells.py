@@ -19,7 +19,7 @@ from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.questions import Cell, QuestionResults
 from metasearch.spec import yaml
-from metasearch.spec.measure import EXPANDED
+from metasearch.spec.measure import BALANCED, EXPANDED
 from metasearch.spec.recipe import MERGED, NEUTRAL, ZERO_SHOT
 from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
 from metasearch.study.bias import bias_of
@@ -34,6 +34,8 @@ ALIGNED = "aligned"
 """Encoder that `benchmarks.paper.aligned` makes of `e5`, and what its arms begin with; alone, it is untrained."""
 BEST, FINE_TUNE = "best", "fine-tune"
 """A recipe whose arms are called by its name, as there are others of its learner, which is the second."""
+RERANKED = (EXPANDED, BALANCED)
+"""Pools in which the candidates of the main one are ranked otherwise, by what else is in it."""
 _PLACES = ("data", "include")
 _FACTS = ("task", "encoder", "learner", "mode", "recipe", "fold", "seed", "step")
 _SHARED = (*_FACTS, "versions", "data")
@@ -54,6 +56,12 @@ def rows_of(study: Study, encoder: str, weights: str | None = None, pool: str | 
     return [{**row, **named, "config": {**row["config"], "encoder": encoder}} for row in rows]
 
 
+def rows_of_pools(study: Study, encoder: str, weights: str | None = None) -> list[Row]:
+    """Return the same of the main pool and of those that rank it otherwise, as far as the study has them."""
+    pools = (None, *(pool for pool in RERANKED if pool in study.pools))
+    return [row for pool in pools for row in rows_of(study, encoder, weights, pool)]
+
+
 def identity(row: Row) -> object:
     """Return what a row is known again by: what was trained, on what, and how."""
     config = {key: str(value) for key, value in row["config"].items() if key not in ("fold", "seed")}
@@ -68,7 +76,7 @@ def identity(row: Row) -> object:
 
 
 def in_main_pool(row: Row) -> Row:
-    """Return a row of the expanded pool as one of an arm of its own in the main pool, to be compared with others."""
+    """Return a row of a reranked pool as one of an arm of its own in the main pool, to be compared with others."""
     end, config = f"+{row['pool']}", dict(row["config"])
     # Untrained encoders of two names would be one arm.
     own = ALIGNED if (row["encoder"], row["learner"]) == (ALIGNED, ZERO_SHOT) else row["learner"]
@@ -119,7 +127,7 @@ def _row(scored: Scored, measure: str, pool: str) -> Row:
         "measure": measure,
         "pool": pool,
         "values": values,
-        "bias": None if ranked is None or pool == EXPANDED else ranked.figures.bias,
+        "bias": None if ranked is None or pool in RERANKED else ranked.figures.bias,
         "dev": scored.values(measure, pool, "dev") and float(np.mean([*scored.values(measure, pool, "dev").values()])),
         "facts": dict(scored.run.facts),
         "config": config,

@@ -21,14 +21,13 @@ from benchmarks.common.command import Command, metasearch
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
 from benchmarks.paper import cells
-from benchmarks.paper.fold_rows import MAIN, by_fold, fold_row, gain, mean_of, spread
+from benchmarks.paper.fold_rows import by_fold, fold_row, gain, mean_of, spread
 from benchmarks.paper.strong_encoder import CELLS, TEXTS
 from benchmarks.paper.study_rows import groups_of
 from metasearch.jobs.compose import load_encoder
 from metasearch.runs.markdown import markdown
 from metasearch.spec import yaml
 from metasearch.spec.library import Library
-from metasearch.spec.measure import EXPANDED
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 
 ROWS = RESULTS / "labels.jsonl"
@@ -72,7 +71,7 @@ def main(
         "-o", output / f"{task}-{start}",
     )  # fmt: skip
     study = ms.read_study([output / f"{task}-{start}"])
-    found = [row for pool in (MAIN, EXPANDED) for row in cells.rows_of(study, start, weights, pool)]
+    found = cells.rows_of_pools(study, start, weights)
     trained = [row for row in found if row["learner"] != ZERO_SHOT]
     rows = [{**row_of(row, int(row["config"]["recipe"]["labels"])), **provenance()} for row in trained]
     append_new_rows(ROWS, rows, identity)
@@ -130,7 +129,7 @@ def table(rows: Sequence[Row], whole: Sequence[Row], task: str, mode: str = "mix
         for count in sorted({row["labels"] for row in own}, key=lambda count: (count is None, count)):
             lines.append([start, "all" if count is None else f"{count}", *_figures(own, count, list(groups.values()))])
     names = [f"{name} languages" for name in groups]
-    return markdown(["encoder", "labels", "mAP@20", "more than without [95 %]", *names, "expanded"], lines, left=1)
+    return markdown(["encoder", "labels", "mAP@20", "more than without [95 %]", *names, *cells.RERANKED], lines, left=1)
 
 
 def _figures(rows: Sequence[Row], count: int | None, groups: Sequence[Sequence[str]]) -> list[str]:
@@ -140,7 +139,7 @@ def _figures(rows: Sequence[Row], count: int | None, groups: Sequence[Sequence[s
         spread(list(by_fold(own).values())),
         "" if count == 0 else gain(own, [row for row in rows if row["labels"] == 0]),
         *(mean_of(own, codes) for codes in groups),
-        spread(list(by_fold(own, EXPANDED).values())),
+        *(spread(list(by_fold(own, pool).values())) for pool in cells.RERANKED),
     ]
 
 

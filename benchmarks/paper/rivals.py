@@ -189,7 +189,7 @@ def _keep(folder: Path) -> None:
     if not any(folder.glob("cells/*/*/report.md")):
         return
     study = ms.read_study([folder])
-    found = [row for pool in (MAIN, EXPANDED) for row in cells.rows_of(study, cells.ENCODER, None, pool)]
+    found = cells.rows_of_pools(study, cells.ENCODER)
     trained = [row for row in found if row["learner"] != ZERO_SHOT and cells.delivered(row)]
     append_new_rows(ROWS, [{**row_of(row), **provenance()} for row in trained], identity)
 

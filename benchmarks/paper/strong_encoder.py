@@ -28,7 +28,6 @@ from benchmarks.common.rows import RESULTS, Row, append_new_rows, read_rows
 from benchmarks.paper import cells, strong_tables
 from metasearch.errors import ConfigError
 from metasearch.jobs.compose import load_encoder
-from metasearch.spec.measure import EXPANDED
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT, with_merge
 from metasearch.study.arms import digest
 
@@ -104,8 +103,8 @@ def main(
                 _run(lacking, [*shared, "--encoder", encoder], folder, results, made)
     known = _known(results, task, made)
     click.echo(strong_tables.tables(task, data, known))
-    if in_other := _known(results, task, made, expanded=True):
-        click.echo(strong_tables.expanded_table(task, data, known, in_other))
+    if in_other := _known(results, task, made, reranked=True):
+        click.echo(strong_tables.reranked_table(task, data, known, in_other))
 
 
 @dataclass(frozen=True)
@@ -128,12 +127,12 @@ def _checked(arms: str) -> list[str]:
     return named
 
 
-def _known(results: Path, task: str, aligned: Aligned | None, expanded: bool = False) -> list[Row]:
-    """Return the rows of a task in its main pool or in the expanded one.
+def _known(results: Path, task: str, aligned: Aligned | None, reranked: bool = False) -> list[Row]:
+    """Return the rows of a task in its main pool or in those that rank it otherwise.
 
     Of aligned encoders they are those of the given one, or of the last one that was kept.
     """
-    rows = [row for row in read_rows(results) if row["task"] == task and (row["pool"] == EXPANDED) == expanded]
+    rows = [row for row in read_rows(results) if row["task"] == task and (row["pool"] in cells.RERANKED) == reranked]
     kept = [row["weights"] for row in rows if row["encoder"] == cells.ALIGNED]
     weights = aligned.weights if aligned else kept[-1] if kept else None
     return [row for row in rows if row["encoder"] != cells.ALIGNED or row["weights"] == weights]
@@ -227,7 +226,7 @@ def _keep(folder: Path, results: Path, aligned: Aligned | None) -> None:
         named = cells.ALIGNED, aligned.weights
     elif encoder != cells.ENCODER:
         raise ConfigError(f"{folder} is a study of encoder '{encoder}', not of e5 nor of that of --aligned")
-    rows = [row for pool in (None, EXPANDED) for row in cells.rows_of(study, *named, pool)]
+    rows = cells.rows_of_pools(study, *named)
     kept = [{**row, **provenance()} for row in rows if cells.delivered(row)]
     append_new_rows(results, kept, cells.identity)
 

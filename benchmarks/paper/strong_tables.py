@@ -34,8 +34,8 @@ def tables(task: str, data: str, known: list[Row]) -> str:
     return "\n\n".join(table for table in tables if table)
 
 
-def expanded_table(task: str, data: str, known: list[Row], in_other: list[Row]) -> str:
-    """Return the table of the arms in the expanded pool beside the untrained ones in the main pool; keep its rows."""
+def reranked_table(task: str, data: str, known: list[Row], in_other: list[Row]) -> str:
+    """Return the table of the arms in reranked pools beside the untrained ones in the main pool; keep its rows."""
     untrained = [row for row in known if cells.arm_of(row) in (ZERO_SHOT, NEUTRAL)]
     folds = {row["fold"] for row in untrained}
     moved = [cells.in_main_pool(row) for row in latest_rows(in_other, cells.identity)]

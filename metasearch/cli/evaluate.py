@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     default=("multilingual",),
     show_default=True,
     help="What to rank, for retrieval; repeatable. bilingual and monolingual make the language matrix; expanded is the "
-    "multilingual pool with each candidate drawn to its like in other languages.",
+    "multilingual pool with each candidate drawn to its like in other languages; balanced is the multilingual "
+    "pool with each score measured from the best of its language.",
 )
 @_options.options_group(
     _options.prompts,

@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 @click.option(
     "--expand", is_flag=True, help="Score passages with their like in other languages: for documents with translations."
 )
+@click.option("--balance", is_flag=True, help="Measure each score from the best of its language for the query.")
 @_options.moved_encoder
 @_options.options_group(_options.device, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print each query and its hits as one JSON object a line.")
@@ -38,6 +39,7 @@ def command(
     languages: tuple[str, ...],
     hybrid: bool,
     expand: bool,
+    balance: bool,
     encoder: str | None,
     device: Any,
     trust_remote_code: bool,
@@ -59,7 +61,8 @@ def command(
 
     searcher = open_searcher(index, device, encoder, trust_remote_code)
     for queries in [given] if given else asked_queries():
-        found = searcher.search(queries, top=top, languages=languages, hybrid=hybrid, expand=expand)
+        how = {"hybrid": hybrid, "expand": expand, "balance": balance}
+        found = searcher.search(queries, top=top, languages=languages, **how)
         for each, hits in zip(queries, found, strict=True):
             click.echo(_json(each, hits) if as_json else _shown(each, hits, titled=query is None))
         _say_cut(searcher, queries)

@@ -5,6 +5,7 @@
   diagonal is monolingual.
 - expanded: the multilingual pool after document expansion across languages (`metasearch.encoders.expansion`). It uses
   what else is in the pool, so that its scores are not those of other papers' pools.
+- balanced: the multilingual pool, its scores balanced between languages (`metasearch.encoders.balance`).
 
 Texts are encoded once, whatever the number of pools.
 """
@@ -22,7 +23,7 @@ from metasearch.evaluation.metrics.base import function_of
 from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.evaluation.search import Judgements, SearchResult, ranking_of, search
 from metasearch.runs.questions import Cell, QuestionResults
-from metasearch.spec.measure import EXPANDED, RETRIEVAL_POOLS, Measure, Pool
+from metasearch.spec.measure import BALANCED, EXPANDED, MULTILINGUAL, RETRIEVAL_POOLS, Measure, Pool
 
 
 def evaluate_retrieval(
@@ -46,23 +47,23 @@ def evaluate_retrieval(
         # The search has the questions language by language, so that one language is a slice.
         rows, start = slice(start, start + len(asked)), start + len(asked)
         for pool, inside in _pools(pools, language, languages):
-            ranks = results[pool == EXPANDED].ranks(rows, None if inside == "all" else languages.index(inside))
+            ranks = results[_ranked_as(pool)].ranks(rows, None if inside == "all" else languages.index(inside))
             units[pool, language, inside] = tuple(q.id for q in asked)
             for measure, function in functions.items():
                 values = function(ranks, measure.k)
                 columns[str(measure), pool, language, inside] = values
                 scores.append(Score(str(measure), pool, language, inside, float(values.mean()), len(values)))
-    ranking = ranking_of(questions, data.candidates, results[False]) if "multilingual" in pools else None
+    ranking = ranking_of(questions, data.candidates, results[MULTILINGUAL]) if MULTILINGUAL in pools else None
     articles = {question.id: question.group for question in questions}
     return Evaluation(tuple(scores), QuestionResults(units, columns, ranking, articles))
 
 
 def _search(
     encoder: EncodesTexts, data: RetrievalData, by_language: Mapping[str, Sequence[Question]], pools: Sequence[Pool]
-) -> tuple[list[Question], list[str], dict[bool, SearchResult]]:
+) -> tuple[list[Question], list[str], dict[Pool, SearchResult]]:
     """Return the questions in the order of the search, the languages of the candidates, and the results.
 
-    The results are those of candidates as they are (`False`) and expanded (`True`), as far as the pools need them.
+    The results are those by which the pools are ranked (`_ranked_as`).
     """
     questions = [question for asked in by_language.values() for question in asked]
     languages = sorted({candidate.language for candidate in data.candidates})
@@ -70,18 +71,23 @@ def _search(
     candidates = encoder.encode([c.text for c in data.candidates], "candidate")
     vectors = np.concatenate([encoder.encode([q.text for q in asked], "question") for asked in by_language.values()])
     judgements = Judgements.from_answers(questions, data)
-    results = {}
-    for expand in sorted({pool == EXPANDED for pool in pools}):
-        ranked = expanded(candidates, language_of) if expand else candidates
-        results[expand] = search(questions, vectors, ranked, judgements, language_of)
+    results: dict[Pool, SearchResult] = {}
+    for pool in sorted({_ranked_as(pool) for pool in pools}):
+        ranked = expanded(candidates, language_of) if pool == EXPANDED else candidates
+        results[pool] = search(questions, vectors, ranked, judgements, language_of, balanced=pool == BALANCED)
     return questions, languages, results
+
+
+def _ranked_as(pool: Pool) -> Pool:
+    """Return the pool of all languages whose ranking has that of a pool in it."""
+    return pool if pool in (EXPANDED, BALANCED) else MULTILINGUAL
 
 
 def _pools(pools: Sequence[Pool], language: str, languages: Sequence[str]) -> list[tuple[Pool, str]]:
     """Return each pool and the language of its candidates, `all` where they are of all languages."""
     others = [other for other in languages if other != language]
-    inside = {"multilingual": ["all"], EXPANDED: ["all"], "monolingual": [language], "bilingual": others}
-    return [(pool, name) for pool in pools for name in inside[pool]]
+    inside = {"monolingual": [language], "bilingual": others}
+    return [(pool, name) for pool in pools for name in inside.get(pool, ["all"])]
 
 
 def _require_answers(data: RetrievalData, by_language: Mapping[str, Sequence[Question]], pools: Sequence[Pool]) -> None:

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from metasearch.data.records import Candidate, Question, RetrievalData
+from metasearch.encoders.balance import balance
 from metasearch.errors import NonFiniteError
 from metasearch.evaluation.metrics.base import Ranks
 from metasearch.evaluation.metrics.ranking import Indices, above, blocks, first_equal, highest, members
@@ -113,6 +114,7 @@ def search(
     candidates: NDArray[np.float32],
     judgements: Judgements,
     languages: Indices,
+    balanced: bool = False,
 ) -> SearchResult:
     """Rank all candidates for each question by the dot product of their vectors; of equal scores the first is highest.
 
@@ -122,6 +124,7 @@ def search(
         candidates: vectors of the candidates, `(C, D)`.
         judgements: relevant candidates of each question.
         languages: index of the language of each candidate, `(C,)`.
+        balanced: rank by scores that are balanced between languages (`metasearch.encoders.balance`).
 
     Raises:
         NonFiniteError: a score is NaN or infinite.
@@ -130,6 +133,7 @@ def search(
     # Before `first_equal`: vectors that are equal in float32 must tie.
     vectors, candidates = (np.asarray(side, np.float32) for side in (vectors, candidates))
     first = first_equal(candidates)
+    of_language = [np.flatnonzero(languages == code) for code in np.unique(languages)]
     copies = np.flatnonzero(first != np.arange(len(first)))
     threads = torch.get_num_threads()
     bounds = blocks(len(vectors), len(candidates), _CELLS)
@@ -146,6 +150,8 @@ def search(
             scores[:, copies] = scores[:, first[copies]]
             # A NaN is neither higher nor equal: unchecked, a relevant candidate with such a score would rank first.
             _require_finite(scores, questions[start:end])
+            if balanced:
+                balance(scores, of_language)
             # Threads suffice: numpy releases the interpreter's lock in comparisons, and no scores are copied.
             shares = [((end - start) * i // threads, (end - start) * (i + 1) // threads) for i in range(threads)]
             rows = [scores[a:b] for a, b in shares]

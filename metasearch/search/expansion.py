@@ -8,7 +8,7 @@ asked for and kept in the index's folder; they can be deleted at any time.
 import hashlib
 import json
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,13 +76,23 @@ class Expansion:
             ConfigError: no row is in one of the languages, or `top` is below 1.
             NonFiniteError: a vector is not finite.
         """
+        return self.search_each(vectors, top, [languages])[0]
+
+    def search_each(
+        self, vectors: NDArray[np.float32], top: int, groups: Sequence[Collection[str]]
+    ) -> list[list[tuple[Rows, Scores]]]:
+        """Return what `search` finds in each of some groups of languages; all rows are scored once."""
         if top < 1:
             raise ConfigError(f"top {top}: expected 1 or more")
+        scores = self.index.scores(vectors)
+        return [self._best(scores, top, languages) for languages in groups]
+
+    def _best(self, plain: Scores, top: int, languages: Collection[str]) -> list[tuple[Rows, Scores]]:
         inside = np.flatnonzero(self.index.rows_in(languages))
         # A choice of rows is a copy, of all of them as large as the whole.
         weights = self.weights[inside] if languages else self.weights
-        scores = weights @ self.index.scores(vectors)
-        best = Best(len(vectors), top)
+        scores = weights @ plain
+        best = Best(plain.shape[1], top)
         best.add(np.ascontiguousarray(scores, np.float32), inside)
         return list(zip(best.rows, best.scores, strict=True))
 

@@ -1,15 +1,23 @@
 """Answers queries from an index with the encoder that made it."""
 
+import logging
 from collections.abc import Collection, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.encoders.balance import merged
 from metasearch.encoders.encoder import Encoder
 from metasearch.index.bm25 import Bm25
 from metasearch.index.fusion import fuse
 from metasearch.index.hit import Hit
 from metasearch.index.index import Index
+from metasearch.index.scan import Rows, Scores
 from metasearch.search.expansion import Expansion, require_expandable
 from metasearch.search.neutral import of_arrays, through
 from metasearch.spec.recipe import Role
+
+log = logging.getLogger(__name__)
 
 QUERY: Role = "question"
 _FUSED = 10
@@ -51,6 +59,7 @@ class Searcher:
         languages: Collection[str] = (),
         hybrid: bool = False,
         expand: bool = False,
+        balance: bool = False,
     ) -> list[list[Hit]]:
         """Return the best passages of each query, the best first.
 
@@ -61,6 +70,7 @@ class Searcher:
             hybrid: rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank; a score is then
                 that of the fusion.
             expand: score passages with their nearest ones in other languages (`metasearch.search.expansion`).
+            balance: measure each score from the best of its passage's language (`metasearch.encoders.balance`).
 
         Raises:
             ConfigError: no passage is in one of the languages, `top` is below 1, or the index cannot be expanded.
@@ -70,10 +80,12 @@ class Searcher:
             return []
         wanted = max(_FUSED * top, _FUSED_LEAST) if hybrid else top
         vectors = self._vectors.encode(queries, QUERY)
-        if expand:
-            ranked = self._expanded().search(vectors, wanted, languages)
+        searched = self._apart(languages) if balance else ()
+        if searched:
+            each = self._near(vectors, wanted, [[tag] for tag in searched], expand)
+            ranked = [merged(found, wanted) for found in zip(*each, strict=True)]
         else:
-            ranked = list(zip(*self.index.search(vectors, wanted, languages), strict=True))
+            ranked = self._near(vectors, wanted, [languages], expand)[0]
         if hybrid:
             by_words = self._bm25().search(queries, wanted, languages)
             ranked = [fuse([near, worded], top) for (near, _), (worded, _) in zip(ranked, by_words, strict=True)]
@@ -82,6 +94,21 @@ class Searcher:
     def require_expandable(self) -> None:
         """Raise `ConfigError` where passages cannot be scored with their nearest ones in other languages."""
         require_expandable(self.index)
+
+    def _near(
+        self, vectors: NDArray[np.float32], top: int, groups: Sequence[Collection[str]], expand: bool
+    ) -> list[list[tuple[Rows, Scores]]]:
+        """Return for each group of languages the rows nearest to each query and their scores, best first, `(K,)`."""
+        if expand:
+            return self._expanded().search_each(vectors, top, groups)
+        return [list(zip(*self.index.search(vectors, top, languages), strict=True)) for languages in groups]
+
+    def _apart(self, languages: Collection[str]) -> list[str]:
+        """Return the languages that are searched; one alone has nothing to be balanced with, which the log says."""
+        searched = list(dict.fromkeys(languages or self.languages))
+        if len(searched) == 1:
+            log.warning("balance changes no order: all passages that are searched are in '%s'", searched[0])
+        return searched
 
     def _expanded(self) -> Expansion:
         if self._expansion is None:

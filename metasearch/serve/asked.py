@@ -38,6 +38,7 @@ class Searching(_Asked):
     languages: list[str] = []
     hybrid: bool = False
     expand: bool = False
+    balance: bool = False
     truncate: bool = True
 
     def texts(self) -> list[str]:

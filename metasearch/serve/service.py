@@ -76,7 +76,7 @@ class Service:
                 raise Refused(422, "unknown_language", f"languages: no passage is in '{tag}'.{hint}")
         if wanted.expand:
             self._require_expandable()
-        work = Search(wanted.top, frozenset(wanted.languages), wanted.hybrid, wanted.expand)
+        work = Search(wanted.top, frozenset(wanted.languages), wanted.hybrid, wanted.expand, wanted.balance)
         results = await self._answered(request, work, queries)
         cut, limit = _cut(results), self.searcher.encoder.limit("question")
         asked.require_whole(cut, "queries", limit, wanted.truncate)

@@ -1,7 +1,7 @@
 """What the encoder's thread does: vectors of texts, and hits of queries."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ class Search:
     languages: frozenset[str]
     hybrid: bool
     expand: bool
+    balance: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,7 @@ def worker(searcher: Searcher) -> Callable[[Hashable, list[str]], list[Result]]:
             if isinstance(work, Embedding):
                 vectors = encoder.encode(texts, role)
                 return [Result(*count, vector=vector) for count, vector in zip(counts, vectors, strict=True)]
-            found = searcher.search(
-                texts, top=work.top, languages=work.languages, hybrid=work.hybrid, expand=work.expand
-            )
+            found = searcher.search(texts, **asdict(work))
             return [Result(*count, hits=hits) for count, hits in zip(counts, found, strict=True)]
         finally:
             forget(encoder)

@@ -8,13 +8,16 @@ from typing import Any, Literal, Self
 from metasearch.errors import ConfigError, nearest
 from metasearch.spec import registry
 
-Pool = Literal["multilingual", "bilingual", "monolingual", "expanded", "pairs", "xx-en", "en-xx", "both"]
+Pool = Literal["multilingual", "bilingual", "monolingual", "expanded", "balanced", "pairs", "xx-en", "en-xx", "both"]
 """What is ranked: candidates of all languages together, of one other language, of the question's own, or of all after
-document expansion (`metasearch.encoders.expansion`); for similarity nothing; for translations the pivot language, from
-each other one (`xx-en`), or the other way round (`en-xx`), and the mean of both."""
+document expansion (`metasearch.encoders.expansion`) or by balanced scores (`metasearch.encoders.balance`); for
+similarity nothing; for translations the pivot language, from each other one (`xx-en`), or the other way round
+(`en-xx`), and the mean of both."""
 
+MULTILINGUAL: Pool = "multilingual"
 EXPANDED: Pool = "expanded"
-RETRIEVAL_POOLS: tuple[Pool, ...] = ("multilingual", "bilingual", "monolingual", EXPANDED)
+BALANCED: Pool = "balanced"
+RETRIEVAL_POOLS: tuple[Pool, ...] = (MULTILINGUAL, "bilingual", "monolingual", EXPANDED, BALANCED)
 """Pools of a retrieval task, the main one first."""
 
 

@@ -88,4 +88,4 @@ def test_of_several_aligned_encoders_the_rows_of_one_are_known(tmp_path):
     assert strong_encoder._known(path, "demo", None) == [rows[0], rows[2]]
     assert strong_encoder._known(path, "demo", strong_encoder.Aligned("x", "a")) == rows[:2]
     assert strong_encoder._known(path, "demo", strong_encoder.Aligned("x", "c")) == rows[:1]
-    assert strong_encoder._known(path, "demo", None, expanded=True) == rows[3:]
+    assert strong_encoder._known(path, "demo", None, reranked=True) == rows[3:]

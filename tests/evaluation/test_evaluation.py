@@ -91,7 +91,7 @@ def test_seven_languages_make_a_matrix_of_seven_by_seven_with_a_monolingual_diag
     assert {(s.language, s.candidates) for s in found.scores if s.pool == "monolingual"} == {
         (code, code) for code in LANGUAGES
     }
-    assert len(found.scores) == 7 * 7 + 7 + 7
+    assert len(found.scores) == 7 * 7 + 3 * 7
     assert {s.count for s in found.scores} == {3}
 
 
