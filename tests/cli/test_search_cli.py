@@ -114,6 +114,19 @@ def test_expand_scores_a_passage_with_its_like_in_another_language(docs):
     assert error(*asked, "--expand", "--language=fr", code=2).startswith("no passage is in")
 
 
+def test_balance_measures_scores_from_the_best_of_their_language(docs):
+    metasearch("index", "docs", "--encoder=tiny", "--length=12", "-o", "faq.index")
+    asked = ("search", "faq.index", EN[0], "--json")
+    plain, even = (json.loads(metasearch(*asked, *more).stdout)["hits"] for more in ([], ["--balance"]))
+    for language in {hit["language"] for hit in plain}:
+        before, after = ([hit for hit in hits if hit["language"] == language] for hits in (plain, even))
+        assert [hit["text"] for hit in after] == [hit["text"] for hit in before][: len(after)]
+        assert after[0]["score"] == pytest.approx(before[0]["score"] / 2)
+    one = metasearch(*asked, "--balance", "--language=en")
+    assert "balance changes no order: all passages that are searched are in 'en'" in one.stderr
+    assert error(*asked, "--balance", "--language=fr", code=2).startswith("no passage is in")
+
+
 def test_documents_of_one_language_cannot_be_expanded(docs):
     metasearch("index", "docs/en", "--encoder=tiny", "--language=en", "-o", "en.index")
     assert error("search", "en.index", EN[0], "--expand", code=2) == (

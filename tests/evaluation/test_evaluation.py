@@ -82,6 +82,20 @@ def test_in_the_expanded_pool_a_translation_that_ranks_low_is_drawn_to_one_that_
     assert found["expanded", "ar", "all"] == pytest.approx((1 / 1 + 2 / 2) / 2)
 
 
+def test_in_the_balanced_pool_an_answer_rises_whose_language_scores_low():
+    data = retrieval(2, ("ar", "el"), fillers=0)
+    # By language, then whether it is the answer: in Greek all scores are 0.5 lower than in Arabic.
+    near = {("ar", True): 0.9, ("ar", False): 0.6, ("el", True): 0.4, ("el", False): 0.1}
+    vectors = {
+        c.text: np.array([near[c.language, "s0" in c.id], near[c.language, "s1" in c.id], 0]) for c in data.candidates
+    }
+    asked = {q.text: np.array([q.id == "q0", q.id == "q1", 0], np.float64) for q in data.questions}
+    found = cells(evaluate(FakeEncoder(asked | vectors), data, [MAP], ("multilingual", "balanced")))
+    # 0.9, 0.6, 0.4, 0.1 are 0.9 − 0.45, 0.6 − 0.45, 0.4 − 0.2, 0.1 − 0.2 = 0.45, 0.15, 0.2, −0.1.
+    assert found["multilingual", "ar", "all"] == pytest.approx((1 / 1 + 2 / 3) / 2)
+    assert found["balanced", "ar", "all"] == pytest.approx((1 / 1 + 2 / 2) / 2)
+
+
 def test_seven_languages_make_a_matrix_of_seven_by_seven_with_a_monolingual_diagonal():
     data = retrieval(3)
     found = evaluate(random_scoring(data), data, [MAP], RETRIEVAL_POOLS)

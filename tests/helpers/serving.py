@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from metasearch.encoders.balance import balance as balanced
 from metasearch.encoders.expansion import expanded
 from metasearch.errors import ConfigError
 from metasearch.serve.app import Application
@@ -58,10 +59,14 @@ class MemorySearcher:
         self.vectors = encoder.encode([passage.text for passage in self.passages], "candidate")
         self.languages = dict(sorted(Counter(passage.language for passage in self.passages).items()))
 
-    def search(self, queries, *, top=10, languages=(), hybrid=False, expand=False):
+    def search(self, queries, *, top=10, languages=(), hybrid=False, expand=False, balance=False):
         allowed = np.array([not languages or passage.language in languages for passage in self.passages])
         vectors = expanded(self.vectors, self.codes) if expand else self.vectors
         scores = self.encoder.encode(queries, "question") @ vectors.T
+        if balance:
+            of_language = [np.flatnonzero(self.codes == code) for code in range(len(self.languages))]
+            scores = scores.astype(np.float32)
+            balanced(scores, of_language)
         if hybrid:
             scores = np.stack([_fused(row, self.words(query)) for query, row in zip(queries, scores, strict=True)])
         found = []

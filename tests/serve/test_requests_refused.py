@@ -155,6 +155,7 @@ KEYS = (
     "languages",
     "hybrid",
     "expand",
+    "balance",
     "dimensions",
     "encoding_format",
     "truncate",

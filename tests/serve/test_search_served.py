@@ -51,6 +51,14 @@ def test_expand_scores_passages_with_their_like_in_other_languages(served, searc
     assert answer["error"]["message"] == "expand: no other language"
 
 
+def test_balance_measures_scores_from_the_best_of_their_language(served, searcher):
+    query = "Where do keepers live?"
+    expected = [hit.passage.text for hit in searcher.search([query], top=9, balance=True)[0]]
+    _, even = served.post("/search", {"query": query, "top": 9, "balance": True})
+    assert [hit["text"] for hit in even["results"][0]["hits"]] == expected
+    assert expected != [hit.passage.text for hit in searcher.search([query], top=9)[0]]
+
+
 def test_a_query_that_is_too_long_is_cut_and_that_is_said(served, searcher):
     _, answer = served.post("/search", {"queries": ["bees", "bees " * 300]})
     assert (answer["truncated"], answer["max_tokens"]) == ([1], searcher.encoder.limit("question"))
