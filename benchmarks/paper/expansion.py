@@ -1,9 +1,10 @@
-"""Document expansion across languages in pools with and without translations of the answers, on vectors made once.
+"""Document expansion and balanced scores in pools with and without translations of the answers, on vectors made once.
 
     python -m benchmarks.paper.expansion --task lareqa-sentences --encoder e5 --data ~/data
 
 LAReQA's pool has every sentence in each of its languages. In the other pool here a sentence stands in one language
-alone, drawn with a seed: what expansion takes for a translation there is none. Rows are in `results/expansion.jsonl`.
+alone, drawn with a seed: what expansion takes for a translation there is none, and the best of most languages answers
+nothing. Rows are in `results/expansion.jsonl`.
 """
 
 from collections.abc import Sequence
@@ -21,13 +22,13 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.expansion import expanded
+from metasearch.encoders.expansion import ALPHA, expanded
 from metasearch.encoders.neutral import Mapped
 from metasearch.encoders.vectors import EncodesTexts, Remembered
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs.neutral import train_map
 from metasearch.runs.markdown import markdown
-from metasearch.spec.measure import Measure
+from metasearch.spec.measure import BALANCED, MULTILINGUAL, Measure, Pool
 from metasearch.spec.recipe import Role
 from metasearch.spec.run_stages import NeutralSettings
 
@@ -84,7 +85,12 @@ def main(task: str, encoder: str, name: str | None, neutral: bool, data: str, fo
         for alpha in ALPHAS:
             scores[f"{alpha:g}"] = [_score(Expanded(known, part, alpha), part) for part in parts]
         means = {alpha: fmean(values) for alpha, values in scores.items()}
-        rows.append({**about, "pool": pool, "candidates": len(parts[0].candidates), str(MAP20): means, **provenance()})
+        even = {
+            "0": fmean(_score(known, part, BALANCED) for part in parts),
+            f"{ALPHA:g}": fmean(_score(Expanded(known, part, ALPHA), part, BALANCED) for part in parts),
+        }
+        found = {"candidates": len(parts[0].candidates), str(MAP20): means, BALANCED: even}
+        rows.append({**about, "pool": pool, **found, **provenance()})
     append_new_rows(ROWS, rows, identity)
     click.echo(table(read_rows(ROWS)))
 
@@ -123,17 +129,21 @@ def _groups(candidates: Sequence[Candidate]) -> dict[str, int]:
     return found
 
 
-def _score(encoder: EncodesTexts, data: RetrievalData) -> float:
-    return evaluate(encoder, data, [MAP20]).mean(str(MAP20))
+def _score(encoder: EncodesTexts, data: RetrievalData, pool: Pool = MULTILINGUAL) -> float:
+    return evaluate(encoder, data, [MAP20], [pool]).mean(str(MAP20), pool)
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return a line of each encoder and pool: mAP@20 as it is, and by exponent."""
-    heads = ["map@20", "pool", "candidates", "as it is", *(f"α = {alpha:g}" for alpha in ALPHAS)]
-    lines = [
-        [row["encoder"], row["pool"], f"{row['candidates']:,}"] + [f"{100 * v:.2f}" for v in row[str(MAP20)].values()]
-        for row in latest_rows(rows, identity)
-    ]  # fmt: skip
+    """Return a line of each encoder and pool: mAP@20 as it is, balanced, by exponent, and balanced after expansion."""
+    heads = ["map@20", "pool", "candidates", "as it is", BALANCED, *(f"α = {alpha:g}" for alpha in ALPHAS)]
+    lines = []
+    for row in latest_rows(rows, identity):
+        plain, *moved = (f"{100 * value:.2f}" for value in row[str(MAP20)].values())
+        # The first rows have no balanced scores.
+        even = {alpha: f"{100 * value:.2f}" for alpha, value in row.get(BALANCED, {}).items()}
+        scores = [plain, even.get("0", ""), *moved, even.get(f"{ALPHA:g}", "")]
+        lines.append([row["encoder"], row["pool"], f"{row['candidates']:,}", *scores])
+    heads.append(f"α = {ALPHA:g}, {BALANCED}")
     return markdown(heads, lines, left=2)
 
 
