@@ -26,7 +26,7 @@ Indices = NDArray[np.int64]
 
 
 def balance(scores: Scores, languages: Sequence[Indices]) -> None:
-    """Balance scores in place; the order within a language stays what it was.
+    """Balance scores in place; but for rounding, the order within a language stays what it was.
 
     Args:
         scores: of C candidates for each of Q questions, `(Q, C)`.

@@ -44,7 +44,7 @@ class Service:
         """Encode and search once, which makes what is made at first use: the first request waits for none of it."""
         do = worker(self.searcher)
         do(Embedding("candidate"), ["warm"])
-        do(Search(1, frozenset(), hybrid=False, expand=False), ["warm"])
+        do(Search(1, frozenset(), hybrid=False, expand=False, balance=False), ["warm"])
 
     async def embeddings(self, request: Request) -> Response:
         """Answer `POST /v1/embeddings`."""

@@ -32,7 +32,7 @@ class Search:
     languages: frozenset[str]
     hybrid: bool
     expand: bool
-    balance: bool = False
+    balance: bool
 
 
 @dataclass(frozen=True)
