@@ -106,7 +106,7 @@ class Searcher:
     def _apart(self, languages: Collection[str]) -> list[str]:
         """Return the languages that are searched; one alone has nothing to be balanced with, which the log says."""
         searched = list(dict.fromkeys(languages or self.languages))
-        if len(searched) == 1:
+        if len(searched) == 1 and searched[0] in self.languages:
             log.warning("balance changes no order: all passages that are searched are in '%s'", searched[0])
         return searched
 

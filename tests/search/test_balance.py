@@ -85,7 +85,9 @@ def test_one_language_alone_has_nothing_to_be_balanced_with_and_that_is_said(tmp
     assert "balance changes no order: all passages that are searched are in 'de'" in caplog.text
 
 
-def test_a_language_that_no_passage_is_in_is_refused(tmp_path):
+@pytest.mark.parametrize("languages", [["fr"], ["de", "fr"]])
+def test_a_language_that_no_passage_is_in_is_refused_and_no_more_is_said(tmp_path, languages, caplog):
     found = searcher(tmp_path / "index", made(30), queries())
     with pytest.raises(ConfigError, match="no passage is in language 'fr'"):
-        found.search(["0"], languages=["de", "fr"], balance=True)
+        found.search(["0"], languages=languages, balance=True)
+    assert not caplog.records
