@@ -66,6 +66,9 @@ class Arm:
 
 
 NO_MCL = "stages.contrast.options.contrast=none"
+WEIGHTED = {"minilm": (), "e5": ("stages.contrast.options.contrast_weight=2.6e-3",)}
+"""Of arms with the contrastive loss. 1/D is the weight of equations 6 and 7 beside the squared norm in place of a mean;
+with 1, as in the recipe and the authors' code, the student of e5 collapsed."""
 CHAIN = STAGES[1:]
 THREE_STAGES = ("--student", "{full}/3-student/model")
 ARMS: dict[str, Arm] = {
@@ -156,6 +159,7 @@ def flags_of(name: str, steps: Steps, places: Places) -> list[str]:
     rate = RATES[places.origin]
     values = [value for stage in arm.stages for value in _stage_values(stage, rate, arm.passes * steps.of(stage))]
     values += arm.values
+    values += WEIGHTED[places.origin] if "contrast" in arm.stages and NO_MCL not in arm.values else ()
     teacher = ["--teacher", places.teacher] if arm.recipe == "compress-small" else []
     flags = ["--recipe", arm.recipe, "--stages", ",".join(arm.stages), *teacher]
     flags += [part.format(**named) for part in arm.start]

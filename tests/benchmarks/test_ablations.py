@@ -106,6 +106,8 @@ def test_arms_of_e5_learn_from_it_without_language_and_begin_with_its_own_words(
     if flags:
         assert flags[flags.index("--teacher") + 1] == str(places.out / "teacher")
         assert "stages.contrast.outer.lr=0.0005" in flags
+        # 1/384: the squared norm is 384 times the mean.
+        assert ("stages.contrast.options.contrast_weight=2.6e-3" in flags) == (name != "without-mcl")
         assert name == "without-mcl" or flags[flags.index("--assistant") + 1] == str(places.out / "assistant/model")
 
 
