@@ -96,8 +96,13 @@ def main(task: str, encoder: str, name: str | None, neutral: bool, data: str, fo
 
 
 def identity(row: Row) -> object:
-    """Return what a row is known again by."""
-    return tuple(row[key] for key in ("task", "encoder", "fold", "weights", "draws", "pool"))
+    """Return what a row is known again by; the first ones have no balanced scores."""
+    return (*line_of(row), row["weights"], row["draws"], BALANCED in row)
+
+
+def line_of(row: Row) -> tuple[object, ...]:
+    """Return what a line of the table is of."""
+    return tuple(row[key] for key in ("task", "encoder", "fold", "pool"))
 
 
 def without_translations(data: RetrievalData, seed: int) -> RetrievalData:
@@ -137,7 +142,7 @@ def table(rows: Sequence[Row]) -> str:
     """Return a line of each encoder and pool: mAP@20 as it is, balanced, by exponent, and balanced after expansion."""
     heads = ["map@20", "pool", "candidates", "as it is", BALANCED, *(f"α = {alpha:g}" for alpha in ALPHAS)]
     lines = []
-    for row in latest_rows(rows, identity):
+    for row in latest_rows(rows, line_of):
         plain, *moved = (f"{100 * value:.2f}" for value in row[str(MAP20)].values())
         # The first rows have no balanced scores.
         even = {alpha: f"{100 * value:.2f}" for alpha, value in row.get(BALANCED, {}).items()}
