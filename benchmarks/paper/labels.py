@@ -113,6 +113,7 @@ def table(rows: Sequence[Row], whole: Sequence[Row], task: str, mode: str = "mix
         mode: in which it was trained.
     """
     groups = groups_of(Library().task(task), sorted({code for row in rows for code in row["languages"]}))
+    pools = [pool for pool in cells.RERANKED if pool in {row["pool"] for row in rows}]
     lines = []
     for start in (NEUTRAL, cells.ALIGNED):
         own = [row for row in rows if (row["task"], row["mode"], row["start"]) == (task, mode, start)]
@@ -127,19 +128,23 @@ def table(rows: Sequence[Row], whole: Sequence[Row], task: str, mode: str = "mix
         trained = [row for row in known if cells.arm_of(row) == f"{start}+{cells.BEST}:{mode}" and row["seed"] in seeds]
         own += [row_of(row, None) for row in trained]
         for count in sorted({row["labels"] for row in own}, key=lambda count: (count is None, count)):
-            lines.append([start, "all" if count is None else f"{count}", *_figures(own, count, list(groups.values()))])
+            lines.append(
+                [start, "all" if count is None else f"{count}", *_figures(own, count, list(groups.values()), pools)]
+            )
     names = [f"{name} languages" for name in groups]
-    return markdown(["encoder", "labels", "mAP@20", "more than without [95 %]", *names, *cells.RERANKED], lines, left=1)
+    return markdown(["encoder", "labels", "mAP@20", "more than without [95 %]", *names, *pools], lines, left=1)
 
 
-def _figures(rows: Sequence[Row], count: int | None, groups: Sequence[Sequence[str]]) -> list[str]:
-    """Return the columns of a number of labels: mean and deviation over folds, gain, groups, expanded pool."""
+def _figures(
+    rows: Sequence[Row], count: int | None, groups: Sequence[Sequence[str]], pools: Sequence[str]
+) -> list[str]:
+    """Return the columns of a number of labels: mean and deviation over folds, gain, groups, reranked pools."""
     own = [row for row in rows if row["labels"] == count]
     return [
         spread(list(by_fold(own).values())),
         "" if count == 0 else gain(own, [row for row in rows if row["labels"] == 0]),
         *(mean_of(own, codes) for codes in groups),
-        *(spread(list(by_fold(own, pool).values())) for pool in cells.RERANKED),
+        *(spread(list(by_fold(own, pool).values())) for pool in pools),
     ]
 
 
