@@ -91,6 +91,11 @@ ARMS: dict[str, Arm] = {
     "recurrent-2": Arm("RU 2 run three times", CHAIN, values=("student.recurrent=2",)),
     "ema": Arm("the moving teacher in place of stage 4", ("align",), THREE_STAGES, ("full",)),
 }
+OF_E5 = {
+    "assistant": "e5 with 32,000 words, 12 layers, without language",
+    "full": "B 128, RU 3 run twice, stages 2 to 4",
+}
+"""What arms are in words where e5 teaches, as far as it is another thing."""
 ARMS_OF = {"minilm": tuple(ARMS), "e5": ("assistant", "full", "three-stages", "without-mcl", "without-recurrence")}
 """By the encoder that teaches; the assistant of e5 is cut out of it, knows all languages, and is not taught."""
 

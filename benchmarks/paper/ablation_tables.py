@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from benchmarks.common.rows import Row
-from benchmarks.paper.ablation_arms import ARMS, TESTS
+from benchmarks.paper.ablation_arms import ARMS, OF_E5, TESTS
 from benchmarks.paper.distillation_papers import ORDERINGS, Ordering
 from metasearch.runs.markdown import markdown
 
@@ -15,11 +15,12 @@ NOTE = (
 _VERDICTS = ("STS 2017", "Tatoeba", "LAReQA")
 
 
-def arm_table(rows: Sequence[Row]) -> str:
+def arm_table(rows: Sequence[Row], teacher: str = "minilm") -> str:
     """Return the arms, a line each: scores times 100, sizes, and sentences per second of a processor.
 
     Args:
         rows: rows of arms by `ablation_rows.arm_rows`; rows of orderings are passed over.
+        teacher: whose arms they are.
     """
     cells = {(row["study"], row["metric"]): row["value"] for row in rows}
     heads = ["arm", "", *TESTS, "M parameters", "MiB, float32", "MiB, int8", "sentences/s"]
@@ -31,7 +32,8 @@ def arm_table(rows: Sequence[Row]) -> str:
             *(_shown(cells.get((arm, metric)), 1, 1) for metric in ("float32_mib", "int8_mib")),
             _shown(cells.get((arm, "cpu")), 1, 0),
         ]
-        lines.append([arm, ARMS[arm].description, *scores, *facts])
+        said = OF_E5.get(arm) if teacher == "e5" else None
+        lines.append([arm, said or ARMS[arm].description, *scores, *facts])
     return markdown(heads, lines, left=2)
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 import click
 
 import metasearch as ms
+from benchmarks.common.begun import begin
 from benchmarks.common.command import Command, metasearch
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row
@@ -51,7 +52,13 @@ SAME_SHAPE = {"three-stages": "full", "without-mcl": "full", "single-stage": "fu
     "--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True, help="Of training."
 )
 @click.option("--max-steps", type=click.IntRange(min=1), default=60, show_default=True, help="Of stages 3 and 4.")
-@click.option("--assistant-steps", type=click.IntRange(min=1), default=200, show_default=True, help="Of stage 1.")
+@click.option(
+    "--assistant-steps",
+    type=click.IntRange(min=1),
+    default=200,
+    show_default=True,
+    help="Of stage 1; minilm alone has it.",
+)
 @click.option("--embedding-steps", type=click.IntRange(min=1), default=300, show_default=True, help="Of stage 2.")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Of sentences per second.")
 @click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True, help="Of sentences per second.")
@@ -84,11 +91,12 @@ def main(
     places = Places(*(folder.resolve() for folder in folders), origin=teacher)
     steps = Steps(assistant_steps, embedding_steps, max_steps)
     names = with_needed(checked(only, teacher))
+    facts = {"teacher": teacher, "precision": precision, "steps": asdict(steps), "seed": 0}
     new = False
     if not only_table:
+        begin(output / "settings.json", facts)
         new = run(names, steps, precision, places)
         new = measure(names, places, rounds, threads) or new
-    facts = {"teacher": teacher, "precision": precision, "steps": asdict(steps), "seed": 0}
     tables(names, places, resamples, results, facts if new else None)
 
 
@@ -131,7 +139,7 @@ def train(name: str, steps: Steps, precision: str, places: Places) -> None:
     """Train an arm, or go on with it; nothing where its encoder is made by another arm."""
     folder, flags = places.folder(name), flags_of(name, steps, places)
     if flags and not (folder / "report.md").exists():
-        flags += ["--precision", precision]
+        flags += ["--precision", precision] if precision != "fp32" else []
         same_flags(folder.with_suffix(".flags"), flags, folder)
         begun = (folder / "config.yaml").exists()
         metasearch("distill", *(["--resume", folder] if begun else [*flags, "-o", folder]))
@@ -177,7 +185,7 @@ def tables(names: Sequence[str], places: Places, resamples: int, results: Path, 
     if facts is not None:
         stamp = {**facts, **provenance(), "versions": versions()}
         append_rows(results, [{**row, **stamp} for row in (*arms, *orderings)])
-    click.echo(arm_table(arms))
+    click.echo(arm_table(arms, places.origin))
     click.echo("\n" + ordering_table(orderings))
 
 

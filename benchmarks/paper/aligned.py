@@ -2,7 +2,7 @@
 
     python -m benchmarks.paper.aligned --task lareqa-sentences --data ~/data -o studies/aligned
 
-lines/      lines of FLORES-200, NTREX-128 and TICO-19 in the languages of the task
+lines/      lines of the corpora that --corpora names, by default FLORES-200, NTREX-128 and TICO-19
 corpus/     those that stand in no test set, and overlap.md
 words/      the task's texts, by which the vocabulary is cut; nothing else is read of them
 trimmed/    `e5` with the words of both alone
@@ -30,7 +30,7 @@ from benchmarks.mini.corpus_lines import read_lines, write_lines
 from benchmarks.mini.settings import Step
 from metasearch.compress.output import whole
 from metasearch.data.texts import texts_of
-from metasearch.errors import require_known
+from metasearch.errors import DataError, require_known
 from metasearch.jobs.merge import merge
 
 ENCODER = "e5"
@@ -71,7 +71,7 @@ def main(
     """Do all steps that are not finished."""
     settings = {"task": task, "data": str(data), "set": assignments, "share": share, "seed": seed, "device": device}
     named = _checked(corpora)
-    settings |= {"precision": precision, "corpora": named}
+    settings |= {"precision": precision, **({} if named == sorted(CORPORA) else {"corpora": named})}
     begin(output / "settings.json", settings, free=("data", "device"))
     stage = [word for each in assignments for word in ("--set", f"stages.align.{each}")]
     stage += ["--seed", str(seed), "--device", device, "--precision", precision]
@@ -100,7 +100,7 @@ def steps(
 
 def _checked(corpora: str) -> list[str]:
     """Return the names of corpora, each of which has a licence that is known."""
-    names = corpora.split(",")
+    names = sorted({name.strip() for name in corpora.split(",")})
     for name in names:
         require_known("corpus", name, card.sources())
     return names
@@ -109,9 +109,15 @@ def _checked(corpora: str) -> list[str]:
 def _lines(task: str, data: Path, corpora: Sequence[str], path: Path) -> None:
     """Write the lines of some corpora in the languages of a task."""
     languages = ms.load_benchmark(task, data=str(data)).data.languages
+    lines = [line for line in read_lines(data / "parallel") if line.language in languages]
+    missing = set(corpora) - {line.corpus for line in lines}
+    said = f"{data / 'parallel'}: no line of {', '.join(sorted(missing))} in the languages of {task}"
+    if missing == set(corpora):
+        raise DataError(said)
+    if missing:
+        click.echo(said, err=True)
     with whole(path) as new:
-        lines = read_lines(data / "parallel")
-        write_lines(new, (line for line in lines if line.corpus in corpora and line.language in languages))
+        write_lines(new, (line for line in lines if line.corpus in corpora))
 
 
 def _words(task: str, data: Path, path: Path) -> None:

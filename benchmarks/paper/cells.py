@@ -19,7 +19,7 @@ from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.questions import Cell, QuestionResults
 from metasearch.spec import yaml
-from metasearch.spec.measure import BALANCED, EXPANDED
+from metasearch.spec.measure import RERANKED
 from metasearch.spec.recipe import MERGED, NEUTRAL, ZERO_SHOT
 from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
 from metasearch.study.bias import bias_of
@@ -34,8 +34,6 @@ ALIGNED = "aligned"
 """Encoder that `benchmarks.paper.aligned` makes of `e5`, and what its arms begin with; alone, it is untrained."""
 BEST, FINE_TUNE = "best", "fine-tune"
 """A recipe whose arms are called by its name, as there are others of its learner, which is the second."""
-RERANKED = (EXPANDED, BALANCED)
-"""Pools in which the candidates of the main one are ranked otherwise, by what else is in it."""
 _PLACES = ("data", "include")
 _FACTS = ("task", "encoder", "learner", "mode", "recipe", "fold", "seed", "step")
 _SHARED = (*_FACTS, "versions", "data")
@@ -57,9 +55,12 @@ def rows_of(study: Study, encoder: str, weights: str | None = None, pool: str | 
 
 
 def rows_of_pools(study: Study, encoder: str, weights: str | None = None) -> list[Row]:
-    """Return the same of the main pool and of those that rank it otherwise, as far as the study has them."""
+    """Return the same of the main pool and of those that rank it otherwise, as far as a cell has them.
+
+    Those that an earlier version scored lack a pool that came later.
+    """
     pools = (None, *(pool for pool in RERANKED if pool in study.pools))
-    return [row for pool in pools for row in rows_of(study, encoder, weights, pool)]
+    return [row for pool in pools for row in rows_of(study, encoder, weights, pool) if row["values"]]
 
 
 def identity(row: Row) -> object:

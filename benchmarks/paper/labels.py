@@ -28,6 +28,7 @@ from metasearch.jobs.compose import load_encoder
 from metasearch.runs.markdown import markdown
 from metasearch.spec import yaml
 from metasearch.spec.library import Library
+from metasearch.spec.measure import RERANKED
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 
 ROWS = RESULTS / "labels.jsonl"
@@ -113,7 +114,7 @@ def table(rows: Sequence[Row], whole: Sequence[Row], task: str, mode: str = "mix
         mode: in which it was trained.
     """
     groups = groups_of(Library().task(task), sorted({code for row in rows for code in row["languages"]}))
-    pools = [pool for pool in cells.RERANKED if pool in {row["pool"] for row in rows}]
+    pools = [pool for pool in RERANKED if pool in {row["pool"] for row in rows}]
     lines = []
     for start in (NEUTRAL, cells.ALIGNED):
         own = [row for row in rows if (row["task"], row["mode"], row["start"]) == (task, mode, start)]

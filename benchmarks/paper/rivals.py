@@ -25,7 +25,7 @@ from metasearch.errors import require_known
 from metasearch.runs.markdown import markdown
 from metasearch.spec import yaml
 from metasearch.spec.library import Library, load_recipe
-from metasearch.spec.measure import EXPANDED
+from metasearch.spec.measure import RERANKED
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 
 ROWS = RESULTS / "rivals.jsonl"
@@ -171,17 +171,17 @@ def table(rows: Sequence[Row], arms: Sequence[Row]) -> str:
     for arm in ARMS:
         known[arm] = [fold_row(row) for row in own if cells.arm_of(row) == arm and row["seed"] == 0]
     groups = groups_of(Library().task(TASK), sorted({code for row in kept for code in row["languages"]}))
+    pools = [pool for pool in RERANKED if pool in {row["pool"] for row in kept}]
     lines = []
     for name, rival in RIVALS.items():
         if len(by_fold(known[name])) > 1:
             columns = [mean_of(known[name], codes) for codes in groups.values()]
             above = [rival.against, gain(known[name], known[rival.against])]
-            score, expanded = (spread(list(by_fold(known[name], pool).values())) for pool in (MAIN, EXPANDED))
-            lines.append([name, rival.says, str(len(by_fold(known[name]))), score, *above, *columns, expanded])
+            score, *others = (spread(list(by_fold(known[name], pool).values())) for pool in (MAIN, *pools))
+            lines.append([name, rival.says, str(len(by_fold(known[name]))), score, *above, *columns, *others])
     names = [f"{name} languages" for name in groups]
-    return markdown(
-        ["rival", "what", "folds", "mAP@20", "less", "difference [95 %]", *names, "expanded"], lines, left=2
-    )
+    heads = ["rival", "what", "folds", "mAP@20", "less", "difference [95 %]", *names, *pools]
+    return markdown(heads, lines, left=2)
 
 
 def _keep(folder: Path) -> None:

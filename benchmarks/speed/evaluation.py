@@ -28,10 +28,10 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import MetasearchError
 from metasearch.evaluation.retrieval import evaluate_retrieval
-from metasearch.spec.measure import EXPANDED, RETRIEVAL_POOLS, Measure, Pool
+from metasearch.spec.measure import RERANKED, RETRIEVAL_POOLS, Measure, Pool
 from metasearch.spec.seeding import stream
 
-POOLS = tuple(pool for pool in RETRIEVAL_POOLS if pool != EXPANDED)
+POOLS = tuple(pool for pool in RETRIEVAL_POOLS if pool not in RERANKED)
 """Pools that one product scores."""
 MEASURES = (Measure("map", 20), Measure("map"))
 TARGET = 100.0

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 @click.option(
     "--expand", is_flag=True, help="Score passages with their like in other languages: for documents with translations."
 )
-@click.option("--balance", is_flag=True, help="Measure each score from the best of its language for the query.")
+@click.option("--balance", is_flag=True, help="Measure scores from the best of their language: for answers in several.")
 @_options.moved_encoder
 @_options.options_group(_options.device, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print each query and its hits as one JSON object a line.")

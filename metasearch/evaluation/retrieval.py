@@ -23,7 +23,7 @@ from metasearch.evaluation.metrics.base import function_of
 from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.evaluation.search import Judgements, SearchResult, ranking_of, search
 from metasearch.runs.questions import Cell, QuestionResults
-from metasearch.spec.measure import BALANCED, EXPANDED, MULTILINGUAL, RETRIEVAL_POOLS, Measure, Pool
+from metasearch.spec.measure import BALANCED, EXPANDED, MULTILINGUAL, RERANKED, RETRIEVAL_POOLS, Measure, Pool
 
 
 def evaluate_retrieval(
@@ -80,7 +80,7 @@ def _search(
 
 def _ranked_as(pool: Pool) -> Pool:
     """Return the pool of all languages whose ranking has that of a pool in it."""
-    return pool if pool in (EXPANDED, BALANCED) else MULTILINGUAL
+    return pool if pool in RERANKED else MULTILINGUAL
 
 
 def _pools(pools: Sequence[Pool], language: str, languages: Sequence[str]) -> list[tuple[Pool, str]]:

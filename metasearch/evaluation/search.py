@@ -1,9 +1,9 @@
 """Search: scores all candidates for all questions and returns where the relevant ones rank, and what ranks highest.
 
-One matrix product scores all pools: the rank of a candidate among those of its own language needs only the number of
-them that rank above it. The scores of a block of questions are held at a time, never those of all. What follows the
-product is counted on as many threads as torch has; counts are whole numbers, so that neither blocks nor threads change
-them.
+One matrix product scores the pool of all languages and that of each: the rank of a candidate among those of its own
+language needs only the number of them that rank above it. The scores of a block of questions are held at a time, never
+those of all. What follows the product is counted on as many threads as torch has; counts are whole numbers, so that
+neither blocks nor threads change them.
 """
 
 from collections.abc import Sequence

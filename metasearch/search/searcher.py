@@ -45,6 +45,7 @@ class Searcher:
         self._vectors = through(encoder, of_arrays(index.arrays))
         self._words: Bm25 | None = None
         self._expansion: Expansion | None = None
+        self._alone: set[str] = set()
 
     @property
     def languages(self) -> dict[str, int]:
@@ -70,7 +71,8 @@ class Searcher:
             hybrid: rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank; a score is then
                 that of the fusion.
             expand: score passages with their nearest ones in other languages (`metasearch.search.expansion`).
-            balance: measure each score from the best of its passage's language (`metasearch.encoders.balance`).
+            balance: measure each score from the best of its passage's language (`metasearch.encoders.balance`); those
+                whose language is not known are one.
 
         Raises:
             ConfigError: no passage is in one of the languages, `top` is below 1, or the index cannot be expanded.
@@ -106,7 +108,8 @@ class Searcher:
     def _apart(self, languages: Collection[str]) -> list[str]:
         """Return the languages that are searched; one alone has nothing to be balanced with, which the log says."""
         searched = list(dict.fromkeys(languages or self.languages))
-        if len(searched) == 1 and searched[0] in self.languages:
+        if len(searched) == 1 and searched[0] in self.languages and searched[0] not in self._alone:
+            self._alone.add(searched[0])
             log.warning("balance changes no order: all passages that are searched are in '%s'", searched[0])
         return searched
 

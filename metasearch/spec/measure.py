@@ -17,7 +17,9 @@ similarity nothing; for translations the pivot language, from each other one (`x
 MULTILINGUAL: Pool = "multilingual"
 EXPANDED: Pool = "expanded"
 BALANCED: Pool = "balanced"
-RETRIEVAL_POOLS: tuple[Pool, ...] = (MULTILINGUAL, "bilingual", "monolingual", EXPANDED, BALANCED)
+RERANKED: tuple[Pool, ...] = (EXPANDED, BALANCED)
+"""Pools of the candidates of the multilingual one that are ranked otherwise, by what else is in it."""
+RETRIEVAL_POOLS: tuple[Pool, ...] = (MULTILINGUAL, "bilingual", "monolingual", *RERANKED)
 """Pools of a retrieval task, the main one first."""
 
 

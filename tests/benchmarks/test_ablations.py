@@ -128,6 +128,16 @@ def test_the_teacher_and_the_assistant_of_e5_are_made_of_its_words_and_have_a_ma
     assert called[2][2:6] == ["--trim", corpus, "--vocabulary", "32000"]
 
 
+def test_a_folder_of_one_teacher_is_not_taken_for_that_of_another(tmp_path, monkeypatch):
+    monkeypatch.setattr(ablations, "run", lambda *given: False)
+    monkeypatch.setattr(ablations, "measure", lambda *given: False)
+    words = ["--data", str(tmp_path), "-o", str(tmp_path / "out"), "--results", str(tmp_path / "rows.jsonl")]
+    assert CliRunner().invoke(ablations.main, words).exit_code == 0
+    result = CliRunner().invoke(ablations.main, [*words, "--teacher", "e5"])
+    assert result.exit_code == 2
+    assert "begun with teacher minilm, not e5; choose another folder with -o" in result.output
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [

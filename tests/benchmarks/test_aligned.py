@@ -13,7 +13,7 @@ from helpers.mini import small_data, written
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.texts import texts_of
 from metasearch.encoders.builtin import tiny
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, DataError
 from metasearch.jobs.compose import load_encoder
 from metasearch.jobs.compress import write
 from metasearch.spec.library import shipped
@@ -47,17 +47,26 @@ def test_other_settings_need_another_folder(tmp_path):
         begin(tmp_path / "settings.json", {"share": 0.25, "data": "here"})
 
 
-def test_lines_are_of_corpora_of_sentences_and_of_the_languages_of_the_task(tmp_path):
+def test_lines_are_of_corpora_of_sentences_and_of_the_languages_of_the_task(tmp_path, capsys):
     data = small_data(tmp_path / "data")
     shutil.copytree(shipped() / "demo", data / "demo")
     written(data / "parallel", nl=["sentence 1\tzin 1\tntrex"])  # no language of the task
     steps(tmp_path, data)["lines"].run()
+    assert "parallel: no line of flores, tico19 in the languages of demo" in capsys.readouterr().err
     lines = list(read_lines(tmp_path / "lines"))
     # Of the 33 lines of German, one is of Tatoeba.
     assert [(line.language, line.corpus) for line in lines] == [("de", "ntrex")] * 32
     shutil.rmtree(tmp_path / "lines")
     steps(tmp_path, data, ["tatoeba"])["lines"].run()
     assert [(line.language, line.corpus) for line in read_lines(tmp_path / "lines")] == [("de", "tatoeba")]
+
+
+def test_corpora_without_a_line_in_the_languages_of_the_task_are_refused(tmp_path):
+    data = small_data(tmp_path / "data")
+    shutil.copytree(shipped() / "demo", data / "demo")
+    with pytest.raises(DataError, match="parallel: no line of tico19 in the languages of demo"):
+        steps(tmp_path, data, ["tico19"])["lines"].run()
+    assert not (tmp_path / "lines").exists()
 
 
 def test_a_corpus_that_no_licence_is_known_of_is_refused(tmp_path):

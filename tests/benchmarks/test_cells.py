@@ -15,12 +15,14 @@ from benchmarks.paper.cells import (
     missing,
     restored,
     rows_of,
+    rows_of_pools,
 )
 from benchmarks.paper.study_rows import study_rows
 from metasearch.cli.train import configure
 from metasearch.errors import DataError
 from metasearch.jobs import train
 from metasearch.spec.library import shipped
+from metasearch.spec.measure import RERANKED
 from metasearch.study.compare import compare
 from metasearch.study.read import read_study
 
@@ -124,21 +126,32 @@ def test_encoders_of_two_names_are_arms_of_one_study(study, rows, tmp_path):
     assert of_each["zero-shot, aligned"]["against"]["zero-shot, e5"]["difference"] == 0
 
 
-def test_scores_in_the_expanded_pool_are_compared_with_those_in_the_main_pool_as_arms_of_their_own(
-    study, rows, tmp_path
+@pytest.mark.parametrize("pool", RERANKED)
+def test_scores_in_a_reranked_pool_are_compared_with_those_in_the_main_pool_as_arms_of_their_own(
+    study, rows, tmp_path, pool
 ):
-    other = rows_of(study, "e5", pool="expanded")
-    assert {row["pool"] for row in other} == {"expanded"}
+    other = rows_of(study, "e5", pool=pool)
+    assert {(row["pool"], row["bias"]) for row in other} == {(pool, None)}  # there is no ranking to find it in
     assert not {identity(row) for row in rows} & {identity(row) for row in other}
     both = restored([*rows, *map(in_main_pool, other)], str(shipped() / "demo"), tmp_path / "both")
     means = {
         arm.learner: both.of(arm)[0].questions.columns["map@20", "multilingual", "el", "all"].mean()
         for arm in both.arms
     }
-    assert set(means) == {row["learner"] + end for row in rows for end in ("", "+expanded")}
-    expanded = study.of(study.arms[0])[0].questions.columns["map@20", "expanded", "el", "all"].mean()
-    assert means["zero-shot+expanded"] == pytest.approx(expanded, abs=1 / DIGITS)
-    assert means["zero-shot"] != pytest.approx(expanded, abs=1 / DIGITS)
+    assert set(means) == {row["learner"] + end for row in rows for end in ("", f"+{pool}")}
+    found = study.of(study.arms[0])[0].questions.columns["map@20", pool, "el", "all"].mean()
+    assert means[f"zero-shot+{pool}"] == pytest.approx(found, abs=1 / DIGITS)
+    assert means["zero-shot"] != pytest.approx(found, abs=1 / DIGITS)
+
+
+def test_rows_are_of_all_pools_that_a_cell_was_scored_in(study, rows, monkeypatch):
+    found = rows_of_pools(study, "e5")
+    assert [row["pool"] for row in found] == [pool for pool in ("multilingual", *RERANKED) for _ in rows]
+    # A cell that was scored by an earlier version has no question in a pool that came later.
+    columns = study.of(study.arms[0])[0].questions.columns
+    for cell in [cell for cell in columns if cell[1] == "balanced"]:
+        monkeypatch.delitem(columns, cell)
+    assert len(rows_of_pools(study, "e5")) == len(found) - 1
 
 
 def test_the_aligned_encoder_itself_in_the_expanded_pool_is_called_so(study):

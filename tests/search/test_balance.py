@@ -7,6 +7,7 @@ from helpers.indexes import made, queries, write_index
 from metasearch.documents.passage import UNKNOWN, Passage
 from metasearch.encoders.balance import balance
 from metasearch.errors import ConfigError
+from metasearch.index.fusion import fuse
 from metasearch.index.index import Index
 from metasearch.index.quantise import to_int8
 from metasearch.search.expansion import Expansion
@@ -27,7 +28,7 @@ def searcher(folder, content, asked, **keys):
     """Return a searcher of content whose queries `0`, `1`, … have the given vectors."""
     found = Searcher.__new__(Searcher)
     found.index = Index.open(write_index(folder, content, **keys))
-    found._vectors, found._expansion, found._words = Given(asked), None, None
+    found._vectors, found._expansion, found._words, found._alone = Given(asked), None, None, set()
     return found
 
 
@@ -63,8 +64,31 @@ def test_only_the_languages_that_are_searched_are_balanced(tmp_path):
     found = searcher(tmp_path / "index", content, asked)
     both = found.search(["0"], top=60, languages=["de", "tr"], balance=True)[0]
     assert {hit.passage.language for hit in both} == {"de", "tr"}
+    plain = {hit.passage.text: hit.score for hit in found.search(["0"], top=60)[0]}
+    assert [hit.score for hit in both] != [plain[hit.passage.text] for hit in both]
     whole = [hit for hit in found.search(["0"], top=60, balance=True)[0] if hit.passage.language != "el"]
     assert [(hit.passage.text, hit.score) for hit in both] == [(hit.passage.text, hit.score) for hit in whole]
+
+
+def test_with_words_the_balanced_ranking_is_the_one_that_is_fused(tmp_path, monkeypatch):
+    content, asked = made(60), queries()
+    found = searcher(tmp_path / "index", content, asked)
+    monkeypatch.setattr(found, "_bm25", lambda: Words())
+    near = [hit.passage.text for hit in found.search(["0"], top=100, balance=True)[0]]
+    rows = {hit.passage.text: row for row, hit in enumerate(found.index.hits(np.arange(60), np.zeros(60)))}
+    expected, scores = fuse([np.array([rows[text] for text in near]), Words.ROWS], 9)
+    hits = found.search(["0"], top=9, balance=True, hybrid=True)[0]
+    assert [rows[hit.passage.text] for hit in hits] == expected.tolist()
+    assert [hit.score for hit in hits] == scores.tolist()
+
+
+class Words:
+    """Stands for BM25: always the same rows."""
+
+    ROWS = np.array([5, 41, 17])
+
+    def search(self, texts, top, languages):
+        return [(self.ROWS, np.float32([3, 2, 1])) for _ in texts]
 
 
 def test_passages_of_unknown_languages_are_one_language(tmp_path):
@@ -82,7 +106,9 @@ def test_one_language_alone_has_nothing_to_be_balanced_with_and_that_is_said(tmp
     found = searcher(tmp_path / "index", made(30), queries())
     plain, same = (found.search(["0"], top=5, languages=["de"], balance=way)[0] for way in (False, True))
     assert [hit.passage.text for hit in same] == [hit.passage.text for hit in plain]
-    assert "balance changes no order: all passages that are searched are in 'de'" in caplog.text
+    found.search(["1"], top=5, languages=["de"], balance=True)
+    said = "balance changes no order: all passages that are searched are in 'de'"
+    assert [record.getMessage() for record in caplog.records] == [said]  # once, whatever is asked
 
 
 @pytest.mark.parametrize("languages", [["fr"], ["de", "fr"]])
