@@ -107,6 +107,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "three-layers": lambda: study_tables.first_rows_table(three_layers()),
     "ablation-arms": lambda: arm_table(taught_by("minilm")),
     "ablation-orderings": lambda: ordering_table(taught_by("minilm")),
+    "ablation-e5-arms": lambda: arm_table(taught_by("e5"), "e5"),
+    "ablation-e5-orderings": lambda: ordering_table(taught_by("e5")),
     "distillation-stages": lambda: stages_table(rows_of("distillation")),
     "speed-targets": lambda: targets_table(rows_of("throughput")),
     "speed-peers": lambda: comparison_table(rows_of("throughput")),

@@ -93,7 +93,7 @@ ARMS: dict[str, Arm] = {
 }
 OF_E5 = {
     "assistant": "e5 with 32,000 words, 12 layers, without language",
-    "full": "B 128, RU 3 run twice, stages 2 to 4",
+    "full": "B 128, RU 3 run four times, stages 2 to 4",
 }
 """What arms are in words where e5 teaches, as far as it is another thing."""
 ARMS_OF = {"minilm": tuple(ARMS), "e5": ("assistant", "full", "three-stages", "without-mcl", "without-recurrence")}
