@@ -7,6 +7,7 @@ import torch
 
 from metasearch.data.benchmark import load_benchmark
 from metasearch.jobs import compose
+from metasearch.runs.listener import Listener
 from metasearch.spec.library import load_recipe
 
 SMALL = [
@@ -16,7 +17,7 @@ SMALL = [
 STEPS = 8 // 2 + 4 // 2
 
 
-class Recorder:
+class Recorder(Listener):
     """Hears steps and scores, and may act on a step."""
 
     def __init__(self, at=None, act=None):

@@ -70,8 +70,8 @@ def test_the_figures_of_the_header_are_those_of_the_results_with_zero_shot_besid
         for learner in ("zero-shot", "maml")
     )
     assert found == {key: (value, before[key]) for key, value in after.items()}
-    # Two measures, in seven languages and their mean, and in three other pools the mean.
-    assert len(found) == 2 * (7 + 1 + 3)
+    # Two measures, in seven languages and their mean, and in four other pools the mean.
+    assert len(found) == 2 * (7 + 1 + 4)
     first = ModelCard.load(run / "model" / "README.md").data.eval_results[0]
     (data,) = {row["data"] for row in rows_of(run, "maml")}
     assert (first.task_type, first.dataset_type, first.dataset_split, first.dataset_revision, first.dataset_args) == (
