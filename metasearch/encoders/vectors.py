@@ -1,6 +1,7 @@
 """What gives vectors of texts: an encoder, or what an encoder gave before."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
@@ -29,6 +30,16 @@ class Reporting(EncodesTexts, Protocol):
     """
 
     on_progress: Callable[[int, int], None] | None
+
+
+@contextmanager
+def heard(encoder: Reporting, hear: Callable[[int, int], None]) -> Iterator[None]:
+    """Let something hear of every batch that an encoder encodes meanwhile: texts that are done, and all of them."""
+    encoder.on_progress = hear
+    try:
+        yield
+    finally:
+        encoder.on_progress = None
 
 
 class Opened(Protocol):

@@ -4,6 +4,7 @@ With `metasearch.data.benchmark` this is the Python interface; the other jobs ma
 """
 
 import logging
+from functools import partial
 from typing import Any, get_args
 
 from metasearch.data.benchmark import Benchmark
@@ -13,6 +14,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
+from metasearch.encoders.vectors import heard
 from metasearch.episodes.of_benchmark import needs_vectors, samplers
 from metasearch.episodes.sampler import EpisodeSampler
 from metasearch.errors import ConfigError, nearest
@@ -212,11 +214,8 @@ def _samplers(
     encoder: Encoder, benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data, listener: Listener
 ) -> dict[Phase, EpisodeSampler]:
     """Return what draws episodes; a listener hears of the texts that are encoded once, before the first of them."""
-    encoder.on_progress = lambda done, total: listener.on_encode("to draw episodes by", done, total)
-    try:
+    with heard(encoder, partial(listener.on_encode, "to draw episodes by")):
         return samplers(benchmark, recipe, seed, valid, encoder.encode if needs_vectors(recipe) else None)
-    finally:
-        encoder.on_progress = None
 
 
 def _say(learner: Learner, recipe: Recipe, one_part: bool) -> None:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from metasearch.encoders.inputs import is_static
 from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.matryoshka import trained_dimensions
 from metasearch.encoders.open import open_checkpoint
-from metasearch.encoders.vectors import Reporting
+from metasearch.encoders.vectors import Reporting, heard
 from metasearch.export.card import card
 from metasearch.export.form import Form
 from metasearch.export.narrow import narrowed
@@ -129,11 +130,8 @@ def _changed(encoder: Encoder, form: Form, listener: Listener) -> Encoder:
         _warn_of_untrained(changed, form.dimensions)
         return short
     drawn = _drawn(form.texts)
-    changed.on_progress = lambda done, total: listener.on_encode("texts", done, total)
-    try:
+    with heard(changed, partial(listener.on_encode, "texts")):
         return narrowed(changed, form.dimensions, changed.encode(drawn, "text"))
-    finally:
-        changed.on_progress = None
 
 
 def _warn_of_untrained(encoder: Encoder, dimensions: int) -> None:

@@ -1,6 +1,7 @@
 """The stage `neutralise` of a run: the map that takes the language out of vectors, fitted on a task's train part."""
 
 import logging
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,7 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.data.tagged import Tagged, tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap, append, check, estimate, is_neutral, require_none
-from metasearch.encoders.vectors import EncodesTexts
+from metasearch.encoders.vectors import EncodesTexts, heard
 from metasearch.errors import ConfigError
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec.recipe import Recipe
@@ -32,14 +33,11 @@ def vectors_of(
     vectors = {}
     for language, tagged in texts.items():
         rows: dict[int, NDArray[np.float32]] = {}
-        encoder.on_progress = lambda done, total, what=f"texts in {language}": listener.on_encode(what, done, total)  # type: ignore[misc]
-        try:
+        with heard(encoder, partial(listener.on_encode, f"texts in {language}")):
             for role in dict.fromkeys(role for role, _ in tagged):
                 places = [i for i, (own, _) in enumerate(tagged) if own == role]
                 found = (through or encoder).encode([tagged[i][1] for i in places], role)
                 rows.update(zip(places, found, strict=True))
-        finally:
-            encoder.on_progress = None
         vectors[language] = np.stack([rows[i] for i in range(len(tagged))])
     return vectors
 

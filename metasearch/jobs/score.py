@@ -12,7 +12,7 @@ from pathlib import Path
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.records import Data
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.vectors import EncodesTexts, Opened, Reporting
+from metasearch.encoders.vectors import EncodesTexts, Opened, Reporting, heard
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, resumable
@@ -127,11 +127,8 @@ def evaluate_aloud(
     log.info("scoring %s: %s", what, data.describe())
     if precision == "bf16":
         warn_if_bf16_is_slow(encoder.device)
-    encoder.on_progress = lambda done, total: listener.on_encode(what, done, total)
-    try:
+    with heard(encoder, partial(listener.on_encode, what)):
         return evaluate(vectors or encoder, data, benchmark.measures, pools, precision)
-    finally:
-        encoder.on_progress = None
 
 
 def origin_of(encoder: Opened) -> Row:

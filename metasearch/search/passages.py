@@ -7,6 +7,7 @@ from metasearch.documents.detect import detector
 from metasearch.documents.settings import Settings
 from metasearch.encoders.counting import forget
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.vectors import heard
 from metasearch.errors import ConfigError
 from metasearch.runs.listener import Listener
 from metasearch.spec.index import PASSAGE_LENGTH, IndexSettings
@@ -58,11 +59,10 @@ def encoding(
         done: texts that were encoded before.
         total: texts there are; None where that is all that is encoded meanwhile.
     """
-    encoder.on_progress = lambda now, all_now: listener.on_encode(what, done + now, total or all_now)
     try:
-        yield
+        with heard(encoder, lambda now, all_now: listener.on_encode(what, done + now, total or all_now)):
+            yield
     finally:
-        encoder.on_progress = None
         forget(encoder)
 
 
