@@ -67,7 +67,7 @@ class Arm:
 
 NO_MCL = "stages.contrast.options.contrast=none"
 WEIGHTED = {"minilm": (), "e5": ("stages.contrast.options.contrast_weight=2.6e-3",)}
-"""Of arms with the contrastive loss. 1/D is the weight of equations 6 and 7 beside the squared norm in place of a mean;
+"""Of arms with the contrastive loss. 1/D is its weight in the paper, which has the squared norm in place of our mean;
 with 1, as in the recipe and the authors' code, the student of e5 collapsed."""
 CHAIN = STAGES[1:]
 THREE_STAGES = ("--student", "{full}/3-student/model")

@@ -8,9 +8,9 @@ best score of a language says what is left for this one. Where a language has an
 it has none, its best is lifted by half of what it lacks, no further: with β = 1 the best of all languages would be
 equal.
 
-Lists of results that are merged have long been made alike by their best: its score is the divisor in NormMax (Savoy and
-Berger 2005, "Selection and merging strategies for multilingual information retrieval"). A difference, as cosines may be
-of any sign, and half of it are ours.
+Scores of several lists have long been normalised before the lists are merged (Montague and Aslam 2001, "Relevance score
+normalization for metasearch"; for lists of several languages Savoy and Berger 2005, "Selection and merging strategies
+for multilingual information retrieval"). Half of the best as what is subtracted is ours.
 """
 
 from collections.abc import Sequence
