@@ -32,6 +32,7 @@ from benchmarks.paper.grid import Point, points
 from benchmarks.paper.small_study_tables import of_encoder, points_table, score
 from metasearch.errors import Interrupted, NonFiniteError
 from metasearch.jobs.fitting import check_fit
+from metasearch.runs.listener import Listener
 from metasearch.runs.rows import append_rows
 from metasearch.runs.versions import versions
 from metasearch.spec.library import Library
@@ -61,14 +62,11 @@ class Setting:
     max_steps: int
 
 
-class Curve:
+class Curve(Listener):
     """A listener that keeps the dev scores, `[step, score]`; step 0 is zero-shot."""
 
     def __init__(self) -> None:
         self.scores: list[tuple[int, float]] = []
-
-    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
-        """Hear of a step."""
 
     def on_dev(self, step: int, score: float, best: bool) -> None:
         """Keep a score."""

@@ -13,6 +13,7 @@ import torch
 
 from helpers.gradients import QUERY, REFERENCE, SUPPORT, Case, encoder_of
 from metasearch.fast import FastGradients
+from metasearch.runs.listener import Listener
 from metasearch.spec.recipe import Outer, Pace
 from metasearch.training.processes import ALONE, joined
 from metasearch.training.schedule import Phase, Schedule
@@ -73,7 +74,7 @@ def weights_after(case, engine, processes=ALONE, dropout=True, shards=SHARDS):
     return digest.hexdigest()
 
 
-class Terms:
+class Terms(Listener):
     """Hears the terms of each step."""
 
     def __init__(self, told):
