@@ -1,7 +1,7 @@
 """The rows of an index: each text in each language once, numbered in the order in which the documents first have it."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -53,14 +53,18 @@ class Contents:
             numbers[self.at[1][own]] = own
         return found
 
-    def searched(self, languages: frozenset[str]) -> list[Searched]:
-        """Return what is searched of each segment, of all languages where none is named."""
+    def searched(self, groups: Sequence[Collection[str]] = ((),)) -> list[Searched]:
+        """Return what is searched of each segment.
+
+        Args:
+            groups: languages whose rows are ranked apart, none of them in two; an empty one has all languages.
+        """
         found = []
         for segment, numbers in zip(self.segments, self.numbers, strict=True):
-            if languages:
-                wanted = np.array([tag in languages for tag in segment.tags])
-                numbers = np.where(wanted[segment.languages], numbers, -1)
-            found.append(Searched(segment.codes, segment.steps, segment.arrays.get("bits"), numbers))
+            inside = [[group for group, tags in enumerate(groups) if tag in tags or not tags] for tag in segment.tags]
+            of_tag = np.array([own[0] if own else -1 for own in inside], np.int64)
+            own = np.where(numbers >= 0, of_tag[segment.languages], -1)
+            found.append(Searched(segment.codes, segment.steps, segment.arrays.get("bits"), numbers, own))
         return found
 
     def text(self, row: int) -> str:

@@ -5,7 +5,6 @@ there for whoever has it open.
 """
 
 import hashlib
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,7 +22,7 @@ from metasearch.index.hit import Hit
 from metasearch.index.locations import Locations
 from metasearch.index.manifest import Manifest
 from metasearch.index.quantise import Queries
-from metasearch.index.scan import Rows, Scores, all_scores, search_bits, search_int8
+from metasearch.index.scan import Rows, Scores, all_scores, processors, search_bits, search_int8
 from metasearch.index.segment import Segment
 
 _RESCORED = 10
@@ -159,37 +158,45 @@ class Index:
             NonFiniteError: a vector is not finite.
             RunFolderError: a segment is damaged.
         """
+        return self.search_each(vectors, top, [languages])[0]
+
+    def search_each(
+        self, vectors: NDArray[np.float32], top: int, groups: Sequence[Collection[str]]
+    ) -> list[tuple[Rows, Scores]]:
+        """Return what `search` finds in each of some groups of languages, none of them in two; all are read once."""
         self._require_vectors(vectors)
         if top < 1:
             raise ConfigError(f"top {top}: expected 1 or more")
-        self._require_languages(languages)
-        there = sum(count for tag, count in self.languages.items() if not languages or tag in languages)
-        wanted = min(top, there)
-        if not wanted or not len(vectors):
-            return np.zeros((len(vectors), wanted), np.int64), np.zeros((len(vectors), wanted), np.float32)
-        queries, searched = Queries.of(vectors), self._contents.searched(frozenset(languages))
+        for languages in groups:
+            self._require_languages(languages)
+        there = [sum(self.languages[tag] for tag in set(languages) or self.languages) for languages in groups]
+        wanted = [min(top, rows) for rows in there]
+        if not any(wanted) or not len(vectors):
+            return [(np.zeros((len(vectors), w), np.int64), np.zeros((len(vectors), w), np.float32)) for w in wanted]
+        queries, searched = Queries.of(vectors), self._contents.searched(groups)
         if self.kind.storage == "bits":
-            count = max(_RESCORED * wanted, _RESCORED_LEAST, len(self) // _RESCORED_SHARE)
-            found = search_bits(searched, queries, wanted, count, self.threads, self._contents.at)
+            least = max(_RESCORED_LEAST, len(self) // _RESCORED_SHARE)
+            rescored = [max(_RESCORED * rows, least) for rows in wanted]
+            found = search_bits(searched, queries, wanted, rescored, self.threads, self._contents.at)
         else:
             found = search_int8(searched, queries, wanted, self.threads)
-        if min(map(len, found.rows)) < wanted or not all(np.isfinite(scores).all() for scores in found.scores):
+        if not all(best.whole for best in found):
             raise RunFolderError(
                 f"{self.folder}: scores are not finite: a segment is damaged; Index.verify() says which"
             )
-        return np.stack(found.rows), np.stack(found.scores)
+        return [(np.stack(best.rows), np.stack(best.scores)) for best in found]
 
     def scores(self, vectors: NDArray[np.float32]) -> Scores:
         """Return the score of every row for queries `(q, D)`, `(R, q)`, by eight bits; errors are those of `search`."""
         self._require_vectors(vectors)
         self._check()
-        return all_scores(self._contents.searched(frozenset()), Queries.of(vectors), len(self))
+        return all_scores(self._contents.searched(), Queries.of(vectors), len(self))
 
     def vectors(self) -> NDArray[np.float32]:
         """Return the vectors of all rows as they are stored, `(R, D)`; `RunFolderError` where a segment is damaged."""
         self._check()
         found = np.empty((len(self), self.kind.dimension), np.float32)
-        for part in self._contents.searched(frozenset()):
+        for part in self._contents.searched():
             there = part.rows >= 0
             found[part.rows[there]] = part.codes[there] * part.steps[there, None]
         return found
@@ -220,8 +227,8 @@ class Index:
         """Return which rows are in some languages, `(R,)`; `ConfigError` for a language that no row is in."""
         self._require_languages(languages)
         found = np.zeros(len(self), np.bool_)
-        for part in self._contents.searched(frozenset(languages)):
-            found[part.rows[part.rows >= 0]] = True
+        for part in self._contents.searched([languages]):
+            found[part.rows[part.groups >= 0]] = True
         return found
 
     def _require_vectors(self, vectors: NDArray[np.float32]) -> None:
@@ -241,8 +248,3 @@ class Index:
                 with ThreadPoolExecutor(self.threads) as workers:
                     list(workers.map(Segment.check, self._contents.segments))
                 self._unchecked = False
-
-
-def processors() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

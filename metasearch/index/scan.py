@@ -6,6 +6,7 @@ Of equal scores the row with the lower number comes first.
 Notation used for shapes: n rows, b rows of a block, q queries, D dimensions.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -41,13 +42,15 @@ class Searched:
         codes: `(n, D)`.
         steps: `(n,)`.
         bits: `(n, ⌈D / 8⌉)`, where the scan is to read them.
-        rows: number of each row in the index, -1 of one that is not searched, `(n,)`.
+        rows: number of each row in the index, -1 of a dead one, `(n,)`.
+        groups: of rows that are ranked apart: the number of each row's, -1 of one that is not searched, `(n,)`.
     """
 
     codes: Codes
     steps: NDArray[np.float32]
     bits: NDArray[np.uint8] | None
     rows: NDArray[np.int64]
+    groups: NDArray[np.int64]
 
 
 Score = Callable[[Searched, slice | NDArray[np.int64]], Scores]
@@ -75,6 +78,11 @@ class Best:
             if len(found):
                 self.of_query(query, scores[found, query], rows[found])
 
+    @property
+    def whole(self) -> bool:
+        """Whether every query has as many rows as are wanted, and their scores are finite."""
+        return all(len(own) == self.top and bool(np.isfinite(own).all()) for own in self.scores)
+
     def of_query(self, query: int, scores: Scores, rows: Rows) -> None:
         """See rows `(b,)` with their scores for one query, `(b,)`."""
         scores, rows = np.concatenate([self.scores[query], scores]), np.concatenate([self.rows[query], rows])
@@ -87,9 +95,9 @@ class Best:
         self.scores[query], self.rows[query] = scores[order], rows[order]
 
 
-def search_int8(parts: Sequence[Searched], queries: Queries, top: int, threads: int) -> Best:
-    """Return the best rows by eight bits a dimension."""
-    return _scan(parts, _by_eight_bits(queries), len(queries.steps), top, threads)
+def search_int8(parts: Sequence[Searched], queries: Queries, tops: Sequence[int], threads: int) -> list[Best]:
+    """Return the best rows of each group by eight bits a dimension, as many as `tops` says for each."""
+    return _scan(parts, _by_eight_bits(queries), len(queries.steps), tops, threads)
 
 
 def all_scores(parts: Sequence[Searched], queries: Queries, rows: int) -> Scores:
@@ -112,13 +120,22 @@ def _by_eight_bits(queries: Queries) -> Score:
 
 
 def search_bits(
-    parts: Sequence[Searched], queries: Queries, top: int, rescored: int, threads: int, places: Places
-) -> Best:
-    """Return the best rows by eight bits a dimension, among the `rescored` best by one bit of each dimension."""
+    parts: Sequence[Searched],
+    queries: Queries,
+    tops: Sequence[int],
+    rescored: Sequence[int],
+    threads: int,
+    places: Places,
+) -> list[Best]:
+    """Return the best rows of each group by eight bits, among its `rescored` best by one bit of each dimension."""
     score = _by_planes(queries) if len(queries.steps) < _UNPACKED else _by_numbers(queries)
     likely = _scan(parts, score, len(queries.steps), rescored, threads)
-    found = Best(len(queries.steps), top)
-    segments, local = places
+    return [_scored_again(parts, queries, each, top, places) for each, top in zip(likely, tops, strict=True)]
+
+
+def _scored_again(parts: Sequence[Searched], queries: Queries, likely: Best, top: int, places: Places) -> Best:
+    """Return the best of some rows by eight bits a dimension."""
+    found, (segments, local) = Best(len(queries.steps), top), places
     for query, rows in enumerate(likely.rows):
         for number in np.unique(segments[rows]).tolist():
             own = rows[segments[rows] == number]
@@ -168,37 +185,36 @@ def scores_of(products: NDArray[np.int32], steps: Scores, of_queries: Scores) ->
     return scores
 
 
-def _scan(parts: Sequence[Searched], score: Score, queries: int, top: int, threads: int) -> Best:
-    """Return the best rows of all segments by a score; each thread keeps its own until the end."""
+def _scan(parts: Sequence[Searched], score: Score, queries: int, tops: Sequence[int], threads: int) -> list[Best]:
+    """Return the best rows of each group by a score, all in one pass; each thread keeps its own until the end."""
     rows = min(max(_CELLS // queries, _LEAST_ROWS), _MOST_ROWS)
     blocks = [block for part in parts for block in _blocks(part, rows)]
     shares = [blocks[len(blocks) * i // threads : len(blocks) * (i + 1) // threads] for i in range(threads)]
 
-    def work(share: Sequence[tuple[Searched, slice | NDArray[np.int64]]]) -> Best:
-        best = Best(queries, top)
+    def work(share: Sequence[tuple[Searched, slice | NDArray[np.int64]]]) -> list[Best]:
+        best = [Best(queries, top) for top in tops]
         for part, chosen in share:
-            numbers = part.rows[chosen]
-            scores = score(part, chosen)
-            searched = numbers >= 0
-            if not searched.all():
-                scores, numbers = scores[searched], numbers[searched]
-            best.add(scores, numbers)
+            scores, numbers, groups = score(part, chosen), part.rows[chosen], part.groups[chosen]
+            for group, own in enumerate(best):
+                inside = groups == group
+                own.add(scores, numbers) if inside.all() else own.add(scores[inside], numbers[inside])
         return best
 
     if threads == 1:
         return work(blocks)
     with ThreadPoolExecutor(threads) as workers:
         found = list(workers.map(work, shares))
-    whole = Best(queries, top)
+    whole = [Best(queries, top) for top in tops]
     for best in found:
-        for query in range(queries):
-            whole.of_query(query, best.scores[query], best.rows[query])
+        for own, part in zip(whole, best, strict=True):
+            for query in range(queries):
+                own.of_query(query, part.scores[query], part.rows[query])
     return whole
 
 
 def _blocks(part: Searched, rows: int) -> list[tuple[Searched, slice | NDArray[np.int64]]]:
     """Return the blocks of a segment: slices, or the numbers of its rows where few are searched."""
-    searched = np.flatnonzero(part.rows >= 0)
+    searched = np.flatnonzero(part.groups >= 0)
     if len(searched) * _SPARSE < len(part.rows):
         return [(part, searched[i : i + rows]) for i in range(0, len(searched), rows)]
     return [(part, slice(i, i + rows)) for i in range(0, len(part.rows), rows)]
@@ -207,3 +223,8 @@ def _blocks(part: Searched, rows: int) -> list[tuple[Searched, slice | NDArray[n
 def _as_bits(array: NDArray[np.uint8]) -> Any:
     """Return an array of bytes, one after another in memory, as one of bits, for numkong; the array is not copied."""
     return numkong.from_pointer(array.ctypes.data, array.shape, "uint1", owner=array)
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -103,7 +103,7 @@ class Searcher:
         """Return for each group of languages the rows nearest to each query and their scores, best first, `(K,)`."""
         if expand:
             return self._expanded().search_each(vectors, top, groups)
-        return [list(zip(*self.index.search(vectors, top, languages), strict=True)) for languages in groups]
+        return [list(zip(*found, strict=True)) for found in self.index.search_each(vectors, top, groups)]
 
     def _apart(self, languages: Collection[str]) -> list[str]:
         """Return the languages that are searched; one alone has nothing to be balanced with, which the log says."""

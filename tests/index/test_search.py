@@ -72,6 +72,19 @@ def test_languages_are_chosen_before_the_ranking_not_after(content, index):
     assert {hit.passage.language for hit in hits} == {"tr"}
 
 
+@pytest.mark.parametrize("storage", ["int8", "bits"])
+@pytest.mark.parametrize("number", [1, 5])
+def test_several_groups_of_languages_are_found_in_one_pass_as_each_is_alone(content, tmp_path, storage, number):
+    groups, asked = [["el"], ["tr", "de"]], queries(number)
+    index = Index.open(write_index(tmp_path / "index", content, rows=70, storage=storage), threads=2)
+    together = index.search_each(asked, 25, groups)
+    for languages, (rows, scores) in zip(groups, together, strict=True):
+        wanted = index.search(asked, 25, languages)
+        assert (rows == wanted[0]).all()
+        assert (scores == wanted[1]).all()
+    assert [rows.shape for rows, _ in index.search_each(asked[:0], 25, groups)] == [(0, 25), (0, 25)]
+
+
 def test_of_equal_scores_the_first_place_is_first(tmp_path):
     content = made(90)
     content.vectors[:] = content.vectors[0]
@@ -110,7 +123,7 @@ def test_both_ways_to_score_bits_find_the_same(tmp_path, monkeypatch):
         found = []
         monkeypatch.setattr(scan, "_scan", lambda *given, found=found: found.append(scanned(*given)) or found[-1])
         bits.search(asked, 5)
-        likely.append(found[0])
+        likely += found[0]
     for ours, theirs in zip(likely[0].rows, likely[1].rows, strict=True):
         assert (ours == theirs).all()
     for ours, theirs in zip(likely[0].scores, likely[1].scores, strict=True):
