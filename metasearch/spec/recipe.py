@@ -1,6 +1,6 @@
 """Hyper-parameters of a learner as typed, frozen values; they come from `tasks/recipes/*.yaml`."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -79,6 +79,8 @@ class Episodes(Declared):
 class Loss(BaseModel):
     """The loss of a set of examples: a name, and options whose names and types that loss knows.
 
+    An option that is null is none: what a recipe has for its own loss is so left out for another one.
+
     Attributes:
         name: name of the loss, or of several, of which the first that fits a task's examples is taken; None takes
             `triplet` for triplets, and `cosine-mse` for scored pairs.
@@ -91,6 +93,13 @@ class Loss(BaseModel):
     name: str | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     margin: NonNegative = 1.0
     distance: Literal["euclidean", "cosine"] = "euclidean"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _given(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        return {key: value for key, value in values.items() if value is not None or key in cls.model_fields}
 
     @model_validator(mode="after")
     def _known(self) -> "Loss":

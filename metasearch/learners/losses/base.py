@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, nearest
 from metasearch.spec import registry, yaml
 from metasearch.spec.declared import Declared
 from metasearch.spec.recipe import Loss as Settings
@@ -73,6 +73,9 @@ def losses_of(settings: Settings, where: str = "loss") -> tuple[Loss, ...]:
     """
     kinds: list[type[Loss]] = [registry.load("losses", name).LOSS for name in _names(settings)]
     known = [set(kind.Options.model_fields) for kind in kinds]
+    if unknown := sorted(set(settings.model_extra or ()).difference(*known)):
+        hint = f"{nearest(unknown[0], set().union(*known))} null leaves it out: --set loss.{unknown[0]}=null"
+        raise ConfigError(f"{where}: {unknown[0]}: loss {' or '.join(_names(settings))} has no such option.{hint}")
     return tuple(
         kind(yaml.check(_own(settings.options(own), set().union(*known) - own), kind.Options, where))
         for kind, own in zip(kinds, known, strict=True)
