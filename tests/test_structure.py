@@ -21,9 +21,11 @@ _FILES = {*BASE, "formats"}
 _DATA = {*_FILES, "data", "runs"}
 _MODEL = {*BASE, "data", "runs", "encoders", "episodes"}
 _TRAINING = {*_MODEL, "evaluation", "compress", "learners", "fast", "training"}
-_JOBS = {*_TRAINING, "formats", "documents", "index", "search", "cache", "study", "reports", "publish", "export"}
+_SEARCHED = {"formats", "documents", "index", "search"}
+_JOBS = {*_TRAINING, *_SEARCHED, "collector", "cache", "study", "reports", "publish", "export"}
 MAY_IMPORT = {
     "signals": set(),
+    "collector": set(),
     "errors": {"signals"},
     "files": {"signals", "errors"},
     "cache": {"signals", "errors", "files"},
@@ -33,7 +35,7 @@ MAY_IMPORT = {
     "data": {*_FILES, "cache"},
     "index": {"signals", "errors", "files", "formats", "documents"},
     "runs": set(BASE),
-    "encoders": {*BASE, "cache"},
+    "encoders": {*BASE, "cache", "collector"},
     "episodes": {*BASE, "data"},
     "evaluation": {*BASE, "data", "runs", "encoders"},
     "study": {*BASE, "runs"},
@@ -48,7 +50,7 @@ MAY_IMPORT = {
     "jobs": _JOBS,
     "serve": {*BASE, "encoders", "documents", "index", "search"},
     "cli": {*_JOBS, "jobs", "serve"},
-    "__main__": {"signals", "cli"},
+    "__main__": {"signals", "collector", "cli"},
     # The package names what it offers and imports it when it is used.
     "__init__": {*_JOBS, "jobs"},
 }

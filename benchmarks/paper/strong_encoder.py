@@ -11,7 +11,7 @@ where the folder of the study is gone. An arm such as `maml:trans` is scored as 
 language out of its vectors (`neutralise: after`); `neutral+maml:trans` is trained through such a map (`before`), and
 `aligned+maml:trans` from the encoder of `benchmarks.paper.aligned`, which ends in one. `maml+merge:trans` has the best
 weights on dev between those before and after training. The rows of the arms, with intervals, are added to
-`results/main_table.jsonl`.
+`results/main_table.jsonl`. A study with other settings (`--set`) needs files of its own for both kinds of rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ from metasearch.spec.measure import RERANKED
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT, with_merge
 from metasearch.study.arms import digest
 
-CELLS = RESULTS / "strong_encoder.jsonl"
+CELLS, ARM_ROWS = RESULTS / "strong_encoder.jsonl", RESULTS / "main_table.jsonl"
 ARMS = (
     "neutral+fine-tune:mixt",
     "neutral+maml:trans",
@@ -69,6 +69,7 @@ TEXTS = 150
 @click.option("--collect", type=click.Path(path_type=Path), help="Keep the finished cells of this study; run nothing.")
 @click.option("--keep-models", is_flag=True, help="Keep the models of the cells, of which soups can be made.")
 @click.option("--results", type=click.Path(path_type=Path), default=CELLS, help="Rows of cells to add to.")
+@click.option("--arm-results", type=click.Path(path_type=Path), default=ARM_ROWS, help="Rows of arms to add to.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the studies.")
 def main(
     task: str,
@@ -84,6 +85,7 @@ def main(
     collect: Path | None,
     keep_models: bool,
     results: Path,
+    arm_results: Path,
     output: Path | None,
 ) -> None:
     """Run the cells that have no row, keep their rows, and print the tables of all rows."""
@@ -103,7 +105,7 @@ def main(
                 folder = output / f"{task}-{_digest(lacking, made)}"
                 _run(lacking, [*shared, "--encoder", encoder], folder, results, made)
     known = _known(results, task, made)
-    click.echo(strong_tables.tables(task, data, known))
+    click.echo(strong_tables.tables(task, data, known, arm_results))
     if in_other := _known(results, task, made, reranked=True):
         click.echo(strong_tables.reranked_table(task, data, known, in_other))
 

@@ -13,7 +13,7 @@ from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.study.arms import Arm
 
 
-def tables(task: str, data: str, known: list[Row]) -> str:
+def tables(task: str, data: str, known: list[Row], arm_results: Path) -> str:
     """Return the tables of the arms that are on all folds, and keep a row of each; say which arms are not."""
     kept = latest_rows(known, cells.identity)
     places: dict[str, set[tuple[int, int]]] = {}
@@ -28,7 +28,7 @@ def tables(task: str, data: str, known: list[Row]) -> str:
         study = cells.restored(whole, data, Path(folder))
         rows = study_rows(study, cells.ENCODER, references=[arm for arm in study.arms if _is_reference(arm)])
     rows = [{**row, **_bias(row, whole), **provenance()} for row in rows]
-    append_new_rows(RESULTS / "main_table.jsonl", rows, main_table.identity)
+    append_new_rows(arm_results, rows, main_table.identity)
     tables = [languages_table(rows), summary_table(rows), changes_table(rows), against_table(rows)]
     tables += [f"not on all folds yet: {arm}, {len(places[arm])} cells" for arm in begun]
     return "\n\n".join(table for table in tables if table)

@@ -92,7 +92,10 @@ def test_a_command_has_the_variables_of_its_allocator_and_none_of_the_users(monk
 
 
 @pytest.mark.slow
-def test_a_command_is_run_with_each_allocator_that_there_is(tmp_path):
+def test_a_command_is_run_with_each_allocator_that_there_is(monkeypatch, tmp_path):
+    # Ours, and the last one: a library where there is one.
+    there = [*allocators.ways().items()]
+    monkeypatch.setattr(allocators, "ways", lambda: dict([there[0], there[-1]]))
     command = ["--", "compress", "tiny", "--bottleneck", "16"]
     shown = run(allocators, "--name=small", "--rounds=1", "-o", tmp_path / "rows.jsonl", *command)
     rows = {row["way"]: row for row in read_rows(tmp_path / "rows.jsonl")}

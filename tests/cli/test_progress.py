@@ -57,7 +57,8 @@ def test_every_part_is_announced_with_its_size_before_its_first_text_is_encoded(
     [("random", "random", 0), ("random", "similar", 1), ("mined", "random", 2), ("semi-hard", "random", 0)],
 )
 def test_what_is_encoded_once_to_draw_episodes_by_is_shown(negatives, queries, roles):
-    recipe = load_recipe("fine-tune-tiny", [f"episodes.negatives={negatives}", f"episodes.queries={queries}"])
+    few = ["budget.meta_train=4", "budget.meta_valid=4"]
+    recipe = load_recipe("fine-tune-tiny", [*few, f"episodes.negatives={negatives}", f"episodes.queries={queries}"])
     encoder, listener = compose.load_encoder("tiny", device="cpu"), Heard()
     benchmark = load_benchmark("demo", "mono-mono")
     compose.trainer_of(compose.make_learner(recipe, encoder), benchmark, recipe, listener=listener)

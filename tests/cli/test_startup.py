@@ -52,3 +52,20 @@ def test_doctor_without_folders_loads_torch_and_nothing_else_that_is_slow(tmp_pa
 def test_importing_the_package_imports_no_torch():
     code = f"import sys, metasearch; assert metasearch.__all__; print([n for n in {HEAVY!r} if n in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def collector_after(line, end="import metasearch.encoders"):
+    """Return the threshold of the collector and whether it passes over anything, after two lines of a new process."""
+    code = f"import gc\n{line}\n{end}\nprint(gc.get_threshold(), gc.get_freeze_count() > 0)"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_command_lets_the_collector_run_rarely_until_its_libraries_are_there():
+    begun = "from metasearch import __main__, collector, signals; signals.listen = lambda: None"
+    within = "import metasearch.cli\nmetasearch.cli.main = lambda **_: print(gc.get_threshold())\n__main__.main()"
+    assert collector_after(begun, within).splitlines()[0] == "(1000000, 10, 10)"
+    assert collector_after("from metasearch import collector; collector.run_rarely()") == "(700, 10, 10) True"
+
+
+def test_the_package_leaves_the_collector_of_who_imports_it_alone():
+    assert collector_after("gc.set_threshold(900, 5, 5)") == "(900, 5, 5) False"
