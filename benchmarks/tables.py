@@ -76,6 +76,11 @@ def reranked() -> list[Row]:
     return study_tables.rows_of_study(rows_of("expanded"), LAREQA, "e5")
 
 
+def at_margin() -> list[Row]:
+    """Return the rows of the strong encoder trained with the paper's triplet loss and margin."""
+    return study_tables.rows_of_study(rows_of("e5_margin_arms"), LAREQA, "e5")
+
+
 def recommended(row: Row) -> bool:
     """Say whether a row is of an untrained encoder, or of the recipe that the documents recommend."""
     return row["mode"] is None or row.get("recipe") == BEST
@@ -98,6 +103,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "e5-languages": lambda: study_tables.languages_table(strong_study(LAREQA)),
     "e5-expanded": lambda: study_tables.summary_table(reranked()),
     "e5-reranked": lambda: study_tables.summary_table([row for row in reranked() if recommended(row)]),
+    "e5-margin-summary": lambda: study_tables.summary_table(at_margin()),
+    "e5-margin-against": lambda: study_tables.against_table(at_margin()),
     "e5-inner-rates": lambda: changes_table(small_study("maml", "e5")),
     "rivals": lambda: rivals.table(rows_of("rivals"), rows_of("strong_encoder")),
     "labels": lambda: labels.table(rows_of("labels"), rows_of("strong_encoder"), LAREQA),

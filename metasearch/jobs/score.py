@@ -12,11 +12,12 @@ from pathlib import Path
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.records import Data
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.neutral import Mapped, require_none
 from metasearch.encoders.vectors import EncodesTexts, Opened, Reporting, heard
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, resumable
-from metasearch.jobs.neutral import neutralise
+from metasearch.jobs.neutral import neutralise, say, train_map
 from metasearch.jobs.shared_vectors import SharedVectors, shared_folder
 from metasearch.jobs.task_encoder import encoder_of
 from metasearch.runs.folder import RunFolder
@@ -57,14 +58,30 @@ def run_to_end(
     parts = {"dev": benchmark.split.dev, "test": benchmark.split.test}
     if benchmark.task.evaluation_only:
         del parts["dev"]
-    vectors_of, folder = None, shared_folder(files.path)
-    if config.neutralise:
-        neutralise(encoder, benchmark, config.neutralise, listener)  # of each fold, so no other cell has these vectors
-    elif folder:
-        vectors_of = partial(SharedVectors, folder=folder, data=benchmark.data, first=benchmark.fold)
+    vectors_of = _vectors_of(files, config, benchmark, encoder, listener)
     add_scores(files, facts | {"step": 0}, benchmark, encoder, parts, listener, vectors_of)
     report = f"# {config.label} on {config.task}\n\n{by_language(files.results(), 'test')}\n"
     files.finish(report, used(time.monotonic() - began, encoder.device))
+
+
+def _vectors_of(
+    files: RunFolder, config: ScoreConfig, benchmark: Benchmark, encoder: Encoder, listener: Listener
+) -> VectorsOf | None:
+    """Return what gives the vectors that are scored; None where the encoder does, which may get a map for it."""
+    folder, settings = shared_folder(files.path), config.neutralise
+    if folder is None:
+        if settings:
+            neutralise(encoder, benchmark, settings, listener)
+        return None
+    shared = partial(SharedVectors, folder=folder, data=benchmark.data, first=benchmark.fold)
+    if not settings:
+        return shared
+    # Each fold has a map of its own, and all of them begin with the same vectors.
+    require_none(encoder)
+    before = shared(encoder)
+    neutral = train_map(encoder, benchmark, settings, listener, before)
+    say(neutral, benchmark, settings)
+    return lambda _: Mapped(before, neutral)
 
 
 def add_scores(

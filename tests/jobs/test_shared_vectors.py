@@ -6,8 +6,14 @@ import pytest
 from helpers.crossval import inline, run
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.encoder import Encoder
+from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs.compose import load_encoder
+from metasearch.jobs.neutral import neutralise
 from metasearch.jobs.shared_vectors import SharedVectors, shared_folder
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.rows import MEAN
+from metasearch.spec.measure import Measure
+from metasearch.spec.run_stages import NeutralSettings
 
 STUDY = ["--task=demo", "--encoder=tiny", "--mode=mono-bi", "--learner=fine-tune", "--max-steps=1", "--device=cpu"]
 
@@ -72,6 +78,23 @@ def test_a_study_of_three_folds_or_more_shares_the_vectors_of_its_zero_shot_cell
     sizes = [len(call) - 1 for call in encoded if call[0] == "candidate"]
     assert (whole in sizes) == shares
     assert counts.count("candidate") == (1 + 3 * 3 if shares else 2 * (2 + 3))
+
+
+@pytest.mark.slow
+def test_the_neutral_cells_of_a_study_have_the_vectors_of_its_zero_shot_cells(tmp_path, monkeypatch, encoded):
+    inline(monkeypatch)
+    study = tmp_path / "study"
+    run(*STUDY[:2], "--learner=zero-shot,neutral", "--device=cpu", "--folds=0,1,2", "--seeds=0", "-o", study)
+    assert sorted(call[0] for call in encoded) == ["candidate", "question"]
+
+    benchmark = load_benchmark("demo", fold=1)
+    encoder = load_encoder("tiny", benchmark.task.max_length, device="cpu")
+    neutralise(encoder, benchmark, NeutralSettings())
+    wanted = evaluate(encoder, benchmark.split.test, [Measure("map", 20)]).mean("map@20")
+    rows = RunFolder(study / "cells" / "neutral" / "fold-1-seed-0").results()
+    where = {"split": "test", "measure": "map@20", "pool": "multilingual", "language": MEAN}
+    (found,) = [row["value"] for row in rows if where.items() <= row.items()]
+    assert found == pytest.approx(wanted, abs=1e-6)  # this map is applied in float64, that of the encoder in float32
 
 
 def test_a_run_that_is_no_cell_shares_nothing(tmp_path):
