@@ -1,7 +1,8 @@
 """Python's collector of garbage while a command loads its libraries.
 
 What torch and transformers bring stays until the end of a process. The collector walks through it again and again while
-it comes, for up to a third of the processor time in which a command begins.
+it comes, for up to a third of the processor time in which a command begins. A command that needs neither of the two
+leaves it at that: its garbage is a million objects at most.
 """
 
 import gc
@@ -13,8 +14,9 @@ _usual: list[tuple[int, int, int]] = []
 
 def run_rarely() -> None:
     """Let it run rarely until `run_as_usual`; for the beginning of a process that is a command."""
-    _usual[:] = [gc.get_threshold()]
-    gc.set_threshold(_RARELY, *_usual[0][1:])
+    if not _usual:
+        _usual.append(gc.get_threshold())
+        gc.set_threshold(_RARELY, *_usual[0][1:])
 
 
 def run_as_usual() -> None:

@@ -31,6 +31,8 @@ class Contents:
         """How many places each row has, `(R,)`."""
         self.at: Places = (locations.segments[self.first], locations.rows[self.first])
         """Segment of each row, and its row there."""
+        self._last: tuple[tuple[frozenset[str], ...], list[Searched]] | None = None
+        """The last groups that were searched, as most searches ask for the same ones."""
 
     def __len__(self) -> int:
         return len(self.first)
@@ -57,14 +59,25 @@ class Contents:
         """Return what is searched of each segment.
 
         Args:
-            groups: languages whose rows are ranked apart, none of them in two; an empty one has all languages.
+            groups: languages whose rows are ranked apart; an empty one has all languages.
+
+        Raises:
+            ValueError: a language is in two of the groups.
         """
+        # Read once: another thread may search other groups meanwhile.
+        key, last = tuple(map(frozenset, groups)), self._last
+        if last and last[0] == key:
+            return last[1]
+        named = [tag for tags in groups for tag in set(tags or self.languages)]
+        if len(set(named)) < len(named):
+            raise ValueError(f"a language is in two of the groups {list(map(list, groups))}")
         found = []
         for segment, numbers in zip(self.segments, self.numbers, strict=True):
             inside = [[group for group, tags in enumerate(groups) if tag in tags or not tags] for tag in segment.tags]
-            of_tag = np.array([own[0] if own else -1 for own in inside], np.int64)
-            own = np.where(numbers >= 0, of_tag[segment.languages], -1)
+            of_tag = np.array([own[0] if own else -1 for own in inside], np.int16)
+            own = np.where(numbers >= 0, of_tag[segment.languages], np.int16(-1))
             found.append(Searched(segment.codes, segment.steps, segment.arrays.get("bits"), numbers, own))
+        self._last = key, found
         return found
 
     def text(self, row: int) -> str:

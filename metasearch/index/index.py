@@ -163,7 +163,7 @@ class Index:
     def search_each(
         self, vectors: NDArray[np.float32], top: int, groups: Sequence[Collection[str]]
     ) -> list[tuple[Rows, Scores]]:
-        """Return what `search` finds in each of some groups of languages, none of them in two; all are read once."""
+        """Return what `search` finds in each of some groups of languages; `ValueError` where one is in two."""
         self._require_vectors(vectors)
         if top < 1:
             raise ConfigError(f"top {top}: expected 1 or more")

@@ -50,7 +50,7 @@ class Searched:
     steps: NDArray[np.float32]
     bits: NDArray[np.uint8] | None
     rows: NDArray[np.int64]
-    groups: NDArray[np.int64]
+    groups: NDArray[np.int16]
 
 
 Score = Callable[[Searched, slice | NDArray[np.int64]], Scores]
@@ -197,7 +197,10 @@ def _scan(parts: Sequence[Searched], score: Score, queries: int, tops: Sequence[
             scores, numbers, groups = score(part, chosen), part.rows[chosen], part.groups[chosen]
             for group, own in enumerate(best):
                 inside = groups == group
-                own.add(scores, numbers) if inside.all() else own.add(scores[inside], numbers[inside])
+                if inside.all():
+                    own.add(scores, numbers)
+                elif inside.any():
+                    own.add(scores[inside], numbers[inside])
         return best
 
     if threads == 1:

@@ -79,7 +79,8 @@ def _vectors_of(
     # Each fold has a map of its own, and all of them begin with the same vectors.
     require_none(encoder)
     before = shared(encoder)
-    neutral = train_map(encoder, benchmark, settings, listener, before)
+    # Translations of the train part are no texts of the task's own.
+    neutral = train_map(encoder, benchmark, settings, listener, None if benchmark.translations else before)
     say(neutral, benchmark, settings)
     return lambda _: Mapped(before, neutral)
 

@@ -79,7 +79,7 @@ class Episodes(Declared):
 class Loss(BaseModel):
     """The loss of a set of examples: a name, and options whose names and types that loss knows.
 
-    An option that is null is none: what a recipe has for its own loss is so left out for another one.
+    An option that is null is left out: what a recipe has for its own loss is not one of another.
 
     Attributes:
         name: name of the loss, or of several, of which the first that fits a task's examples is taken; None takes
@@ -99,7 +99,7 @@ class Loss(BaseModel):
     def _given(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        return {key: value for key, value in values.items() if value is not None or key in cls.model_fields}
+        return {key: value for key, value in values.items() if value is not None or key == "name"}
 
     @model_validator(mode="after")
     def _known(self) -> "Loss":

@@ -83,6 +83,9 @@ def test_several_groups_of_languages_are_found_in_one_pass_as_each_is_alone(cont
         assert (rows == wanted[0]).all()
         assert (scores == wanted[1]).all()
     assert [rows.shape for rows, _ in index.search_each(asked[:0], 25, groups)] == [(0, 25), (0, 25)]
+    for overlapping in ([[], ["de"]], [["de", "el"], ["de"]]):
+        with pytest.raises(ValueError, match="a language is in two of the groups"):
+            index.search_each(asked, 25, overlapping)
 
 
 def test_of_equal_scores_the_first_place_is_first(tmp_path):
