@@ -182,6 +182,17 @@ def test_own_rows_must_be_spoken_of(shop):
     assert (done.exit_code, "rows in de of its own; say own: drop" in done.output) == (2, True), done.output
 
 
+@pytest.mark.slow
+def test_the_map_of_a_studys_neutral_cells_is_estimated_from_translations_too(shop, monkeypatch):
+    """Of three folds, whose cells share the vectors of the task's own texts: German is translated alone."""
+    inline(monkeypatch)
+    folder = shop(BY_PROGRAM)
+    asked = ("crossval", "--task", "shop", "--include", folder / "tasks", *TINY, "--folds", "0,1,2", "--seeds", 0)
+    done = CliRunner().invoke(main, [*map(str, (*asked, "--learner", "zero-shot,neutral", "-o", folder / "study"))])
+    assert done.exit_code == 0, done.output
+    assert len(rows_of(folder / "study/cells/neutral/fold-2-seed-0")) > 0
+
+
 @pytest.mark.exhaustive
 def test_a_study_trains_on_the_translations_of_each_fold_and_its_arms_stand_beside_those_of_own_rows(
     tmp_path, monkeypatch
