@@ -93,6 +93,7 @@ def test_the_report_has_the_dev_scores_of_every_stage_from_its_log(whole):
         assert row[3:] == [f"{100 * before:.2f}", f"{100 * after:.2f}", "5 of 5"]
 
 
+@pytest.mark.slow
 def test_the_results_have_the_dev_score_of_every_stage_once(whole):
     rows = [row for row in results(whole[0]) if row["task"] == "dev"]
     assert [row["learner"] for row in rows] == ["1 assistant", "2 embedding", "3 student", "4 contrast"]

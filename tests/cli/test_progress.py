@@ -54,7 +54,12 @@ def test_every_part_is_announced_with_its_size_before_its_first_text_is_encoded(
 
 @pytest.mark.parametrize(
     ("negatives", "queries", "roles"),
-    [("random", "random", 0), ("random", "similar", 1), ("mined", "random", 2), ("semi-hard", "random", 0)],
+    [
+        ("random", "random", 0),
+        ("random", "similar", 1),
+        ("mined", "random", 2),
+        pytest.param("semi-hard", "random", 0, marks=pytest.mark.slow),
+    ],
 )
 def test_what_is_encoded_once_to_draw_episodes_by_is_shown(negatives, queries, roles):
     few = ["budget.meta_train=4", "budget.meta_valid=4"]

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = ("torch", "transformers", "sentence_transformers", "learn2learn", "scipy", "sklearn")
 
 
@@ -60,6 +62,7 @@ def collector_after(line, end="import metasearch.encoders"):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_command_lets_the_collector_run_rarely_until_its_libraries_are_there():
     begun = "from metasearch import __main__, collector, signals; signals.listen = lambda: None"
     within = "import metasearch.cli\nmetasearch.cli.main = lambda **_: print(gc.get_threshold())\n__main__.main()"
@@ -68,5 +71,6 @@ def test_a_command_lets_the_collector_run_rarely_until_its_libraries_are_there()
     assert collector_after("from metasearch import collector; collector.run_rarely()") == f"{usual} True"
 
 
+@pytest.mark.slow
 def test_the_package_leaves_the_collector_of_who_imports_it_alone():
     assert collector_after("gc.set_threshold(900, 5, 5)") == "(900, 5, 5) False"

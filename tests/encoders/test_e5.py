@@ -55,6 +55,7 @@ def test_the_embedded_texts_have_the_tokens_of_the_packages_own_engine(encoder, 
 
 
 @installed
+@pytest.mark.slow
 def test_so_have_texts_of_every_language_of_the_published_data(tokenise, real_data):
     files = of_folder(real_data)
     assert files.keys() == KNOWN.keys() - {"embedded"}
