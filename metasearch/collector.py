@@ -2,7 +2,7 @@
 
 What torch and transformers bring stays until the end of a process. The collector walks through it again and again while
 it comes, for up to a third of the processor time in which a command begins. A command that needs neither of the two
-leaves it at that: its garbage is a million objects at most.
+leaves it at that: it is looked through once in a million new objects.
 """
 
 import gc

@@ -55,7 +55,13 @@ class Library:
 
     def recipe(self, name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
         """Return a recipe by name, with values put over it."""
-        return self._read("recipe", name, Recipe, overrides)
+        chosen, given = self._read("recipe", name, Recipe, overrides), (overrides or {}).get("loss")
+        if isinstance(given, Mapping) and None in given.values():
+            # What null takes out is gone by now, a slip as well.
+            there = self._read("recipe", name, Recipe).loss.model_dump()
+            for key in (key for key, value in given.items() if value is None and key not in {"name", *there}):
+                raise ConfigError(f"--set loss.{key}=null: recipe '{name}' has no such option.{nearest(key, there)}")
+        return chosen
 
     def distillation(self, name: str, overrides: Mapping[str, Any] | None = None) -> Distillation:
         """Return a recipe of several stages by name, with values put over it."""
