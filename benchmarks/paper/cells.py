@@ -88,6 +88,14 @@ def in_main_pool(row: Row) -> Row:
     return {**row, "pool": "multilingual", "learner": own + end, "config": config}
 
 
+def of_any_precision(row: Row) -> Row:
+    """Return a row as one of an arm whose seeds may have been trained in float32 and in bfloat16.
+
+    What that changes of a score is less than what another seed does: benchmarks/README.md.
+    """
+    return {**row, "config": {key: value for key, value in row["config"].items() if key != "precision"}}
+
+
 def restored(rows: Iterable[Row], data: str, folder: Path) -> Study:
     """Return the study of rows, by way of run folders that are written below a new folder.
 

@@ -1,6 +1,7 @@
 """Tables of the study with a strong encoder, made of the rows of its cells; the rows of arms are kept beside them."""
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.common.provenance import provenance
@@ -15,7 +16,7 @@ from metasearch.study.arms import Arm
 
 def tables(task: str, data: str, known: list[Row], arm_results: Path) -> str:
     """Return the tables of the arms that are on all folds, and keep a row of each; say which arms are not."""
-    kept = latest_rows(known, cells.identity)
+    kept = _latest(known)
     places: dict[str, set[tuple[int, int]]] = {}
     for row in kept:
         places.setdefault(cells.arm_of(row), set()).add((row["fold"], row["seed"]))
@@ -38,17 +39,21 @@ def reranked_table(task: str, data: str, known: list[Row], in_other: list[Row]) 
     """Return the table of the arms in reranked pools beside the untrained ones in the main pool; keep its rows."""
     untrained = [row for row in known if cells.arm_of(row) in (ZERO_SHOT, NEUTRAL)]
     folds = {row["fold"] for row in untrained}
-    moved = [cells.in_main_pool(row) for row in latest_rows(in_other, cells.identity)]
+    moved = [cells.in_main_pool(row) for row in _latest(in_other)]
     places: dict[str, set[int]] = {}
     for row in moved:
         places.setdefault(cells.arm_of(row), set()).add(row["fold"])
     whole = [row for row in moved if places[cells.arm_of(row)] == folds]
     with tempfile.TemporaryDirectory() as folder:
-        study = cells.restored([*latest_rows(untrained, cells.identity), *whole], data, Path(folder))
+        study = cells.restored([*_latest(untrained), *whole], data, Path(folder))
         rows = study_rows(study, cells.ENCODER, references=[arm for arm in study.arms if arm.mode is None][:2])
     rows = [{**row, **provenance()} for row in rows]
     append_new_rows(RESULTS / "expanded.jsonl", rows, main_table.identity)
     return summary_table(rows)
+
+
+def _latest(rows: Sequence[Row]) -> list[Row]:
+    return latest_rows(map(cells.of_any_precision, rows), cells.identity)
 
 
 def _is_reference(arm: Arm) -> bool:

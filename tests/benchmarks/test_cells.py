@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from benchmarks.common.rows import latest_rows
 from benchmarks.paper.cells import (
     ALIGNED,
     DIGITS,
@@ -13,6 +14,7 @@ from benchmarks.paper.cells import (
     identity,
     in_main_pool,
     missing,
+    of_any_precision,
     restored,
     rows_of,
     rows_of_pools,
@@ -96,6 +98,18 @@ def test_a_row_is_known_again_by_what_was_trained_and_how(rows):
     assert len({identity(row) for row in [*rows, *rows, other]}) == 4
     # Whatever a run trains, the encoder as it was is the same.
     assert identity({**rows[0], "config": other["config"]}) == identity(rows[0])
+
+
+def test_seeds_in_two_precisions_are_one_arm(rows, tmp_path):
+    trained = {**rows[1], "config": {**rows[1]["config"], "precision": "fp32"}}
+    again = {**trained, "seed": 1, "config": {**rows[1]["config"], "seed": 1, "precision": "bf16"}}
+    apart = restored([trained, again], str(shipped() / "demo"), tmp_path / "apart")
+    joined = restored(map(of_any_precision, [trained, again]), str(shipped() / "demo"), tmp_path / "joined")
+    assert [len(study.arms) for study in (apart, joined)] == [2, 1]
+    assert [scored.seed for scored in joined.of(joined.arms[0])] == [0, 1]
+    # Of a seed in both it is the last one.
+    in_both = [trained, {**trained, "config": {**trained["config"], "precision": "bf16"}, "bias": 7}]
+    assert [row["bias"] for row in latest_rows(map(of_any_precision, in_both), identity)] == [7]
 
 
 def test_an_arm_begins_with_what_was_done_to_its_encoder(study, rows):
