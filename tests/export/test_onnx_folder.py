@@ -148,7 +148,7 @@ def opened_in_int8(folder):
 
 @pytest.mark.parametrize("name", ["mini", "tiny"])
 def test_the_built_in_encoders_are_exported_in_both_precisions(name, tmp_path):
-    encoder = load_encoder(name)
+    encoder = load_encoder(name, LENGTHS)
     facts = write_onnx(encoder, tmp_path / "int8", int8=True)
     assert (facts.precision, facts.model) == ("int8", "onnx/model_quantized.onnx")
     assert [path.name for path in (tmp_path / "int8" / "onnx").iterdir()] == ["model_quantized.onnx"]
