@@ -27,8 +27,11 @@ def asked_queries() -> Iterator[list[str]]:
     """Yield the queries of the standard input, in the lists that they are answered in: at a terminal each alone.
 
     Raises:
+        ConfigError: the standard input is closed.
         DataError: a line is not UTF-8.
     """
+    if sys.stdin is None:  # its descriptor is closed
+        raise ConfigError("there is no query, and no standard input to read one from")
     return _typed() if sys.stdin.isatty() else _piped()
 
 

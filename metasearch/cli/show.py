@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metasearch.cli import _complete, _options
+from metasearch.cli._settings import refuse_idle
 from metasearch.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def command(
     from metasearch.spec.library import Library
     from metasearch.spec.run import DataRef
 
+    if mode is None:
+        refuse_idle("episode", "recipe", "seed", "fold", "data", why="no episode is drawn; say --mode, too")
     library = Library(include)
     kind = next((kind for kind in KINDS if name in library.names(kind)), None)
     if kind is None:

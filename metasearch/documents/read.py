@@ -26,7 +26,7 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
         >>> passages = list(read(["docs"]))
     """
     asked = settings or Settings()
-    for source in sources(paths):
+    for source in sources(paths, asked.names):
         yield from passages(source, asked)
 
 

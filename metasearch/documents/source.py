@@ -61,11 +61,15 @@ class Source:
         return SUFFIXES[suffix_of(self.path)]
 
 
-def sources(paths: Iterable[str | Path]) -> list[Source]:
+def sources(paths: Iterable[str | Path], names: bool = True) -> list[Source]:
     """Return the documents among files and, at any depth, in folders, in the order named and then by name.
 
     In folders, hidden files and those of other kinds are left out, with one warning that counts them; so are pipes,
     devices and empty files, each with a warning of its own. A document that is reached twice is taken once.
+
+    Args:
+        paths: files and folders.
+        names: say which languages the names of files and folders tell, as where they count.
 
     Raises:
         DataError: a path is not there or cannot be read, a file that is named is none of a known kind, or there is no
@@ -75,7 +79,7 @@ def sources(paths: Iterable[str | Path]) -> list[Source]:
     named = [Path(path) for path in paths]
     for path in named:
         search.add(path)
-    search.report()
+    search.report(names)
     if not search.found:
         where = ", ".join(map(str, named[:3])) + ", ..." * (len(named) > 3)
         raise DataError(f"{where or 'no path was named'}: no documents; their names end in {', '.join(SUFFIXES)}")
@@ -141,8 +145,8 @@ class _Search:
             stem = path.name.removesuffix(".gz").rpartition(".")[0]
             self.found[key] = Source(path.as_posix(), path, found.st_size, language_of_name(stem, folders))
 
-    def report(self) -> None:
-        """Say what was passed over, and which languages were told by names."""
+    def report(self, names: bool) -> None:
+        """Say what was passed over, and which languages were told by names, where they count."""
         if self.others:
             counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.others.items()))
             log.warning("left out, since no documents are read of them: %s", counts)
@@ -152,7 +156,7 @@ class _Search:
         for source in self.found.values():
             told.setdefault(source.language, []).append(source.file)
         shown = [f"{language} {len(of):,} ({_end(of[0])})" for language, of in sorted(told.items()) if language]
-        if shown:
+        if shown and names:
             log.info("languages that names tell: %s", ", ".join(shown))
 
 

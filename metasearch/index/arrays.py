@@ -19,6 +19,12 @@ _REMEDY = (
 )
 
 
+_OWN_REMEDY = (
+    "it is what all vectors of the index were made with, so it cannot be made again alone. Put the file back, or make "
+    "the index in another folder"
+)
+
+
 def open_arrays(folder: Path, stored: Stored, wanted: Wanted) -> Mapped:
     """Return a file of arrays, mapped into memory; `RunFolderError` as `formats.arrays.open_arrays`."""
     return arrays.open_arrays(folder, stored, wanted, _REMEDY)
@@ -26,7 +32,7 @@ def open_arrays(folder: Path, stored: Stored, wanted: Wanted) -> Mapped:
 
 def check(folder: Path, stored: Stored) -> None:
     """Raise `RunFolderError` where a file is not, to the bit, what was written."""
-    arrays.check(folder, stored, _REMEDY)
+    arrays.check(folder, stored, _OWN_REMEDY if folder.name == OWN else _REMEDY)
 
 
 def problem(folder: Path, stored: Stored) -> str:

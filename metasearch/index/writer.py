@@ -86,6 +86,8 @@ class Writer:
         self._waiting: list[Rows] = []
         self._waiting_keys: set[bytes] = set()
         self._segments = [self._opened(part) for part in self.manifest.segments]
+        self.before: tuple[str, ...] = ()
+        """Paths of the documents when it was opened, with damaged segments, too; none where their list is damaged."""
         self._locations = self._located()
         self._clean()
 
@@ -220,13 +222,15 @@ class Writer:
 
     def _located(self) -> Locations:
         """Return the locations; none where they, or segments, are damaged, so that all files are read again."""
-        if self.manifest.locations is None or None in self._segments:
+        if self.manifest.locations is None:
             return Locations.none()
         try:
-            return Locations.open(self.folder, self.manifest.locations, self.manifest.sizes)
+            found = Locations.open(self.folder, self.manifest.locations, self.manifest.sizes)
         except RunFolderError as error:
-            log.warning("%s; all files are read again", error)
+            log.warning("%s; all files are read again, and documents that are not named now leave the index", error)
             return Locations.none()
+        self.before = tuple(file.path for file in found.files)
+        return Locations.none() if None in self._segments else found
 
     def _clean(self) -> None:
         """Remove the files that the manifest does not name, such as those that a killed process left."""

@@ -93,3 +93,19 @@ def check_loss(recipe: Recipe, benchmark: Benchmark) -> None:
             f"{where}: episodes.translations: no loss would read them; --set loss.name=infonce --set loss.align=jsd "
             "(or infonce) does, and --set episodes.translations=false draws none"
         )
+    if getattr(loss.options, "align", "none") == "infonce":
+        _warn_of_single_questions(recipe, benchmark)
+
+
+def _warn_of_single_questions(recipe: Recipe, benchmark: Benchmark) -> None:
+    """Say where sets have one question, and so no other translation that the right one could be told from."""
+    sizes, chains = recipe.episodes, [chain for chains in benchmark.arrangements.values() for chain in chains]
+    variants = dict.fromkeys(variant for chain in chains for variant in chain.variants)
+    for key, count in (("k", sizes.k), ("q", sizes.q)):
+        single = [variant for variant in variants if count <= sizes.n_neg * len(variant.candidates)]
+        if single:
+            log.warning(
+                "loss.align=infonce is 0 in sets of one question, which those of %s are with episodes.%s=%d and "
+                "episodes.n_neg=%d: a greater %s, or a smaller n_neg, gives them more",
+                ", ".join(map(str, single[:3])) + ", ..." * (len(single) > 3), key, count, sizes.n_neg, key,
+            )  # fmt: skip

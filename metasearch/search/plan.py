@@ -1,6 +1,7 @@
 """Compares documents with an index: what is new, what stays, what is gone; nothing is encoded or written."""
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -70,7 +71,7 @@ def plan(
         heard: hears after each document how many are read, and how many there are.
 
     Raises:
-        ConfigError: a document of the index is not named and is still there.
+        ConfigError: a document of the index is not named and is still there, or none of them is named or there.
         DataError: a document cannot be read.
     """
     if not drop:
@@ -135,9 +136,22 @@ def new_passages(changed: Iterable[tuple[Source, frozenset[bytes]]], settings: S
 
 def _require_named(writer: Writer, sources: Sequence[Source]) -> None:
     named = {source.file for source in sources}
-    forgotten = [path for path in writer.files if path not in named and Path(path).is_file()]
-    if forgotten:
+    others = [path for path in writer.before if path not in named]
+    if forgotten := [path for path in others if _has_content(path)]:
         raise ConfigError(
             f"{writer.folder} has {len(forgotten):,} documents that are there and were not named, such as "
             f"'{forgotten[0]}': an index has what is named and nothing else; name them too, or allow to --drop them"
         )
+    # Names are as they were given: from another folder, documents that are there seem to be gone.
+    if others and len(others) == len(writer.before) and not any(map(os.path.isabs, others)):
+        raise ConfigError(
+            f"of the {len(others):,} documents of {writer.folder}, such as '{others[0]}', none was named, and none is "
+            f"there as seen from {Path.cwd()}: call this in the folder that their names begin in, or allow to --drop "
+            "them"
+        )
+
+
+def _has_content(path: str) -> bool:
+    """Return whether a document is there; an empty file is none."""
+    file = Path(path)
+    return file.is_file() and file.stat().st_size > 0

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from metasearch import signals
+from metasearch.documents.languages import known
 from metasearch.documents.settings import Settings
 from metasearch.documents.source import ROWS, Source, sources
 from metasearch.encoders.encoder import Encoder
@@ -85,7 +86,7 @@ def update(
     cut = cutting(settings, encoder)
     stored = settings.model_dump(mode="json", exclude={"storage"})
     kind = Kind(name or encoder.name, encoder.fingerprint, encoder.dimension(), settings.storage, stored)
-    documents = sources(paths)
+    documents = sources(paths, settings.names)
     _say_idle(settings, documents)
     with writing(folder, kind, _AT_ONCE) as writer:
         before = dict(writer.files)
@@ -110,10 +111,12 @@ def update(
 
 
 def _say_idle(settings: IndexSettings, documents: Sequence[Source]) -> None:
-    """Say that a column is named where no document has columns."""
+    """Say that a column is named where no document has columns, and that no text is left to tell a language of."""
     usual = IndexSettings.model_fields["column"].default
     if settings.column != usual and not any(each.reader in ROWS for each in documents):
         log.warning("column '%s' does nothing: no document is jsonl, csv or tsv", settings.column)
+    if settings.detect and known(settings.language or ""):
+        log.warning("detect does nothing: texts that tell no language are given '%s'", settings.language)
 
 
 def _map(writer: Writer, encoder: Encoder, found: Plan, listener: Listener) -> NeutralMap:

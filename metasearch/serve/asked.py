@@ -12,6 +12,9 @@ from metasearch.spec.recipe import Role
 ROLES: dict[str, Role] = {"query": "question", "document": "candidate", "passage": "candidate", "text": "text"}
 """Values of `input_type`, and the role in which an encoder reads such texts."""
 
+TOP = 10
+"""Hits of a query that does not say how many, unless `--max-hits` is less."""
+
 
 class _Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -34,12 +37,19 @@ class Searching(_Asked):
 
     query: str | None = None
     queries: list[str] | None = None
-    top: int = 10
+    top: int | None = None
     languages: list[str] = []
     hybrid: bool = False
     expand: bool = False
     balance: bool = False
     truncate: bool = True
+
+    def most(self, limits: Limits) -> int:
+        """Return how many hits are wanted; `Refused` where that is none, or more than may be."""
+        top = min(TOP, limits.hits) if self.top is None else self.top
+        if not 1 <= top <= limits.hits:
+            raise Refused(422, "invalid_top", f"top: {top}; choose a number from 1 to {limits.hits}")
+        return top
 
     def texts(self) -> list[str]:
         """Return the queries; `Refused` unless one of the two keys is there."""

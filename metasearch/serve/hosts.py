@@ -45,7 +45,7 @@ class Hosts:
         for name in allowed:
             if not _NAME.fullmatch(name) and not is_address(name):
                 raise ConfigError(f"--allow-host {name}: expected a name such as search.example.org or *.example.org")
-        return cls(tuple(dict.fromkeys(name.lower() for name in ("localhost", bound, *allowed))))
+        return cls(tuple(dict.fromkeys(name.lower().rstrip(".") for name in ("localhost", bound, *allowed))))
 
     def allow(self, header: str) -> bool:
         """Return whether a request with this `Host` is answered."""

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 from collections.abc import Hashable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,13 +29,13 @@ class Service:
     Args:
         searcher: what is searched.
         limits: of requests.
-        name: of the model; by default the encoder's.
+        name: of the model; by default the encoder's, without the path of a local folder.
     """
 
     def __init__(self, searcher: Searcher, limits: Limits, name: str | None = None) -> None:
         self.searcher = searcher
         self.limits = limits
-        self.name = name or searcher.encoder.name
+        self.name = name or _without_path(searcher.encoder.name)
         self.languages = dict(searcher.languages)
         self.metrics = Metrics()
         self.batches = Batches(worker(searcher), limits, self.metrics.batches.observe)
@@ -68,15 +69,14 @@ class Service:
         wanted = await body.read(request, asked.Searching, self.limits)
         queries = wanted.texts()
         asked.require_texts("queries", queries, self.limits)
-        if not 1 <= wanted.top <= self.limits.hits:
-            raise Refused(422, "invalid_top", f"top: {wanted.top}; choose a number from 1 to {self.limits.hits}")
+        top = wanted.most(self.limits)
         for tag in wanted.languages:
             if tag not in self.languages:
                 hint = nearest(tag, self.languages)
                 raise Refused(422, "unknown_language", f"languages: no passage is in '{tag}'.{hint}")
         if wanted.expand:
             self._require_expandable()
-        work = Search(wanted.top, frozenset(wanted.languages), wanted.hybrid, wanted.expand, wanted.balance)
+        work = Search(top, frozenset(wanted.languages), wanted.hybrid, wanted.expand, wanted.balance)
         results = await self._answered(request, work, queries)
         cut, limit = _cut(results), self.searcher.encoder.limit("question")
         asked.require_whole(cut, "queries", limit, wanted.truncate)
@@ -168,3 +168,11 @@ def _tree(hit: Hit) -> dict[str, Any]:
     passage = hit.passage
     where = {"file": passage.file, "line": passage.line, "language": passage.language}
     return {"score": round(float(hit.score), 6), **where, "text": passage.text}
+
+
+def _without_path(name: str) -> str:
+    """Return the name of an encoder; of a local folder its last part, or the run whose `model` it is."""
+    path = Path(name)
+    if not path.is_absolute():
+        return name
+    return path.parent.name if path.name == "model" else path.name

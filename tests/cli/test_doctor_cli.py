@@ -273,7 +273,7 @@ def test_a_folder_that_is_nothing_of_ours_is_a_problem(place, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("x")
     found = findings(doctor(tmp_path / "other", code=5), str(tmp_path / "other"))["folder"]["found"]
-    assert "is no run, distillation, study, encoder or tokenizer; it holds notes.txt" in found
+    assert "is no run, distillation, study, encoder, tokenizer, index or prepared corpus; it holds notes.txt" in found
 
 
 def test_runs_side_by_side_are_looked_at_each(place):

@@ -6,9 +6,10 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from metasearch.cli import main
+from metasearch.cli import _queries, main
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
+from metasearch.errors import ConfigError
 
 DE = ("Der Schlüssel liegt unter der Matte.", "Die Katze schläft im Korb.")
 EN = ("The key is under the mat.", "The bus leaves at noon.")
@@ -82,6 +83,12 @@ def test_queries_that_are_not_utf_8_are_refused_with_the_byte(index):
     assert error("search", "faq.index", "caf\udce9", code=2) == "the query is not UTF-8: byte 0xe9"
     (line,) = metasearch("search", "faq.index", "--json", code=3, input=b"tea\ncaf\xe9\n").stderr.splitlines()
     assert line == "metasearch: error: line 2 of the standard input is not UTF-8: byte 0xe9"
+
+
+def test_a_standard_input_that_is_closed_is_none(index, monkeypatch):
+    monkeypatch.setattr(_queries.sys, "stdin", None)
+    with pytest.raises(ConfigError, match="there is no query, and no standard input to read one from"):
+        _queries.asked_queries()
 
 
 def test_the_end_of_a_query_that_is_not_read_is_said(docs):

@@ -157,6 +157,17 @@ def test_another_program_has_translations_of_its_own(place):
     assert one != other
 
 
+def test_a_program_in_the_folder_of_the_task_is_known_by_its_content(place):
+    made = Command(Command.Options(command=("./translate.py",)), Places(place, place))
+    prints = []
+    for line in (f"#!{sys.executable}", f"#!{sys.executable} -I"):
+        (place / "translate.py").write_text(f"{line}\n{UPPER}", encoding="utf-8")
+        (place / "translate.py").chmod(0o700)
+        prints.append(made.fingerprint("en", "de"))
+        assert made.translate(["a"], "en", "de") == ["de A"]
+    assert prints[0] != prints[1]
+
+
 def test_a_damaged_folder_of_the_cache_is_made_again(place):
     translations(program(place), ["a"], "en", "de")
     (folder,) = kept()

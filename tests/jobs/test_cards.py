@@ -160,9 +160,21 @@ def test_a_card_that_was_changed_by_hand_is_named(run, tmp_path):
     before = path.read_bytes()
     try:
         path.write_bytes(before + b"And it is the best.\n")
-        assert "README.md: it was changed or damaged since" in metasearch("card", run, code=5).stderr
+        for named in (run, run / "model"):
+            for more in ([], ["--licence", "mit", "--write"]):
+                said = metasearch("card", named, *more, code=5).stderr
+                assert "README.md: it was changed or damaged since" in said
     finally:
         path.write_bytes(before)
+
+
+def test_the_model_of_a_run_may_be_named_from_inside(run, monkeypatch):
+    before = text_of(run / "model")
+    monkeypatch.chdir(run / "model")
+    metasearch("card", ".", "--licence", "cc0-1.0", "--write")
+    RunFolder(run).require_unchanged()
+    metasearch("card", ".", "--licence", "unknown", "--write")
+    assert text_of(run / "model") == before
 
 
 @pytest.mark.slow

@@ -2,8 +2,10 @@
 
 import pytest
 
+from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
 from metasearch.jobs import train
+from metasearch.jobs.fitting import check_loss
 from metasearch.spec.library import load_recipe
 from metasearch.spec.run import RunConfig
 
@@ -48,3 +50,14 @@ def test_a_loss_of_other_examples_is_refused_before_anything_is_written(tmp_path
     with pytest.raises(ConfigError, match=f"Losses that fit: {fit}$"):
         train.begin(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("align", "sizes", "said"), [("infonce", (8, 3), "q"), ("infonce", (4, 4), ""), ("jsd", (3, 3), "")]
+)
+def test_translations_that_are_alone_in_their_set_are_said_to_teach_nothing(caplog, align, sizes, said):
+    k, q = sizes
+    changes = [DRAWN, JSD[0], f"loss.align={align}", "episodes.n_neg=3", f"episodes.k={k}", f"episodes.q={q}"]
+    check_loss(load_recipe("maml-tiny", changes), load_benchmark("demo", "mono-bi"))
+    # One candidate language, three triplets a question: a fourth triplet is of a second question.
+    assert [f"episodes.{said}={q}" in message for message in caplog.messages] == [True] * bool(said)

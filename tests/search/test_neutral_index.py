@@ -8,7 +8,7 @@ import pytest
 
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.neutral import append, estimate
-from metasearch.errors import DataError, EncoderError
+from metasearch.errors import DataError, EncoderError, RunFolderError
 from metasearch.index.index import Index
 from metasearch.search.neutral import of_arrays
 from metasearch.search.searcher import Searcher
@@ -95,3 +95,14 @@ def test_an_encoder_that_is_neutral_is_refused(docs, encoder):
     append(encoder, estimate({tag: encoder.encode(texts, "candidate") for tag, texts in TEXTS.items()}))
     with pytest.raises(EncoderError, match="ends in a map that takes the language out already"):
         index(docs, encoder)
+
+
+def test_a_damaged_map_cannot_be_made_again_which_its_error_says(docs, encoder):
+    index(docs, encoder)
+    (file,) = (docs / "index" / "arrays").iterdir()
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    for use in (lambda: index(docs, encoder), lambda: Index.open(docs / "index")):
+        with pytest.raises(RunFolderError, match="Put the file back, or make the index in another folder"):
+            use()

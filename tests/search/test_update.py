@@ -120,6 +120,42 @@ def test_documents_that_were_forgotten_are_no_reason_to_drop_them(docs):
     assert index(docs, "docs/faq.de.jsonl", drop=True).dropped == 1
 
 
+def test_from_another_folder_documents_are_not_taken_to_be_gone(docs, monkeypatch):
+    index(docs)
+    elsewhere = docs.parent / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    write_rows("news/a.jsonl", EN)
+    with pytest.raises(
+        ConfigError, match=r"of the 2 documents of .*, such as 'docs/faq\.de\.jsonl', none was named, and"
+    ):
+        index(docs, "news")
+    assert index(docs, "news", drop=True).dropped == 2
+
+
+def test_a_document_that_has_become_empty_is_gone(docs):
+    index(docs)
+    (docs / "faq.en.jsonl").write_text("", encoding="utf-8")
+    assert index(docs).dropped == 1
+    assert {language for language, *_ in found(docs, EN[0])} == {"de"}
+
+
+@pytest.mark.parametrize("damaged", ["segments", "locations"])
+def test_of_a_damaged_index_documents_do_not_leave_unsaid(docs, damaged, caplog):
+    index(docs)
+    (file,) = (docs.parent / "one" / damaged).iterdir()
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    if damaged == "segments":
+        with pytest.raises(ConfigError, match="1 documents that are there and were not named"):
+            index(docs, "docs/faq.de.jsonl")
+    else:  # which documents it had is known no more
+        index(docs, "docs/faq.de.jsonl")
+        assert "documents that are not named now leave the index" in caplog.text
+    assert index(docs).documents == 2
+
+
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
@@ -224,6 +260,23 @@ def test_a_column_is_told_to_do_nothing_where_no_document_has_columns(docs, capl
     caplog.clear()
     index(docs, "docs/a.txt", "docs/faq.de.jsonl", name="two")
     assert "does nothing" not in caplog.text
+
+
+def test_that_no_text_is_left_to_tell_the_language_of_is_said(docs, caplog):
+    pytest.importorskip("py3langid")
+    index(docs, language="de", detect=("de", "en"))
+    assert "detect does nothing: texts that tell no language are given 'de'" in caplog.text
+    caplog.clear()
+    index(docs, name="two", detect=("de", "en"))
+    index(docs, name="three", language="und", detect=("de", "en"))
+    assert "does nothing" not in caplog.text
+
+
+@pytest.mark.parametrize(("names", "said"), [(True, True), (False, False)])
+def test_the_languages_that_names_tell_are_logged_where_they_count(docs, caplog, names, said):
+    caplog.set_level("INFO")
+    index(docs, names=names)
+    assert ("languages that names tell: de 1 (docs/faq.de.jsonl)" in caplog.text) == said
 
 
 def test_bits_find_the_same_passage_first(docs):

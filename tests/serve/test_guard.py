@@ -25,6 +25,7 @@ TOKEN = "a-token-of-the-tests"
         ("[::1]:8000", True),
         ("10.0.0.7", True),  # nobody can let an address point elsewhere
         ("search.example.org", True),
+        ("root.example.org", True),  # named with the dot of the root
         ("a.shop.example.org:443", True),
         ("shop.example.org", False),
         ("evil.example", False),
@@ -36,7 +37,7 @@ TOKEN = "a-token-of-the-tests"
     ],
 )
 def test_a_name_must_be_known(header, allowed):
-    hosts = Hosts.of("127.0.0.1", ["search.example.org", "*.shop.example.org"])
+    hosts = Hosts.of("127.0.0.1", ["search.example.org", "*.shop.example.org", "root.example.org."])
     assert hosts.allow(header) == allowed
 
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from helpers.serving import running
+
 
 def test_hits_are_those_of_the_searcher_best_first(served, searcher):
     queries = ["Where do keepers live?", "Wer tanzt auf der Wabe?"]
@@ -69,3 +71,21 @@ def test_the_index_is_described(served):
         200,
         {"model": "mini", "dimensions": 384, "top": 20, "passages": 60, "languages": {"ar": 20, "de": 20, "en": 20}},
     )
+
+
+@pytest.mark.parametrize(("most", "hits"), [(4, 4), (20, 10)])
+def test_without_top_there_are_ten_hits_or_as_many_as_may_be(searcher, most, hits):
+    with running(searcher, hits=most) as server:
+        _, answer = server.post("/search", {"query": "bees"})
+        assert len(answer["results"][0]["hits"]) == hits
+        assert server.post("/search", {"query": "bees", "top": most + 1})[0] == 422
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("/home/me/runs/shop/model", "shop"), ("/home/me/e5", "e5"), ("intfloat/e5-small", "intfloat/e5-small")],
+)
+def test_the_path_of_a_local_encoder_is_told_to_nobody(searcher, monkeypatch, name, shown):
+    monkeypatch.setattr(searcher.encoder, "name", name)
+    with running(searcher) as server:
+        assert server.get("/health") == (200, {"status": "ready", "model": shown})

@@ -202,6 +202,9 @@ def test_show_answers_a_wrong_name_with_the_nearest_of_all_kinds():
 
 def test_a_mode_does_not_go_with_a_recipe_of_stages():
     assert "--mode goes with a task; 'compress' is a distillation" in shown("show", "compress", "--mode", "x", code=2)
+    assert "--episode, --seed: no episode is drawn; say --mode" in shown(
+        "show", "demo", "--episode=3", "--seed=1", code=2
+    )
 
 
 # config.yaml.

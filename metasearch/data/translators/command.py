@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -37,7 +38,7 @@ class Command:
             command: the program and its arguments.
             timeout: seconds that it may take for a call, which has at most 1000 texts.
             version: a word of the user's that changes with what the program does; it belongs to the fingerprint, as
-                do the arguments, and the content of those that are files.
+                do the command, and the content of files that it names, but of a program outside the task's folder.
         """
 
         command: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -52,8 +53,10 @@ class Command:
 
     def fingerprint(self, source: str, target: str) -> str:
         """Return a hash of the command, of the files among its arguments, and of the version."""
-        # Not of the program itself, which may be an interpreter that is another file on each machine.
-        files = [self._folder / word for word in self._options.command[1:]]
+        # A program elsewhere may be an interpreter, which is another file on each machine.
+        program, *words = self._options.command
+        own = [] if Path(program).is_absolute() else [self._folder / program]
+        files = [*filter(Path.is_file, own), *(self._folder / word for word in words)]
         found = [digest(file) if file.is_file() else "" for file in files]
         return fingerprint_of([["command", *self._options.command], found, [self._options.version]])
 

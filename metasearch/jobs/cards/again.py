@@ -17,6 +17,8 @@ from metasearch.spec.declared import Declared
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.run import RunConfig
 
+_IN_RUN = f"model/{CARD}"
+
 
 def card_again(folder: Path, licence: str | None = None, trust_remote_code: bool = False) -> str:
     """Return the card of a finished run, made of its files; or that of a model's folder as it is.
@@ -36,6 +38,8 @@ def card_again(folder: Path, licence: str | None = None, trust_remote_code: bool
         require_identifier(licence)
     if not (folder / CONFIG).is_file():
         card = _card_in(folder)
+        if run := _run_of(card):
+            sums.require_unchanged(run, _IN_RUN)
         return with_licence(card, licence) if licence is not None else str(load_card(card))
     kind = kind_of(folder)
     if kind in ("study", "score"):
@@ -67,16 +71,23 @@ def write_again(folder: Path, card: str) -> Path:
     """
     if not (folder / CONFIG).is_file():
         path = _card_in(folder)
-        above = path.parent.parent
-        run = above if (above / CONFIG).is_file() and path.parent.name == "model" else None
+        run = _run_of(path)
     else:
-        path, run = folder / "model" / CARD, folder
+        path, run = folder / _IN_RUN, folder
     if run is None:
         write_whole(path, card)
         return path
-    with sums.replacing(run, path.relative_to(run).as_posix(), card):
+    with sums.replacing(run, _IN_RUN, card):
         write_whole(path, card)
     return path
+
+
+def _run_of(card: Path) -> Path | None:
+    """Return the run whose model a card is of; None where it is of a model without one."""
+    # A model may be named as `.`, whose own name is nothing.
+    run = card.absolute().parent.parent
+    own = run / _IN_RUN
+    return run if (run / CONFIG).is_file() and own.is_file() and own.samefile(card) else None
 
 
 def _card_in(folder: Path) -> Path:

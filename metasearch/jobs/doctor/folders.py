@@ -138,7 +138,9 @@ def _unknown(folder: Path) -> RunFolderError:
         if not folder.is_dir():
             return error
     held = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
-    return RunFolderError(f"{folder} is no run, distillation, study, encoder or tokenizer; it holds {held}")
+    return RunFolderError(
+        f"{folder} is no run, distillation, study, encoder, tokenizer, index or prepared corpus; it holds {held}"
+    )
 
 
 def _has(folder: Path, names: tuple[str, ...]) -> bool:
