@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from metasearch.cli import _complete, _options
+from metasearch.errors import ConfigError
 
 _FILE = click.Path(path_type=Path)
 
@@ -59,9 +60,13 @@ def command(
         --exclude stsb-en-dev.csv --exclude stsb-en-test.csv -o stsb-en-augmented.csv
     """
     from metasearch.compress.output import claim_file
+    from metasearch.data.scored import languages_of
 
-    # Before the imports that take seconds: where it cannot be written, that is said at once.
+    # Before the imports that take seconds: where it cannot be written, or read by --scored, that is said at once.
     claim_file(output)
+    if output.suffix != ".csv":
+        raise ConfigError(f"-o {output}: a CSV file is written; give it a name that ends in .csv")
+    languages_of(output)
 
     from metasearch.jobs.augment import augment
     from metasearch.jobs.augment.cross_encoder import load_cross_encoder

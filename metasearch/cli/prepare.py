@@ -78,12 +78,11 @@ def command(
 
     names = ("pivot", "max_lines", "max_chars", "max_tokens", "normalise")
     settings = {name: flags.pop(name) for name in names}
-    settings |= {"languages": _listed(languages), "only": _listed(only)}
+    settings |= {"languages": _listed("languages", languages), "only": _listed("only", only)}
+    told = _listed("detect", detect)
     ref = EncoderRef(name=encoder, prompts=prompts, trust_remote_code=trust_remote_code, device="cpu")
     with ProgressBar("prepare") as bar:
-        manifest = prepare_corpus(
-            corpus, output, ref, settings, detect=_listed(detect), processes=jobs, listener=bar, **flags
-        )
+        manifest = prepare_corpus(corpus, output, ref, settings, detect=told, processes=jobs, listener=bar, **flags)
     if as_json:
         click.echo(json.dumps({"corpus": str(output), **totals(manifest)}, ensure_ascii=False))
         return
@@ -92,5 +91,8 @@ def command(
     )
 
 
-def _listed(written: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in written.split(",") if part.strip()) if written else ()
+def _listed(flag: str, written: str | None) -> tuple[str, ...]:
+    parts = tuple(part.strip() for part in written.split(",")) if written is not None else ()
+    if not all(parts):
+        raise ConfigError(f"--{flag} {written}: expected names with a comma between them")
+    return parts

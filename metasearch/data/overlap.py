@@ -14,10 +14,13 @@ from metasearch.data.records import Data, RetrievalData
 from metasearch.data.texts import texts_of
 from metasearch.errors import DataError
 from metasearch.formats.blank import blank
-from metasearch.formats.text_files import suffix_of, text_lines
+from metasearch.formats.text_files import csv_rows, suffix_of, text_lines
 
 LEAST = 25
 """Characters, after normalisation, from which a text that is a part of another one says something."""
+
+_NO_LINES = (".html", ".json", ".jsonl", ".parquet", ".xml", ".yaml")
+"""Suffixes of files whose lines are no texts."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +49,22 @@ def set_of(name: str, data: Data) -> TestSet:
 
 
 def set_of_file(path: Path) -> TestSet:
-    """Return the texts of a file: its lines, or of a `.tsv` file all cells; `DataError` where it has none."""
+    """Return the texts of a file: its lines, or of a `.tsv` or `.csv` file all cells.
 
-    def texts() -> Iterator[tuple[str, str]]:
-        for number, line in text_lines(path):
-            for text in line.split("\t") if suffix_of(path) == ".tsv" else [line]:
-                if not blank(text):
-                    yield text.strip(), f"{path.name}:{number}"
+    Raises:
+        DataError: it has none, or lines of it are no texts, as those of JSON.
+    """
+    suffix = suffix_of(path)
+    if suffix in _NO_LINES:
+        raise DataError(f"{path}: expected a file of texts, a line each, or a table in .tsv or .csv; got {suffix}")
 
-    found = TestSet(path.name, tuple(texts()))
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        if suffix == ".csv":
+            return csv_rows(path)
+        return ((number, line.split("\t") if suffix == ".tsv" else [line]) for number, line in text_lines(path))
+
+    texts = ((text.strip(), f"{path.name}:{number}") for number, row in rows() for text in row if not blank(text))
+    found = TestSet(path.name, tuple(texts))
     if not found.texts:
         raise DataError(f"{path}: the file has no text")
     return found

@@ -31,7 +31,7 @@ def read_scored(paths: Sequence[Path]) -> tuple[ScoredPair, ...]:
     """
     pairs: list[ScoredPair] = []
     for path in paths:
-        languages, series = _name_of(path)
+        languages, series = languages_of(path)
         rows = enumerate(scored_rows(path), 1)
         pairs += [ScoredPair("-".join(languages), languages, *row, f"{series}:{number}") for number, row in rows]
     return tuple(pairs)
@@ -85,8 +85,12 @@ def split_dev(
     return train, tuple(pair for pair in pairs if pair.group in held)
 
 
-def _name_of(path: Path) -> tuple[tuple[str, str], str]:
-    """Return the languages in a file's name, and the name without them: `stsb-en-train` is of series `stsb-train`."""
+def languages_of(path: Path) -> tuple[tuple[str, str], str]:
+    """Return the languages in a file's name, and the name without them: `stsb-en-train` is of series `stsb-train`.
+
+    Raises:
+        DataError: it tells no language, or may tell two that do not stand side by side.
+    """
     words = re.findall(r"[^-_.]+", unpacked(path.name).rsplit(".", 1)[0])
     codes = [word for word in words if re.fullmatch(r"[a-z]{2}", word)]
     if len(codes) not in (1, 2):

@@ -100,6 +100,7 @@ class Task(Declared):
         for key in ("languages", "pairs", "measures"):
             _once(getattr(self, key), key)
         self._check_kind()
+        self._check_languages()
         self._check_translate()
         patterns: set[Pattern] = set()
         for written, arrangements in self.arrangements.items():
@@ -134,6 +135,11 @@ class Task(Declared):
             raise Contradiction("only a retrieval task has candidates", "candidates")
         if self.pairs and self.kind != "similarity":
             raise Contradiction("only a similarity task has language pairs", "pairs")
+
+    def _check_languages(self) -> None:
+        for i, pair in enumerate(self.pairs):
+            if foreign := [code for code in pair.split("-") if code not in self.languages]:
+                raise Contradiction(f"{', '.join(foreign)} is not a language of the task", "pairs", i)
         for name, codes in self.groups.items():
             unknown = [code for code in codes if code not in self.languages]
             if unknown:

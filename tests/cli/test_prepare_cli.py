@@ -67,6 +67,10 @@ def test_wrong_words_are_one_line(files):
     assert "no parallel text of language 'it'" in error("prepare", "files", "-o", "x", "--languages=it", code=3)
     assert "no such file or folder" in error("prepare", "file", "-o", "x", code=3)
     assert "neither side is 'pt', the pivot language" in error("prepare", "files", "-o", "x", "--pivot=pt", code=3)
+    for flag in ("--languages", "--only", "--detect"):
+        for written in (",", "de,,fr", " "):
+            said = error("prepare", "files", "-o", "x", f"{flag}={written}", code=2)
+            assert "expected names with a comma between them" in said or "is empty" in said
     assert not (files.parent / "x").exists()
 
 

@@ -355,6 +355,8 @@ def test_the_command_writes_the_file_and_prints_its_counts(files, model, encoder
         ({"--cross-encoder": "tiny"}, "cross-encoder 'tiny' is no folder here", 6),
         ({"--exclude": "none.csv"}, "none.csv: cannot be read", 3),
         ({"--top": 0}, "--top", 2),
+        ({"-o": "augmented-en.tsv"}, "-o augmented-en.tsv: a CSV file is written; give it a name that ends in .csv", 2),
+        ({"-o": "augmented.csv"}, "augmented.csv: its name tells no language; name it such as stsb-en-train.csv", 3),
     ],
 )
 def test_a_wrong_argument_ends_with_its_code_and_one_line(files, model, tmp_path, change, says, code):

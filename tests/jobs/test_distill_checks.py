@@ -113,9 +113,11 @@ def test_files_and_a_student_that_no_stage_looks_at_are_refused(place, tmp_path,
 
 def test_an_encoder_that_no_stage_looks_at_is_told_to_do_nothing(place, tmp_path):
     roles = [f"--student={place / 'assistant'}", "--assistant=tiny", "--teacher=tiny"]
-    said = distill("--recipe=ema", *roles, f"--corpus={tmp_path}", "-o", tmp_path / "run", code=3).stderr
+    given = [f"--corpus={tmp_path}", "--target-type=int8"]
+    said = distill("--recipe=ema", *roles, *given, "-o", tmp_path / "run", code=3).stderr
     for role in ("assistant", "teacher"):
         assert f"--{role} does nothing: no chosen stage of recipe 'ema' uses it" in said
+    assert "--target-type int8 does nothing: targets of texts in files are fp32" in said
 
 
 def test_more_pairs_for_dev_than_for_training_are_told(place, tmp_path):

@@ -112,6 +112,19 @@ def test_texts_of_test_sets_are_left_out(files, tmp_path):
     # `one 10` stands once in each of the two files.
     assert [part.dropped["in the test set test.txt"] for part in manifest.parts] == [1, 1]
     assert set(manifest.asked.exclude) == {"test.txt", "demo"}
+    # Of a table all cells count.
+    (tmp_path / "test.csv").write_text('"One, 10?",something else,4.2\n')
+    manifest = prepared([files], tmp_path / "by-table", exclude=[str(tmp_path / "test.csv")]).manifest
+    assert [part.dropped["in the test set test.csv"] for part in manifest.parts] == [1, 1]
+    (tmp_path / "test.jsonl").write_text('{"text": "one 10"}\n')
+    with pytest.raises(
+        DataError, match=r"expected a file of texts, a line each, or a table in \.tsv or \.csv; got \.json"
+    ):
+        prepared([files], tmp_path / "x", exclude=[str(tmp_path / "test.jsonl")])
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "test.txt").write_text("another\n")
+    with pytest.raises(ConfigError, match=r"--exclude: two are called 'test\.txt', which the report could not tell"):
+        prepared([files], tmp_path / "x", exclude=[str(tmp_path / "test.txt"), str(tmp_path / "two" / "test.txt")])
     with pytest.raises(ConfigError, match=r"--exclude demos: neither a file nor a task\. Did you mean 'demo'"):
         prepared([files], tmp_path / "x", exclude=["demos"])
 
@@ -139,6 +152,8 @@ def test_any_number_of_processes_writes_the_same_bytes(files, tmp_path):
 def test_a_finished_corpus_is_not_prepared_again(files, tmp_path):
     prepared([files], tmp_path / "prepared")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "prepared").rglob("*")}
+    # A process that was killed before the end may have left it.
+    (tmp_path / "prepared" / "work").mkdir()
     manifest = prepare_corpus([files], tmp_path / "prepared", "tiny")
     assert manifest == Manifest.read(tmp_path / "prepared")
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "prepared").rglob("*")} == before
@@ -152,6 +167,9 @@ def test_a_corpus_of_other_files_or_settings_is_refused(files, tmp_path):
         prepare_corpus([tmp_path / "files"], tmp_path / "prepared", "tiny", length=60)
     with pytest.raises(RunFolderError, match="it was begun with max_chars 0, not 9; prepare it in a new folder"):
         prepare_corpus([tmp_path / "files"], tmp_path / "prepared", "tiny", {"max_chars": 9})
+    turned = sorted((tmp_path / "files").iterdir(), reverse=True)
+    with pytest.raises(RunFolderError, match="its files were given in another order; prepare it in a new folder"):
+        prepare_corpus(turned, tmp_path / "prepared", "tiny")
     (tmp_path / "files" / "en-fr.tsv").write_text("new\tneuf\n")
     with pytest.raises(RunFolderError, match=r"en-fr\.tsv was changed since this corpus was begun"):
         prepare_corpus([tmp_path / "files"], tmp_path / "prepared", "tiny")

@@ -142,6 +142,13 @@ def test_language_pairs_are_of_similarity_tasks(write):
     assert problems(path, Task) == [f"{line_of(path, 'pairs')}: pairs: only a similarity task has language pairs"]
 
 
+def test_the_languages_of_pairs_are_those_of_the_task(write):
+    similarity = TASK.replace("kind: retrieval", "kind: similarity\npairs: [no-de, fr-no]")
+    path = write(similarity.replace("[map]", "[pearson]").replace("monitor: map", "monitor: pearson"))
+    (message,) = problems(path, Task)
+    assert message.startswith(f"{path}:{line_of(path, 'pairs').rpartition(':')[2]}: pairs.1: fr is not a language of")
+
+
 def test_a_pattern_written_in_two_ways_is_refused_instead_of_dropped(write):
     path = write(TASK + "  mono->bi: [de_de -> de_no]\n")
     (message,) = problems(path, Task)

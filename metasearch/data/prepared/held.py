@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +65,8 @@ def _kept(folder: Path) -> Mapping[str, Rows] | None:
             return mapped.arrays
         except RunFolderError as error:
             log.warning("%s", error)
-            path.unlink()
+            with suppress(OSError):  # a folder that cannot be written keeps it
+                path.unlink()
     return None
 
 

@@ -52,6 +52,11 @@ def benchmarks_of(config: DistillConfig) -> list[Benchmark]:
     for role in ("teacher", "assistant"):
         if config.named(role) and role not in config.used:
             log.warning("--%s does nothing: no chosen stage of %s uses it", role, recipe)
+    if config.target_type != "fp32" and prepared_folder(config.corpus) is None:
+        log.warning(
+            "--target-type %s does nothing: targets of texts in files are fp32, those of a prepared corpus need not be",
+            config.target_type,
+        )
     Roles(config)
     # The folder of the data is that of all tasks; one whose data lies beside it needs none.
     library = Library(config.include)

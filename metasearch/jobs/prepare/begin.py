@@ -81,6 +81,9 @@ def prepare_corpus(
         )
     tests = tuple(_test_set(name, data, include) for name in exclude)
     hashes = {test.name: _hash(test) for test in tests}
+    if len(hashes) < len(tests):
+        twice = next(test.name for i, test in enumerate(tests) if test.name in {each.name for each in tests[:i]})
+        raise ConfigError(f"--exclude: two are called '{twice}', which the report could not tell apart; rename a file")
     tokens, tokenizer = _tokens(loaded)
     asked = Asked(tokens, chosen, across, tuple(detect), hashes, _inputs(parts))
     _check_languages(asked, parts)

@@ -56,6 +56,8 @@ def prepare(job: Job, paths: Sequence[Path], processes: int, listener: Listener 
         if (folder / FILE).exists():
             manifest = Manifest.read(folder)
             _require_same(folder, manifest.asked.tree(), job.asked.tree())
+            # A process that was killed after the manifest was written has left it.
+            shutil.rmtree(folder / WORK, ignore_errors=True)
             return manifest
         _begin(job)
         parts, ignored = find(paths, job.asked.settings)
@@ -94,6 +96,8 @@ def _require_same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> 
         if old != new:
             what = "is not among its files" if old is None else "is no longer given" if new is None else "was changed"
             raise RunFolderError(f"{folder}: {path} {what} since this corpus was begun; prepare it in a new folder")
+    if before["inputs"] != now["inputs"]:
+        raise RunFolderError(f"{folder}: its files were given in another order; prepare it in a new folder")
     flat = [{**tree, **tree["tokens"], **tree["settings"]} for tree in (before, now)]
     key = next(key for key in flat[0] if key not in ("tokens", "settings") and flat[0][key] != flat[1].get(key))
     said = [json.dumps(each.get(key), ensure_ascii=False) for each in flat]
