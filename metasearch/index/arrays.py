@@ -20,8 +20,8 @@ _REMEDY = (
 
 
 _OWN_REMEDY = (
-    "it is what all vectors of the index were made with, so it cannot be made again alone. Put the file back, or make "
-    "the index in another folder"
+    "the index is damaged. All of its vectors were made with what this file has, so it cannot be made again alone. "
+    "Put the file back, or make the index in another folder"
 )
 
 

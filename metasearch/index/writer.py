@@ -86,8 +86,8 @@ class Writer:
         self._waiting: list[Rows] = []
         self._waiting_keys: set[bytes] = set()
         self._segments = [self._opened(part) for part in self.manifest.segments]
-        self.before: tuple[str, ...] = ()
-        """Paths of the documents when it was opened, with damaged segments, too; none where their list is damaged."""
+        self.before: dict[str, SourceFile] = {}
+        """The files of the documents when it was opened, with damaged segments, too; none where their list is."""
         self._locations = self._located()
         self._clean()
 
@@ -229,7 +229,7 @@ class Writer:
         except RunFolderError as error:
             log.warning("%s; all files are read again, and documents that are not named now leave the index", error)
             return Locations.none()
-        self.before = tuple(file.path for file in found.files)
+        self.before = {file.path: file for file in found.files}
         return Locations.none() if None in self._segments else found
 
     def _clean(self) -> None:

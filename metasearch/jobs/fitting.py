@@ -100,9 +100,10 @@ def check_loss(recipe: Recipe, benchmark: Benchmark) -> None:
 def _warn_of_single_questions(recipe: Recipe, benchmark: Benchmark) -> None:
     """Say where sets have one question, and so no other translation that the right one could be told from."""
     sizes, chains = recipe.episodes, [chain for chains in benchmark.arrangements.values() for chain in chains]
-    variants = dict.fromkeys(variant for chain in chains for variant in chain.variants)
-    for key, count in (("k", sizes.k), ("q", sizes.q)):
-        single = [variant for variant in variants if count <= sizes.n_neg * len(variant.candidates)]
+    supports = [chain.variants[0] for chain in chains]
+    queries = [variant for chain in chains for variant in chain.variants[1:]]
+    for key, count, variants in (("k", sizes.k, supports), ("q", sizes.q, queries)):
+        single = [each for each in dict.fromkeys(variants) if count <= sizes.n_neg * len(each.candidates)]
         if single:
             log.warning(
                 "loss.align=infonce is 0 in sets of one question, which those of %s are with episodes.%s=%d and "

@@ -144,11 +144,13 @@ def _require_named(writer: Writer, sources: Sequence[Source]) -> None:
         )
     # Names are as they were given: from another folder, documents that are there seem to be gone.
     if others and len(others) == len(writer.before) and not any(map(os.path.isabs, others)):
-        raise ConfigError(
-            f"of the {len(others):,} documents of {writer.folder}, such as '{others[0]}', none was named, and none is "
-            f"there as seen from {Path.cwd()}: call this in the folder that their names begin in, or allow to --drop "
-            "them"
-        )
+        known = {file.sha256 for file in writer.before.values()}
+        if not any(source.digest in known for source in sources):
+            raise ConfigError(
+                f"of the {len(others):,} documents of {writer.folder}, such as '{others[0]}', none was named, under "
+                f"this name or another, and none is there as seen from {Path.cwd()}: call this in the folder that "
+                "their names begin in, or allow to --drop them"
+            )
 
 
 def _has_content(path: str) -> bool:

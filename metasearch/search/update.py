@@ -89,7 +89,7 @@ def update(
     documents = sources(paths, settings.names)
     _say_idle(settings, documents)
     with writing(folder, kind, _AT_ONCE) as writer:
-        before = dict(writer.files)
+        before = writer.before
         sampled = SAMPLE if settings.neutral and not writer.arrays else 0
         found = plan(writer, documents, cut, sampled, drop, listener.on_read)
         if not any(len(each.keys) for each in found.files):

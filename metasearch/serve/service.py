@@ -173,6 +173,7 @@ def _tree(hit: Hit) -> dict[str, Any]:
 def _without_path(name: str) -> str:
     """Return the name of an encoder; of a local folder its last part, or the run whose `model` it is."""
     path = Path(name)
-    if not path.is_absolute():
+    if not path.is_absolute() and not path.is_dir():
         return name
-    return path.parent.name if path.name == "model" else path.name
+    path = path.resolve()
+    return (path.name == "model" and path.parent.name) or path.name

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from metasearch.cache import kept
+from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.translate.kept import AT_ONCE, translations
 from metasearch.data.translators.base import Places
 from metasearch.data.translators.command import Command
@@ -166,6 +167,17 @@ def test_a_program_in_the_folder_of_the_task_is_known_by_its_content(place):
         prints.append(made.fingerprint("en", "de"))
         assert made.translate(["a"], "en", "de") == ["de A"]
     assert prints[0] != prints[1]
+    # Named in full it is the same file; an interpreter that the folder links to is none of its own.
+    (place / "python").symlink_to(sys.executable)
+    words = ([str(place / "translate.py")], ["./python", "-c", "1"], [sys.executable, "-c", "1"])
+    whole, linked, elsewhere = (Command(Command.Options(command=each), Places(place, place)) for each in words)
+    before = whole.fingerprint("en", "de")
+    (place / "translate.py").write_text("another", encoding="utf-8")
+    assert whole.fingerprint("en", "de") != before
+    for command in (linked, elsewhere):
+        assert command.fingerprint("en", "de") == fingerprint_of(
+            [["command", *command._options.command], ["", ""], [""]]
+        )
 
 
 def test_a_damaged_folder_of_the_cache_is_made_again(place):

@@ -170,10 +170,12 @@ def test_a_card_that_was_changed_by_hand_is_named(run, tmp_path):
 
 def test_the_model_of_a_run_may_be_named_from_inside(run, monkeypatch):
     before = text_of(run / "model")
-    monkeypatch.chdir(run / "model")
-    metasearch("card", ".", "--licence", "cc0-1.0", "--write")
-    RunFolder(run).require_unchanged()
-    metasearch("card", ".", "--licence", "unknown", "--write")
+    inside = next(path for path in (run / "model").iterdir() if path.is_dir())
+    for folder, named in ((run / "model", "."), (inside, "..")):
+        monkeypatch.chdir(folder)
+        metasearch("card", named, "--licence", "cc0-1.0", "--write")
+        RunFolder(run).require_unchanged()
+        metasearch("card", named, "--licence", "unknown", "--write")
     assert text_of(run / "model") == before
 
 

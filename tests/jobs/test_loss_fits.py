@@ -61,3 +61,17 @@ def test_translations_that_are_alone_in_their_set_are_said_to_teach_nothing(capl
     check_loss(load_recipe("maml-tiny", changes), load_benchmark("demo", "mono-bi"))
     # One candidate language, three triplets a question: a fourth triplet is of a second question.
     assert [f"episodes.{said}={q}" in message for message in caplog.messages] == [True] * bool(said)
+
+
+def test_each_set_of_a_chain_is_counted_by_its_own_size(caplog):
+    benchmark = load_benchmark("demo", "mono-multi")
+    several = {
+        len(variant.candidates) for chain in benchmark.arrangements["meta-train"] for variant in chain.variants[1:]
+    }
+    changes = [DRAWN, JSD[0], "loss.align=infonce", "episodes.n_neg=3", "episodes.k=4"]
+    assert min(several) > 1
+    check_loss(load_recipe("maml-tiny", [*changes, f"episodes.q={3 * max(several) + 1}"]), benchmark)
+    assert not caplog.messages  # the support sets, of one candidate language, have two questions
+    check_loss(load_recipe("maml-tiny", [*changes, f"episodes.q={3 * min(several)}"]), benchmark)
+    (message,) = caplog.messages
+    assert "episodes.q=" in message

@@ -125,12 +125,19 @@ def test_from_another_folder_documents_are_not_taken_to_be_gone(docs, monkeypatc
     elsewhere = docs.parent / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    write_rows("news/a.jsonl", EN)
+    write_rows("news/a.jsonl", ("It rains.",))
     with pytest.raises(
-        ConfigError, match=r"of the 2 documents of .*, such as 'docs/faq\.de\.jsonl', none was named, and"
+        ConfigError, match=r"of the 2 documents of .*, such as 'docs/faq\.de\.jsonl', none was named, under"
     ):
         index(docs, "news")
     assert index(docs, "news", drop=True).dropped == 2
+
+
+def test_documents_that_were_all_renamed_are_known_by_their_content(docs):
+    index(docs)
+    docs.rename(docs.parent / "pages")
+    done = index(docs, "pages")
+    assert (done.encoded, done.added, done.dropped) == (0, 2, 2)
 
 
 def test_a_document_that_has_become_empty_is_gone(docs):
@@ -150,6 +157,7 @@ def test_of_a_damaged_index_documents_do_not_leave_unsaid(docs, damaged, caplog)
     if damaged == "segments":
         with pytest.raises(ConfigError, match="1 documents that are there and were not named"):
             index(docs, "docs/faq.de.jsonl")
+        assert index(docs, "docs/faq.de.jsonl", drop=True).dropped == 1
     else:  # which documents it had is known no more
         index(docs, "docs/faq.de.jsonl")
         assert "documents that are not named now leave the index" in caplog.text

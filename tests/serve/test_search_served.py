@@ -83,9 +83,17 @@ def test_without_top_there_are_ten_hits_or_as_many_as_may_be(searcher, most, hit
 
 @pytest.mark.parametrize(
     ("name", "shown"),
-    [("/home/me/runs/shop/model", "shop"), ("/home/me/e5", "e5"), ("intfloat/e5-small", "intfloat/e5-small")],
+    [
+        ("/home/me/runs/shop/model", "shop"),
+        ("/home/me/e5", "e5"),
+        ("intfloat/e5-small", "intfloat/e5-small"),
+        ("/model", "model"),
+        ("runs/shop/model", "shop"),
+    ],
 )
-def test_the_path_of_a_local_encoder_is_told_to_nobody(searcher, monkeypatch, name, shown):
+def test_the_path_of_a_local_encoder_is_told_to_nobody(searcher, monkeypatch, tmp_path, name, shown):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs/shop/model").mkdir(parents=True)
     monkeypatch.setattr(searcher.encoder, "name", name)
     with running(searcher) as server:
         assert server.get("/health") == (200, {"status": "ready", "model": shown})

@@ -8,7 +8,6 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -54,9 +53,9 @@ class Command:
     def fingerprint(self, source: str, target: str) -> str:
         """Return a hash of the command, of the files among its arguments, and of the version."""
         # A program elsewhere may be an interpreter, which is another file on each machine.
-        program, *words = self._options.command
-        own = [] if Path(program).is_absolute() else [self._folder / program]
-        files = [*filter(Path.is_file, own), *(self._folder / word for word in words)]
+        program, *words = (self._folder / word for word in self._options.command)
+        own = program.is_file() and program.resolve().is_relative_to(self._folder.resolve())
+        files = [program] * own + words
         found = [digest(file) if file.is_file() else "" for file in files]
         return fingerprint_of([["command", *self._options.command], found, [self._options.version]])
 

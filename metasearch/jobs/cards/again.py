@@ -84,8 +84,8 @@ def write_again(folder: Path, card: str) -> Path:
 
 def _run_of(card: Path) -> Path | None:
     """Return the run whose model a card is of; None where it is of a model without one."""
-    # A model may be named as `.`, whose own name is nothing.
-    run = card.absolute().parent.parent
+    # A model may be named as `.` or by a link.
+    run = card.parent.resolve().parent
     own = run / _IN_RUN
     return run if (run / CONFIG).is_file() and own.is_file() and own.samefile(card) else None
 

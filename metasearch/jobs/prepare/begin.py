@@ -79,7 +79,7 @@ def prepare_corpus(
             f"--max-tokens {chosen.max_tokens}: texts are cut at {loaded.limit('text')} tokens, so that longer ones "
             f"cannot be told; choose a greater --length, which {loaded.name} reads up to {loaded.input.longest}"
         )
-    tests = tuple(_test_set(name, data, include) for name in exclude)
+    tests = tuple(_test_set(name, data, include) for name in dict.fromkeys(exclude))
     hashes = {test.name: _hash(test) for test in tests}
     if len(hashes) < len(tests):
         twice = next(test.name for i, test in enumerate(tests) if test.name in {each.name for each in tests[:i]})
