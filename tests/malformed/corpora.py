@@ -3,7 +3,7 @@
 from malformed.row import Row
 
 DISTIL = "distill --recipe align --teacher tiny --student tiny --corpus TMP/corpus -o TMP/out"
-AUGMENT = "augment TMP/{} --encoder tiny --cross-encoder TMP/cross -o TMP/out.csv"
+AUGMENT = "augment TMP/{} --encoder tiny --cross-encoder TMP/cross -o TMP/out-en.csv"
 GOOD = "Hello.\tHallo.\n"
 
 
