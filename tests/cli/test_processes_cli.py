@@ -127,5 +127,7 @@ def test_an_error_of_all_processes_is_one_line(tmp_path, command, problem):
     code, _, errors = by_torchrun(2, "metasearch", *command, *(["-o", tmp_path / "run"] if "train" in command else []))
     (line,), codes = said(errors)
     assert line.startswith(f"metasearch: error: {problem}")
-    assert (code, codes) == (1, {2})
+    # The first that ends makes torchrun stop the others, which may have been about to end alike.
+    assert code == 1
+    assert {2} <= codes <= {2, 143}
     assert not (tmp_path / "run").exists()
