@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _complete, _options
-from metasearch.cli._settings import absolute_encoder, absolute_folders, refuse_others
+from metasearch.cli._settings import absolute_encoder, absolute_folders, listed, refuse_others
 from metasearch.errors import CellsFailed, ConfigError, nearest
 from metasearch.spec.default_encoder import default_encoder
 from metasearch.spec.launchers import Place, place_of
@@ -169,8 +169,8 @@ def configure(
     stages = _stages(rest, distill)
     # Named recipes and distillations stand alone: the default learners are not trained beside them.
     trains = not (declared.evaluation_only or recipe or distill)
-    learners = _names("learner", (LEARNERS if trains else ZERO_SHOT) if learner is None else learner)
-    recipes, distillations = _names("recipe", recipe), _names("distill", distill)
+    learners = listed("learner", (LEARNERS if trains else ZERO_SHOT) if learner is None else learner)
+    recipes, distillations = listed("recipe", recipe), listed("distill", distill)
     changes = _changes(assignments, [*learners, *recipes, *distillations])
     settings = {
         **rest,
@@ -181,7 +181,7 @@ def configure(
         **absolute_folders(include, data, beside=bool(declared.data)),
     }
     config = StudyConfig.model_validate(settings)
-    trained = arms_of(learners, recipes, _names("mode", mode), changes, config)
+    trained = arms_of(learners, recipes, listed("mode", mode), changes, config)
     distilled = tuple(_distillation(name, changes.get(name, ()), stages, include, config) for name in distillations)
     own = {"trained": trained, "distilled": distilled, "neutral": neutral_of(learners, changes, config)}
     return _said_idle(StudyConfig.model_validate({**config.model_dump(), **own}), folder)
@@ -219,13 +219,6 @@ def _distillation(
     distillation = resolved(distill.configure(**named, assignments=assignments))
     benchmarks_of(distillation)
     return distillation
-
-
-def _names(flag: str, written: str | None) -> list[str]:
-    names = [name.strip() for name in (written or "").split(",")] if written is not None else []
-    if not all(names):
-        raise ConfigError(f"--{flag} {written}: expected names with a comma between them")
-    return list(dict.fromkeys(names))
 
 
 def _changes(assignments: Sequence[str], arms: Sequence[str]) -> dict[str, list[str]]:

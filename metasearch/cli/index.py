@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _complete, _options
+from metasearch.cli._settings import listed
 from metasearch.errors import ConfigError, quoted
 
 
@@ -96,5 +97,5 @@ def _settings(prompts: dict[str, str], detect: str | None, **asked: Any) -> dict
     if prompts:
         given["prompts"] = prompts
     if detect is not None:
-        given["detect"] = detect if detect == "all" else [tag.strip() for tag in detect.split(",")]
+        given["detect"] = detect if detect == "all" else listed("detect", detect)
     return given

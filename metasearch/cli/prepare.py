@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from metasearch.cli import _complete, _options
+from metasearch.cli._settings import listed
 from metasearch.errors import ConfigError, quoted
 
 
@@ -78,8 +79,8 @@ def command(
 
     names = ("pivot", "max_lines", "max_chars", "max_tokens", "normalise")
     settings = {name: flags.pop(name) for name in names}
-    settings |= {"languages": _listed("languages", languages), "only": _listed("only", only)}
-    told = _listed("detect", detect)
+    settings |= {"languages": listed("languages", languages), "only": listed("only", only)}
+    told = listed("detect", detect)
     ref = EncoderRef(name=encoder, prompts=prompts, trust_remote_code=trust_remote_code, device="cpu")
     with ProgressBar("prepare") as bar:
         manifest = prepare_corpus(corpus, output, ref, settings, detect=told, processes=jobs, listener=bar, **flags)
@@ -89,10 +90,3 @@ def command(
     click.echo(
         f"{summary(manifest)}\nreport: {output / 'report.md'}\ntrain: metasearch distill --corpus {quoted(output)}"
     )
-
-
-def _listed(flag: str, written: str | None) -> tuple[str, ...]:
-    parts = tuple(part.strip() for part in written.split(",")) if written is not None else ()
-    if not all(parts):
-        raise ConfigError(f"--{flag} {written}: expected names with a comma between them")
-    return parts
