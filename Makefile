@@ -47,6 +47,7 @@ browser:
 	    export DEBIAN_FRONTEND=noninteractive; \
 	    { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } > /dev/null 2>&1 \
 	        || echo "Chromium cannot be installed: tests that need it will be skipped"; \
+	else echo "there is no Chromium: tests that need it will be skipped"; \
 	fi
 
 clean:

@@ -31,7 +31,7 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
     "--learner",
     metavar="NAMES",
     shell_complete=_complete.learners(listed=True),
-    help=f"Each alone or as NAME:MODE; by default {LEARNERS}; also neutral.",
+    help=f"Each alone or as NAME:MODE; by default those of {LEARNERS} that fit a mode; also neutral.",
 )
 @click.option(
     "--recipe",
@@ -181,7 +181,7 @@ def configure(
         **absolute_folders(include, data, beside=bool(declared.data)),
     }
     config = StudyConfig.model_validate(settings)
-    trained = arms_of(learners, recipes, listed("mode", mode), changes, config)
+    trained = arms_of(learners, recipes, listed("mode", mode), changes, config, named=learner is not None)
     distilled = tuple(_distillation(name, changes.get(name, ()), stages, include, config) for name in distillations)
     own = {"trained": trained, "distilled": distilled, "neutral": neutral_of(learners, changes, config)}
     return _said_idle(StudyConfig.model_validate({**config.model_dump(), **own}), folder)

@@ -44,14 +44,21 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointin
     _check_train(recipe, benchmark)
     if precision not in ("fp32", "bf16"):
         raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
-    if getattr(options, "first_order", True):
+    _check_order(learner, options, precision, checkpointing)
+
+
+def _check_order(learner: type[Learner], options: Any, precision: str, checkpointing: Checkpointing) -> None:
+    """Raise `ConfigError` where a learner of second order is to be trained in a way that only first order has."""
+    # Of a class, what is not False is the property, which asks the options.
+    if learner.second_order is False or getattr(options, "first_order", False):
         return
+    otherwise = ", or --set options.first_order=true" if hasattr(options, "first_order") else ""
     if precision == "bf16":
-        raise ConfigError("--precision bf16 works in first order only; use fp32, or --set options.first_order=true")
+        raise ConfigError(f"--precision bf16 works in first order only; use fp32{otherwise}")
     if checkpointing == "texts":
         raise ConfigError(
             "--checkpointing texts saves nothing in second order, whose inner gradients keep what is computed again; "
-            "say on, or --set options.first_order=true"
+            f"say on{otherwise}"
         )
 
 

@@ -15,13 +15,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from metasearch.reports.charts.svg import clean, minus
-from metasearch.reports.section import Section
+from metasearch.reports.section import SCORES, Section
 from metasearch.reports.table import Table
 
 
 @dataclass(frozen=True)
 class Report:
-    """A report, its sections in their order, the scores first.
+    """A report, its sections in their order; one of them has the scores.
 
     `intro` has the paragraphs below the title, with the results, and `facts` name and value of what the reader must
     know first, such as task, folds and version.
@@ -35,8 +35,8 @@ class Report:
 
     @property
     def main(self) -> Table:
-        """The main table."""
-        return self.sections[0].tables[0]
+        """The main table, that of the scores."""
+        return next(section for section in self.sections if section.key == SCORES).tables[0]
 
 
 @cache

@@ -9,6 +9,8 @@ from metasearch.study.compared import Comparison
 from metasearch.study.study import ScoreSelection, Study
 
 NO_HTML = Markup("")
+SCORES = "scores"
+"""Key of the section whose first table is the main one of the report."""
 
 
 @dataclass(frozen=True)

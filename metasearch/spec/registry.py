@@ -5,6 +5,7 @@ whose name with dashes is the plug-in's name, or a module that an installed pack
 such as `metasearch.learners`. Listing reads file names and package metadata, and imports nothing.
 """
 
+import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -81,9 +82,13 @@ def require(kind: str, name: str, also: Iterable[str] = ()) -> None:
 
 
 def summary(kind: str, name: str) -> str:
-    """Return the first line of a plug-in's docstring, read without importing it; of one from outside, its package."""
+    """Return the first line of a plug-in's docstring, read without importing it; of one from outside, its package.
+
+    It is empty where there is no docstring.
+    """
     if name in _shipped(kind):
-        return _shipped(kind)[name].read_text(encoding="utf-8").split('"""')[1].splitlines()[0].strip()
+        source = ast.parse(_shipped(kind)[name].read_text(encoding="utf-8"))
+        return (ast.get_docstring(source) or "").partition("\n")[0]
     entry = _offered(kind)[name]
     return f"from package {entry.dist.name if entry.dist else 'unknown'}: {entry.value}"
 

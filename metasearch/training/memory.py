@@ -127,7 +127,9 @@ def step_memory(
     size = sum(parameter.nbytes for _, parameter in learner.named_parameters())
     moved = size - (_rows_apart(fast, groups) if fast else 0)
     own = moved - (_still(learner, fast, groups) if fast else 0)  # the reference copies what does not move, too
-    steps = max(getattr(learner.options, name, 0) for name in ("inner_steps", "student_inner_steps"))
+    # A learner of second order takes a step at least, whatever its options are called.
+    named = (getattr(learner.options, name, 0) for name in ("inner_steps", "student_inner_steps"))
+    steps = max(*named, int(learner.second_order))
     # The reference keeps the graphs of all episodes until the end, fast gradients those of one job for each thread.
     # Of a loss of outputs the graphs of all texts are kept, and only the way there has threads.
     jobs = fast.workers if fast else sum(len(episode.sets) - 1 for episode in episodes)

@@ -53,7 +53,9 @@ def test_a_study_that_came_to_nothing_may_be_configured_anew(tmp_path, begun, mo
     lose(monkeypatch)
     run(*FLAGS, "--encoder", "tinny", "-o", tmp_path / "study", code=7)
     assert not StudyFolder(tmp_path / "study").reached
-    run(*FLAGS, "--learner", "zero-shot", "-o", tmp_path / "study")
+    anew = [*FLAGS, "--learner", "zero-shot", "-o", tmp_path / "study"]
+    assert "1 cell" in run(*anew, "--dry-run").stdout
+    run(*anew)
     assert StudyFolder(tmp_path / "study").stored().config.encoder == "tiny"
     assert StudyFolder(tmp_path / "study").reached
 

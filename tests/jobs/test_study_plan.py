@@ -1,5 +1,7 @@
 """The cells of a study: which there are, in which order, and which wait for which."""
 
+from dataclasses import replace
+
 import pytest
 from pydantic import ValidationError
 
@@ -9,7 +11,7 @@ from metasearch.jobs.crossval.plan import Cell, plan
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.recipe import Outer, Recipe
 from metasearch.spec.run import RunConfig, ScoreConfig
-from metasearch.spec.run_stages import NeutralSettings
+from metasearch.spec.run_stages import Merge, NeutralSettings
 from metasearch.spec.stages import Distillation
 from metasearch.spec.study import StudyConfig, Trained
 
@@ -137,6 +139,11 @@ def test_a_run_costs_its_steps_its_dev_scores_and_the_test(tmp_path):
     # Evaluated after steps 25 and 50 and once more at the end; zero-shot's scores are taken over.
     assert seconds_of(cells["maml-trans/fold-0-seed-4"], cost) == 7 + 50 * 2 + (2 + 1) * 3 + 5
     assert seconds_of(cells["zero-shot/fold-0-seed-4"], cost) == 7 + 3 + 5
+    # Merged: dev with each of three shares, then dev and test once more with the best of them.
+    trained = cells["maml-trans/fold-0-seed-4"]
+    recipe = trained.config.recipe.model_copy(update={"merge": Merge(alphas=(0.5, 1.0, 0.25))})
+    merged = replace(trained, config=trained.config.model_copy(update={"recipe": recipe}))
+    assert seconds_of(merged, cost) == 7 + 50 * 2 + (2 + 1) * 3 + 5 + (3 + 1) * 3 + 5
 
 
 def test_the_study_takes_all_cells_shared_by_the_processes_but_no_less_than_the_longest(tmp_path):

@@ -106,6 +106,16 @@ def test_a_learner_that_fits_no_mode_is_refused():
         arms(learner="maml-align")
 
 
+def test_a_default_learner_that_fits_no_mode_is_left_out_and_said_so(caplog):
+    with caplog.at_level("INFO"):
+        assert arms(learner=None) == ["fine-tune-trans", "maml-trans"]
+    assert "maml-align is left out in mode trans, which has 2 links; it needs 3" in caplog.text
+    with pytest.raises(ConfigError, match="'maml-align' needs a mode of 3 links"):
+        arms(learner=None, assignments=("maml-align:outer.lr=0.5",))
+    with pytest.raises(ConfigError, match="'maml-align-tiny' needs a mode of 3 links"):
+        arms(learner=None, recipe="maml-align-tiny")
+
+
 def test_a_recipe_of_its_own_name_is_an_arm_beside_the_learners():
     assert arms(learner="zero-shot", recipe="maml-tiny,reptile-tiny") == ["maml-tiny-trans", "reptile-tiny-trans"]
 

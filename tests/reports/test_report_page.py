@@ -77,6 +77,11 @@ def report(text="text", html=""):
     return Report(text, (text,), ((text, text),), (section, Section("more", text)), text)
 
 
+def test_the_main_table_is_that_of_the_scores_wherever_they_stand():
+    sections = (Section("of-a-plug-in", "P", tables=(table("other"),)), Section("scores", "S", tables=(table("map"),)))
+    assert Report("t", (), (), sections).main == table("map")
+
+
 def html_table(table):
     """Return a table as the page has it."""
     return str(environment().get_template("table.html.j2").module.table(table))

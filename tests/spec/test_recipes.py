@@ -6,7 +6,8 @@ from metasearch.errors import ConfigError
 from metasearch.spec.library import Library, overrides
 
 LIBRARY = Library()
-DERIVED = [name for name in LIBRARY.names("recipe") if name.endswith(("-tiny", "-authors"))]
+NAMES = LIBRARY.names("recipe")
+DERIVED = [name for name in NAMES if name.endswith(("-tiny", "-authors")) and name.rsplit("-", 1)[0] in NAMES]
 
 
 def value(recipe, key):

@@ -39,6 +39,22 @@ def test_every_plug_in_says_what_it_is_in_one_line(kind):
         assert len(registry.summary(kind, name)) > 10
 
 
+@pytest.mark.parametrize(
+    ("source", "summary"),
+    [
+        ('"""What it is.\n\nMore."""\n', "What it is."),
+        ("'What it is.'\n", "What it is."),
+        ("import re\n", ""),
+        ('"""\n    What it is.\n"""\n', "What it is."),
+    ],
+)
+def test_the_summary_is_the_first_line_of_a_docstring_if_there_is_one(tmp_path, monkeypatch, source, summary):
+    path = tmp_path / "recall.py"
+    path.write_text(source, encoding="utf-8")
+    monkeypatch.setattr(registry, "_shipped", lambda kind: {"recall": path})
+    assert registry.summary("metrics", "recall") == summary
+
+
 @pytest.mark.parametrize("name", ["xquad", "xquad_r", "XQUAD-R"])
 def test_an_unknown_reader_is_refused_with_the_nearest_one(name):
     with pytest.raises(ConfigError, match=rf"^unknown reader '{name}'\."):

@@ -14,6 +14,7 @@ from metasearch.fast import FastGradients
 from metasearch.jobs import compose
 from metasearch.learners.gradients import ReferenceGradients
 from metasearch.runs.ranks import Rank
+from metasearch.spec.declared import Declared
 from metasearch.spec.recipe import Loss, Outer
 from metasearch.training import memory
 from metasearch.training.memory import step_memory
@@ -74,6 +75,17 @@ def test_gradients_have_the_rows_of_the_words_that_there_are():
     moved = encoder.size - table.nbytes + len(words) * table[0].nbytes
     assert parts_of(case)["gradients"] == 2 * moved
     assert parts_of(Case("maml"), inner_steps=3)["gradients"] == 3 * moved
+
+
+def test_a_learner_of_second_order_takes_an_inner_step_whatever_its_options_are_called():
+    learner = Case("maml").learn(encoder_of("bert", layers=2), inner_steps=1, first_order=False)
+    known = step_memory(learner, ReferenceGradients(), Case("maml").episodes(), OUTER).parts
+    learner.options = Declared()
+    assert learner.second_order
+    found = step_memory(learner, ReferenceGradients(), Case("maml").episodes(), OUTER).parts
+    assert found["gradients"] == known["gradients"]
+    # Twice those of a pass, in which dropout is drawn anew.
+    assert found["activations"] == pytest.approx(known["activations"], rel=0.05)
 
 
 @pytest.mark.parametrize("adapt", ["last:1", "bias", "lora:2"])

@@ -91,8 +91,8 @@ def forecast_of(
         MetasearchError: what `crossval` would raise at its start, or an arm cannot take a step.
     """
     study = StudyFolder(folder)
-    # `stored` raises where there is nothing to go on with.
-    old = study.stored().config if study.begun or config is None else None
+    # `stored` raises where there is nothing to go on with; what has come to nothing may be configured anew.
+    old = study.stored().config if config is None or (study.begun and study.reached) else None
     whole = merged(old, config, study.path) if old and config else config or old
     assert whole is not None
     place = place or study.place()
@@ -116,6 +116,8 @@ def seconds_of(cell: Cell, measured: Measured) -> float:
         return measured.load + measured.dev + measured.test
     # Zero-shot's scores are taken over; dev is scored once more at the end.
     scored = (evaluations(config, measured.steps) + 1) * measured.dev + measured.test
+    if merge := config.recipe.merge:  # with each share once, then the chosen weights on both parts
+        scored += (len(set(merge.alphas)) + 1) * measured.dev + measured.test
     return measured.load + measured.steps * measured.step + scored
 
 

@@ -89,6 +89,7 @@ def arms_of(
     modes: Sequence[str],
     changes: Mapping[str, Sequence[str]],
     config: StudyConfig,
+    named: bool = True,
 ) -> tuple[Trained, ...]:
     """Return each learner and each recipe in each mode that it fits; what does not fit is left out and said so.
 
@@ -99,9 +100,10 @@ def arms_of(
         modes: by name, of all that have none of their own.
         changes: values to put over a recipe, by learner or recipe; those at `""` over all.
         config: of the study, without arms.
+        named: whether the learners were asked for; one of the default ones may fit no mode.
 
     Raises:
-        ConfigError: a name or value is wrong, no mode is named, or a learner fits none of them.
+        ConfigError: a name or value is wrong, no mode is named, or what was asked for fits none of them.
         DataError: the data is missing, or too small for a recipe.
     """
     written = [("learner", name) for name in learners if name not in _UNTRAINED] + [("recipe", n) for n in recipes]
@@ -130,7 +132,7 @@ def arms_of(
                 raise ConfigError(f"learner and recipe '{name}' are both called so and differ; leave one of them out")
             check_fit(chosen, benchmarks[mode][0], config.precision, config.checkpointing)
             _check_sizes(benchmarks[mode], chosen, config)
-        if not fits:
+        if not fits and (named or flag == "recipe" or name in changes):
             raise ConfigError(f"'{name}' needs a mode of {needs} links; none of {', '.join(own)} is one")
     if changes.get("") and not arms:
         raise ConfigError(

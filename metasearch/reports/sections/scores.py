@@ -8,7 +8,7 @@ from metasearch.reports.comparison_notes import mark_note
 from metasearch.reports.formats import slug
 from metasearch.reports.main_table import BEST, arm_table, cell_of, main_table
 from metasearch.reports.means import by_fold, complete, mean_notes, over_languages
-from metasearch.reports.section import Inputs, Section
+from metasearch.reports.section import SCORES, Inputs, Section
 from metasearch.reports.table import Cell, Table
 from metasearch.runs.rows import MEAN
 from metasearch.study.arms import Arm
@@ -33,7 +33,7 @@ def section(inputs: Inputs) -> Section:
     more = [make(study, selection) for make in (group_table, fold_table, seed_table, pool_table)]
     dev = main_table(study, selection._replace(split="dev"), "dev")
     tables = tuple(table for table in (main, *others, *more, dev) if table and table.lines)
-    return Section("scores", "Scores", tables=tables)
+    return Section(SCORES, "Scores", tables=tables)
 
 
 def fold_table(study: Study, selection: ScoreSelection) -> Table | None:
