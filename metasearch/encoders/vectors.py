@@ -62,6 +62,9 @@ class Opened(Protocol):
 class Remembered:
     """Gives the vectors of an encoder, and encodes each text of a role once; its weights must not change meanwhile.
 
+    The last bits of a vector depend on which texts are encoded together. So each part of the data has vectors of its
+    own (`part`): they are the same whether another part was encoded before or not, as in a run that was resumed.
+
     Args:
         encoder: whose vectors they are.
     """
@@ -69,6 +72,11 @@ class Remembered:
     def __init__(self, encoder: EncodesTexts) -> None:
         self._encoder = encoder
         self._vectors: dict[tuple[Role, str], NDArray[np.float32]] = {}
+        self._parts: dict[str, Remembered] = {}
+
+    def part(self, name: str) -> "Remembered":
+        """Return what gives the vectors of the texts of a part, such as `dev`, and knows those of no other."""
+        return self._parts.setdefault(name, Remembered(self._encoder))
 
     @property
     def device(self) -> torch.device:

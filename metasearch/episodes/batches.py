@@ -86,10 +86,15 @@ class Batches:
 
     def visited(self, steps: int) -> Order:
         """Return the numbers of the examples that the first steps look at, sorted and each once."""
-        # Without parts, one epoch visits everything, and none needs to be made to know it.
-        if steps >= self.steps_per_epoch and len(self._members) == 1:
-            return np.arange(len(self.examples))
-        return np.unique(np.concatenate([self.rows(step) for step in range(steps)]))
+        # What whole epochs visit is known without making them: of each part the first of its endless row.
+        epochs = steps // self.steps_per_epoch
+        seen = np.zeros(len(self.examples), bool)
+        for part, members in enumerate(self._members):
+            count = epochs * self._quota
+            seen[members if count >= len(members) else self._permuted(part, 0)[:count]] = True
+        for step in range(epochs * self.steps_per_epoch, steps):
+            seen[self.rows(step)] = True
+        return np.flatnonzero(seen)
 
     def _cut(self, epoch: int) -> list[Order]:
         """Return the batches of an epoch."""
@@ -103,9 +108,14 @@ class Batches:
         start, end = epoch * self._quota, (epoch + 1) * self._quota
         # The permutations that this epoch reaches into; each has its own stream, so none before it is drawn.
         rounds = range(start // len(members), -(-end // len(members)))
-        row = [members[stream(self.seed, self.name, "part", part, i).permutation(len(members))] for i in rounds]
+        row = [self._permuted(part, i) for i in rounds]
         first = start - rounds.start * len(members)
         return np.concatenate(row)[first : first + self._quota]
+
+    def _permuted(self, part: int, time: int) -> Order:
+        """Return the examples of a part in the order in which they are gone through for the n-th time, from 0."""
+        members = self._members[part]
+        return members[stream(self.seed, self.name, "part", part, time).permutation(len(members))]
 
 
 def cut(order: Order, lengths: Order, size: int, bucket: int, rng: np.random.Generator) -> list[Order]:

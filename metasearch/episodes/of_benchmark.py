@@ -1,6 +1,8 @@
 """The episodes of a benchmark: which sampler draws for which phase."""
 
+import bisect
 import math
+import sys
 from collections.abc import Mapping, Sequence
 
 from metasearch.data.benchmark import Benchmark
@@ -102,8 +104,12 @@ def _largest(benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data, phase
             return False
         return True
 
-    asked = {name: getattr(recipe.episodes, name) for name in _SIZES}
-    return {name: next((n for n in range(asked[name], 0, -1) if fits(**{name: n})), 0) for name in _SIZES}
+    def largest(name: str) -> int:
+        # What is too large at one size is at all above it.
+        sizes = range(1, min(getattr(recipe.episodes, name), sys.maxsize - 1) + 1)
+        return bisect.bisect_left(sizes, True, key=lambda size: not fits(**{name: size}))
+
+    return {name: largest(name) for name in _SIZES}
 
 
 def _enough(benchmark: Benchmark, needed: Mapping[Phase, int], there: Mapping[Phase, int], recipe: Recipe) -> int:
@@ -118,12 +124,14 @@ def _enough(benchmark: Benchmark, needed: Mapping[Phase, int], there: Mapping[Ph
     have, folds = len(benchmark.data.groups), benchmark.task.folds
     if folds.method != "kfold":
         return max(math.ceil(have * count / max(1, there[phase])) for phase, count in needed.items())
-    dev = needed.get("meta-valid", 0)
-    while dev and dev - held_out(dev, recipe.budget.dev_holdout) < needed["meta-valid"]:
-        dev += 1
-    enough = have + 1
+    dev, train, share = needed.get("meta-valid", 0), needed.get("meta-train", 0), recipe.budget.dev_holdout
+    # From what is just too few if nothing were rounded.
+    count = max(dev, math.floor((dev - 1) / (1 - share)) - 1) if dev else 0
+    while dev and count - held_out(count, share) < dev:
+        count += 1
+    enough = max(have + 1, folds.k * count, folds.k * train // (folds.k - 2))
     # Of folds that do not divide evenly, one has the smallest dev and another the smallest train.
-    while enough // folds.k < dev or enough - 2 * math.ceil(enough / folds.k) < needed.get("meta-train", 0):
+    while enough // folds.k < count or enough - 2 * math.ceil(enough / folds.k) < train:
         enough += 1
     return enough
 

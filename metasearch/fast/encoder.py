@@ -82,23 +82,26 @@ class FastEncoder:
     ) -> GradientMode:
         """Return how to take second-order gradients of `jobs` transfers, each of inner steps on such an objective.
 
-        With `auto` it is decided on the first meta-batch and logged once. With dropout it is always by graph: a step
-        that is computed again would draw other random numbers.
+        With `auto` it is decided on the first meta-batch, unless `settle` was told. With dropout it is always by graph:
+        a step that is computed again would draw other random numbers.
         """
         if self.encoder.embedder.training:
             return "graph"
         if self._second_order == "auto":
             (one,) = self.each([None], lambda network, _: graph_size(objective(network), start, rates))
             # The last loss keeps about half of what a step does, and texts of other jobs are longer or shorter.
-            needed = (steps + 1) * one * min(jobs, self.workers)
-            there = capacity(self.encoder.device)
-            fits = self.keeps_graphs(needed)
-            self._second_order = "graph" if fits else "recompute"
-            sizes = f"graphs of {steps} steps take about {needed / 2**20:.0f} MiB of {there / 2**20:.0f} MiB of memory"
-            choice = "kept" if fits else "inner steps are computed again on the way back"
-            log.info("second order: %s: %s", sizes, choice)
+            self.settle((steps + 1) * one * min(jobs, self.workers))
         self._keeps_graphs = self._second_order == "graph"
-        return self._second_order
+        return "graph" if self._keeps_graphs else "recompute"
+
+    def settle(self, size: int) -> None:
+        """Decide once, where it is `auto`, whether second-order graphs of so many bytes are kept; log it."""
+        if self._second_order != "auto":
+            return
+        there, fits = capacity(self.encoder.device), self.keeps_graphs(size)
+        self._second_order = "graph" if fits else "recompute"
+        sizes = f"graphs of inner steps take about {size / 2**20:.0f} MiB of {there / 2**20:.0f} MiB of memory"
+        log.info("second order: %s: %s", sizes, "kept" if fits else "inner steps are computed again on the way back")
 
     def keeps_graphs(self, size: int) -> bool:
         """Return whether second-order graphs of so many bytes are kept, rather than inner steps computed again."""

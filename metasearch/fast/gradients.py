@@ -8,10 +8,9 @@ import torch
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
-from metasearch.errors import OutOfMemory, first_line
 from metasearch.fast import maml_align, sets, texts
 from metasearch.fast.encoder import FastEncoder
-from metasearch.fast.memory import out_of_memory
+from metasearch.fast.memory import not_enough, out_of_memory
 from metasearch.fast.transfer import Gradient, SecondOrder
 from metasearch.learners.base import Learner, OuterLoss, Values
 from metasearch.learners.distill import Distill
@@ -116,12 +115,7 @@ class FastGradients(ReferenceGradients):
                     raise
                 less = self.encoder.need_less() or self._checkpoint()
                 if less is None:
-                    texts = "" if self.checkpointing == "texts" else "--checkpointing texts, "
-                    raise OutOfMemory(
-                        f"out of memory on {device} in an outer step ({first_line(error)}). Less is "
-                        "needed with smaller budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, "
-                        f"shorter max_length, {texts}or options.first_order=true"
-                    ) from error
+                    raise not_enough(device, error, self.checkpointing != "texts") from error
             log.warning("out of memory on %s: %s; the gradient stays the same", device, less)
             take_off(learner)
             _set_random_state(device, random)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 import torch
 
+from metasearch.errors import OutOfMemory, first_line
 from metasearch.fast.transfer import Objective, Weights
 from metasearch.learners.inner_loop import Rates
 from metasearch.runs.host import memory
@@ -65,3 +66,13 @@ def out_of_memory(error: RuntimeError) -> bool:
     """Return whether an error of torch says that memory did not suffice."""
     # On a CPU it has no type of its own.
     return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def not_enough(device: torch.device, error: RuntimeError, texts: bool = True) -> OutOfMemory:
+    """Return the error that says what needs less memory; `texts` may be computed again a few at a time."""
+    again = "--checkpointing texts, " if texts else ""
+    return OutOfMemory(
+        f"out of memory on {device} in an outer step ({first_line(error)}). Less is needed with smaller "
+        "budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, "
+        f"shorter max_length, {again}or options.first_order=true"
+    )

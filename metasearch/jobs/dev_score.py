@@ -32,12 +32,12 @@ class DevScore:
     def __call__(self) -> float:
         """Return the mean of the measure that the task is monitored by."""
         self.vectors = Remembered(self._encoder)
-        delivered = self._delivered(self.vectors)
+        delivered = self._delivered(self.vectors.part("dev"), self.vectors.part("train"))
         found = evaluate(delivered, self._data, self._benchmark.measures, precision=self._precision)
         return found.mean(self._benchmark.task.monitor)
 
-    def _delivered(self, trained: EncodesTexts) -> EncodesTexts:
+    def _delivered(self, trained: EncodesTexts, train: EncodesTexts) -> EncodesTexts:
         stage = self._recipe.neutralise
         if stage is None or stage.when == "before":
             return trained
-        return Mapped(trained, train_map(self._encoder, self._benchmark, stage, through=trained))
+        return Mapped(trained, train_map(self._encoder, self._benchmark, stage, through=train))

@@ -50,7 +50,7 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointin
 def _check_order(learner: type[Learner], options: Any, precision: str, checkpointing: Checkpointing) -> None:
     """Raise `ConfigError` where a learner of second order is to be trained in a way that only first order has."""
     # Of a class, what is not False is the property, which asks the options.
-    if learner.second_order is False or getattr(options, "first_order", False):
+    if getattr(learner, "second_order", True) is False or getattr(options, "first_order", False):
         return
     otherwise = ", or --set options.first_order=true" if hasattr(options, "first_order") else ""
     if precision == "bf16":

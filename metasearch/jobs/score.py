@@ -31,7 +31,8 @@ from metasearch.training.machine import used, warn_if_bf16_is_slow
 
 log = logging.getLogger(__name__)
 
-VectorsOf = Callable[[Encoder], EncodesTexts]
+VectorsOf = Callable[[str], EncodesTexts]
+"""Part of the data → what gives the vectors of its texts."""
 
 
 def begin(config: ScoreConfig, folder: Path, listener: Listener = SILENT) -> RunResult:
@@ -73,12 +74,12 @@ def _vectors_of(
         if settings:
             neutralise(encoder, benchmark, settings, listener)
         return None
-    shared = partial(SharedVectors, folder=folder, data=benchmark.data, first=benchmark.fold)
+    shared = partial(SharedVectors, encoder, folder, benchmark.data, first=benchmark.fold)
     if not settings:
-        return shared
+        return lambda _: shared()
     # Each fold has a map of its own, and all of them begin with the same vectors.
     require_none(encoder)
-    before = shared(encoder)
+    before = shared()
     # Translations of the train part are no texts of the task's own.
     neutral = train_map(encoder, benchmark, settings, listener, None if benchmark.translations else before)
     say(neutral, benchmark, settings)
@@ -105,7 +106,7 @@ def add_scores(
         encoder: what is scored.
         parts: name → data, such as `dev` and `test`.
         listener: hears how many texts are encoded.
-        vectors_of: returns what gives the encoder's vectors, where that is not the encoder itself.
+        vectors_of: returns what gives the encoder's vectors on a part, where that is not the encoder itself.
     """
     label, task = str(facts["learner"]), benchmark.task.task
     known = scored(files, task, {str(measure) for measure in benchmark.measures})
@@ -116,7 +117,7 @@ def add_scores(
             continue
         pools = RETRIEVAL_POOLS if split == "test" else RETRIEVAL_POOLS[:1]
         what = f"{label} on {split} of {task}"
-        vectors = vectors_of(encoder) if vectors_of else None
+        vectors = vectors_of(split) if vectors_of else None
         results = evaluate_aloud(encoder, data, benchmark, pools, what, listener, vectors=vectors)
         if split == "test":
             # Before the rows: a row in the results says that the results by question are there.

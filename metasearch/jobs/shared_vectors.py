@@ -53,8 +53,8 @@ class SharedVectors:
 def shared_folder(cell: Path) -> Path | None:
     """Return where cells of a study share vectors; None where a run is no cell, or its study has too few folds."""
     # <study>/cells/<arm>/<fold and seed>
-    study = StudyFolder(cell.resolve().parents[2])
-    if cell.resolve().parents[1].name != "cells" or not study.begun:
+    above = cell.resolve().parents
+    if len(above) < 3 or above[1].name != "cells" or not (study := StudyFolder(above[2])).begun:
         return None
     return study.path / "vectors" if len(study.stored().config.folds) >= _FOLDS else None
 

@@ -193,18 +193,18 @@ def _score_trained(
     merging: MergeStage,
 ) -> None:
     """Score the trained encoder, and once more after each stage that the recipe has after training; save it then."""
-    # From `trained`, its vectors: with and without the map each text is encoded once.
-    add_scores(files, facts, benchmark, encoder, parts, listener, lambda _: trained)
+    # From `trained`, its vectors: with and without the map each text of a part is encoded once.
+    add_scores(files, facts, benchmark, encoder, parts, listener, trained.part)
     if recipe.merge:
         facts = facts | {"learner": with_merge(recipe.learner), "alpha": merging.choose()}
         trained = Remembered(encoder)
-        add_scores(files, facts, benchmark, encoder, parts, listener, lambda _: trained)
+        add_scores(files, facts, benchmark, encoder, parts, listener, trained.part)
         files.save_model(encoder)
     stage = recipe.neutralise
     if stage and stage.when == "after":
-        mapped = Mapped(trained, train_map(encoder, benchmark, stage, listener, trained))
-        say(mapped.neutral, benchmark, stage)
+        neutral = train_map(encoder, benchmark, stage, listener, trained.part("train"))
+        say(neutral, benchmark, stage)
         facts = facts | {"learner": recipe.delivers}
-        add_scores(files, facts, benchmark, encoder, parts, listener, lambda _: mapped)
-        append(encoder, mapped.neutral)
+        add_scores(files, facts, benchmark, encoder, parts, listener, lambda part: Mapped(trained.part(part), neutral))
+        append(encoder, neutral)
         files.save_model(encoder)

@@ -81,8 +81,10 @@ class TextLearner(Learner):
 
 
 def joined(values: Sequence[Values], place: int = 0) -> Tensor:
-    """Return the tensors at a place among the values of shards as one."""
-    return torch.cat([shard[place] for shard in values])
+    """Return the tensors at a place among the values of shards as one, in float32 where they are in bfloat16."""
+    found = torch.cat([shard[place] for shard in values])
+    # Outside of autocast, where a loss is taken: weights beside it have another type, and errors would be rounded away.
+    return found.float() if found.dtype == torch.bfloat16 else found
 
 
 def rows(row_of: RowOf, texts: Sequence[str], outputs: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """Gradients, dense or of rows: their length, also part by part, how it is cut, and their error in half precision."""
 
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 
@@ -7,7 +8,10 @@ import torch
 from torch import Tensor
 
 from metasearch.episodes.episode import Episode
+from metasearch.errors import OutOfMemory
 from metasearch.learners.base import Learner, OuterLoss
+
+log = logging.getLogger(__name__)
 
 _REST = "the rest"
 _LAYER = re.compile(r"\b(?:layers?|h|blocks?)\.(\d+)\b")
@@ -63,6 +67,35 @@ def clip(tensors: list[Tensor], longest: float, norm: Tensor) -> None:
 
 
 Take = Callable[[Learner, Sequence[Episode]], OuterLoss]
+
+
+def say_bf16_error(
+    learner: Learner, episodes: Sequence[Episode], take: Take, gradients: object, alone: bool = True
+) -> None:
+    """Log how far the outer gradient of a meta-batch in bfloat16 is off, or that float32 does not fit the memory.
+
+    Args:
+        learner: as it begins.
+        episodes: the meta-batch.
+        take: takes an outer gradient.
+        gradients: what it uses; that they compute layers again, so that float32 fits, is forgotten.
+        alone: whether no other process takes part, which would wait for this one.
+
+    Raises:
+        OutOfMemory: float32 does not fit, and others take part.
+    """
+    checkpointing = getattr(gradients, "checkpointing", None)
+    try:
+        error = f"off by {bf16_error(learner, episodes, take):.1e} of its length, against float32"
+    except OutOfMemory:
+        if not alone:
+            raise
+        for _, parameter in learner.named_parameters():
+            parameter.grad = None
+        error = "not compared with float32, in which the step does not fit the memory"
+    if checkpointing is not None:
+        gradients.checkpointing = checkpointing  # type: ignore[attr-defined]
+    log.info("bf16: the first outer gradient is %s", error)
 
 
 def bf16_error(learner: Learner, episodes: Sequence[Episode], take: Take) -> float:

@@ -39,10 +39,12 @@ class StepMemory:
             once it has seen every word of the table; `activations`, what autograd keeps until the way back, of all that
             is computed at the same time.
         there: what the device has.
+        graphs: the graphs of second-order inner steps, whether they are kept, and so among the activations, or not.
     """
 
     parts: Mapping[str, int]
     there: int
+    graphs: int = 0
 
     @property
     def needed(self) -> int:
@@ -95,6 +97,9 @@ def require_memory(trainer: Trainer) -> Trainer:
             "budget.meta_batch or budget.batch, episodes.k, episodes.q or n_neg, a shorter max_length, --trim, "
             "--precision bf16 or, in first order, --checkpointing texts; --checkpointing on tries it all the same"
         )
+    # By the first meta-batch, whole, in every process and in a run that goes on, so that all have the same bits.
+    if found.graphs and not trainer.dropout and _has_fast_form(gradients, learner):
+        gradients.encoder.settle(found.graphs)
     again = ""
     if gradients.checkpointing in ("on", "texts"):
         again = f"; {_again(learner, gradients)} are computed again on the way back"
@@ -139,10 +144,10 @@ def step_memory(
     most = _most(learner, gradients, jobs * rank.count if of_texts else 1)
     passes = Activations(learner, groups, bf16, gradients.checkpointing == "on", most)
     activations = passes.of(at_once, padded=fast is None) // (rank.count if of_texts else 1)
-    points = 0
-    if passes.second_order and steps:
-        if fast is None or fast.keeps_graphs((steps + 1) * activations):
-            activations *= steps + 1
+    points, graphs = 0, (steps + 1) * activations if passes.second_order and steps else 0
+    if graphs:
+        if fast is None or fast.keeps_graphs(graphs):
+            activations = graphs
         else:
             points = steps * own * jobs
     on_cpu = encoder.device.type == "cpu"
@@ -154,7 +159,7 @@ def step_memory(
         "optimiser": MOMENTS[outer.optimizer] * size,
         "activations": activations,
     }
-    return StepMemory(parts, capacity(encoder.device) // (rank.beside if on_cpu else 1))
+    return StepMemory(parts, capacity(encoder.device) // (rank.beside if on_cpu else 1), graphs)
 
 
 def _again(learner: Learner, gradients: ReferenceGradients) -> str:

@@ -47,8 +47,8 @@ class Processes:
         each = shards // self.rank.count
         return range(self.rank.number * each, (self.rank.number + 1) * each)
 
-    def gather(self, own: list[Values]) -> list[Values]:
-        """Return the values of the shards of all processes, in the order of the shards."""
+    def gather(self, own: list[Values], device: torch.device) -> list[Values]:
+        """Return the values of the shards of all processes on a device, in the order of the shards."""
         return own
 
     def total(self, gradient: Gradient, parameters: Sequence[Tensor]) -> Gradient:
@@ -94,9 +94,8 @@ class Group(Processes):
                 dist.init_process_group(backend, store=store, rank=own.number, world_size=own.count, timeout=_STEP)
             self._patient = dist.new_group(backend="gloo", timeout=_WORK)
 
-    def gather(self, own: list[Values]) -> list[Values]:
-        """Return the values of the shards of all processes, in the order of the shards."""
-        device = own[0][0].device
+    def gather(self, own: list[Values], device: torch.device) -> list[Values]:
+        """Return the values of the shards of all processes on a device, in the order of the shards."""
         found = self._each([[value.cpu() for value in values] for values in own])
         return [[value.to(device) for value in values] for shards in found for values in shards]
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import torch
 
 from metasearch.episodes.episode import Episode
+from metasearch.fast.memory import not_enough, out_of_memory
 from metasearch.learners.base import Learner, OuterLoss
 from metasearch.learners.gradients import Gradients, dense_parts, pull, put, take_off
 from metasearch.spec.seeding import seed_of
@@ -24,15 +25,29 @@ def outer_gradient(
     """Put the outer gradient of a meta-batch into `.grad`, which must be empty, and return the loss.
 
     With one shard it is what `gradients` computes. With more, shard s draws its dropout from (torch's seed, s).
+
+    Raises:
+        OutOfMemory: memory does not suffice, in whatever way the gradients can be taken.
     """
-    if shards == 1:
-        return gradients(learner, episodes)
+    try:
+        if shards == 1:
+            return gradients(learner, episodes)
+        return _in_shards(gradients, learner, episodes, shards, processes)
+    except RuntimeError as error:
+        if out_of_memory(error):
+            raise not_enough(learner.encoder.device, error) from error
+        raise
+
+
+def _in_shards(
+    gradients: Gradients, learner: Learner, episodes: Sequence[Episode], shards: int, processes: Processes
+) -> OuterLoss:
     seed, mine, begun = torch.initial_seed(), processes.mine(shards), []
     for number, shard in enumerate(learner.shards(episodes, shards)):
         if number in mine:
             torch.manual_seed(seed_of(seed, "shard", number))
             begun.append(gradients.begin(learner, episodes, shard))
-    everyone = processes.gather([each.values for each in begun])
+    everyone = processes.gather([each.values for each in begun], learner.encoder.device)
     loss, pulled, own = pull(learner, episodes, everyone)
     total = TreeSum()
     for number in mine:

@@ -32,7 +32,7 @@ from metasearch.spec.seeding import seed_of
 from metasearch.training import optimizer as outer
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 from metasearch.training.early_stopping import EarlyStopping
-from metasearch.training.gradients import bf16_error, clip, norm_of, rows_or_all
+from metasearch.training.gradients import clip, norm_of, rows_or_all, say_bf16_error
 from metasearch.training.interrupt import Interrupt
 from metasearch.training.machine import warn_if_bf16_is_slow
 from metasearch.training.processes import ALONE, Processes
@@ -123,8 +123,8 @@ class Trainer:
         # Without dropout and before the first step is seeded: the check takes no random number from the run.
         if self.precision == "bf16" and self.step < self.schedule.total:
             phase, position = self.schedule.at(self.step)
-            error = bf16_error(self.learner, phase.episodes.batch(position, self.schedule.batch), self._take)
-            log.info("bf16: the first outer gradient is off by %.1e of its length, against float32", error)
+            episodes, alone = phase.episodes.batch(position, self.schedule.batch), self.processes.rank.count == 1
+            say_bf16_error(self.learner, episodes, self._take, self.gradients, alone)
         with Interrupt() as interrupt:
             reason = self._loop(interrupt)
         self.learner.train(False)

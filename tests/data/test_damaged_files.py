@@ -97,6 +97,7 @@ FIRST_QUESTION = "data[0].paragraphs[0].qas[0]"
         ("xquad-r", "el.json", lambda sound: b"[]", ": top level", "input should be"),
         ("xquad-r", "el.json", lambda sound: b'{"data": []}', ": data", "expected articles with questions, found none"),
         ("xquad-r", "ar.json", swap('"question"', '"ask"'), f": {FIRST_QUESTION}.question", "field required"),
+        ("xquad-r", "ar.json", swap('"question": "', '"question": "\\ud800'), f": {FIRST_QUESTION}.question", "U+D800"),
         ("xquad-r", "ar.json", swap('"answers": [', '"answers": [], "old": ['), f": {FIRST_QUESTION}.answers", "got 0"),
         ("xquad-r", "ar.json", swap('"answer_start": ', '"answer_start": 9'), f": {FIRST_QUESTION}", "0 sentences"),
         ("xquad-r", "ar.json", swap('"answer_start": ', '"answer_start": -'), f": {FIRST_QUESTION}", "0 sentences"),

@@ -94,7 +94,8 @@ def main(out, *names):
     processes = joined()
     chosen = [case for case in CASES if not names or str(case) in names]
     found = {f"{case} {e}": weights_after(case, e, processes) for case in chosen for e in ("fast", "reference")}
-    every = processes.gather([[torch.tensor(list(bytes.fromhex("".join(found.values()))))]])
+    values = [[torch.tensor(list(bytes.fromhex("".join(found.values()))))]]
+    every = processes.gather(values, torch.device("cpu"))
     assert all(torch.equal(every[0][0], other[0]) for other in every)
     if processes.first:
         Path(out).write_text(json.dumps(found), encoding="utf-8")

@@ -1,5 +1,7 @@
 """Cells of a study that have the same weights encode each text of the task once between them."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -99,3 +101,4 @@ def test_the_neutral_cells_of_a_study_have_the_vectors_of_its_zero_shot_cells(tm
 
 def test_a_run_that_is_no_cell_shares_nothing(tmp_path):
     assert shared_folder(tmp_path / "runs" / "a" / "b") is None
+    assert shared_folder(Path("/run")) is None

@@ -227,6 +227,28 @@ def test_a_writer_that_is_killed_leaves_whole_segments_and_the_next_goes_on(tmp_
     assert_kept(tmp_path)
 
 
+def test_what_another_machine_writes_at_the_same_time_is_left_to_it(tmp_path, small_segments):
+    """Where its locks are its own, its process may be at work."""
+    stored_targets(tmp_path, Plain(), TEXTS, "text")
+    (folder,) = tmp_path.iterdir()
+    (folder / "new-elsewhere-1").mkdir()
+    stored_targets(tmp_path, Plain(), [*TEXTS, "one more"], "text")
+    assert (folder / "new-elsewhere-1").is_dir()
+
+
+def test_a_segment_that_is_there_already_is_not_written_over(tmp_path, small_segments, monkeypatch):
+    """Another machine has encoded the same texts meanwhile."""
+    stored_targets(tmp_path, Plain(), TEXTS, "text")
+    before = segment_folders(tmp_path)
+    (folder,) = tmp_path.iterdir()
+    late = segments.SegmentFolder(folder, json.loads((folder / "about.json").read_text()), [])
+    one = next(iter(before))
+    digests, vectors = (np.load(one / f"{name}.npy") for name in ("texts", "vectors"))
+    late.add({row.tobytes(): "" for row in digests}, vectors)
+    assert segment_folders(tmp_path) == before
+    assert list(folder.glob("new-*")) == []
+
+
 def compute_and_count(folder, texts, together, counts):
     plain = Plain()
     together.wait(60)

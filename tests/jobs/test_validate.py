@@ -6,8 +6,11 @@ from itertools import islice
 
 import pytest
 
+from metasearch.data.benchmark import load_benchmark
+from metasearch.episodes.of_benchmark import check_sizes
 from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.jobs.validate import validate
+from metasearch.spec.library import load_recipe
 
 TASK = """
 task: own
@@ -114,6 +117,15 @@ def test_as_many_rows_as_are_advised_are_accepted_and_no_fewer(tmp_path, rows):
     assert "2 episodes drawn and embedded" in checked(tmp_path, advised)[-1]
     with pytest.raises(DataError):
         checked(tmp_path, advised - 1)
+
+
+@pytest.mark.parametrize(("asked", "enough"), [(10**9, str(FOLDS * 10**9)), (10**30, r"\d+")])
+def test_what_would_fit_is_found_at_once_however_much_is_asked_for(tmp_path, asked, enough):
+    checked(tmp_path, K * FOLDS)
+    benchmark = load_benchmark("own", "mono-bi", include=[str(tmp_path)])
+    recipe = load_recipe("maml-tiny", [f"episodes.k={asked}"])
+    with pytest.raises(DataError, match=rf"--set episodes\.k={K} fits, and so do about {enough} articles or"):
+        check_sizes(benchmark, recipe, 0)
 
 
 def test_the_smallest_fold_decides(tmp_path):

@@ -7,12 +7,13 @@ import torch
 
 from helpers.training import small
 from metasearch.episodes.of_benchmark import samplers
+from metasearch.errors import OutOfMemory
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs import dev_score
 from metasearch.jobs.compose import fit, load_encoder, make_gradients, make_learner
 from metasearch.spec.library import choose_recipe
 from metasearch.training import machine
-from metasearch.training.gradients import bf16_error
+from metasearch.training.gradients import bf16_error, say_bf16_error
 
 
 @pytest.fixture(params=["fast", "reference"])
@@ -54,6 +55,25 @@ def test_a_run_in_bf16_says_it_once_and_one_in_fp32_does_not(made, caplog):
 
     assert caplog.text.count("bf16: the first outer gradient is off by") == 1
     assert caplog.text.count("bf16: dev scores while training are of vectors in bfloat16") == 1
+
+
+def test_a_step_that_does_not_fit_in_float32_is_trained_in_bf16_without_the_comparison(made, caplog):
+    """Nor does what was tried for float32 hold for the training; where processes take part, the others would wait."""
+    _, _, learner, name = made
+    gradients = make_gradients(learner.encoder, name)
+
+    def take(learner, episodes):
+        gradients.checkpointing = "on"
+        raise OutOfMemory("too little")
+
+    caplog.set_level(logging.INFO)
+    say_bf16_error(learner, [], take, gradients)
+    assert caplog.messages == [
+        "bf16: the first outer gradient is not compared with float32, in which the step does not fit the memory"
+    ]
+    assert gradients.checkpointing == "auto"
+    with pytest.raises(OutOfMemory):
+        say_bf16_error(learner, [], take, gradients, alone=False)
 
 
 @pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])

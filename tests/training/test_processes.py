@@ -7,6 +7,7 @@ import torch
 
 from helpers.sharded import CASES, main, weights_after
 from helpers.torchrun import by_torchrun
+from metasearch.training.processes import Group
 
 QUICK = [case for case in CASES if str(case) in ("maml-align kd_reduction=sum", "distill contrast=soft", "ema")]
 
@@ -28,6 +29,13 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+def test_a_process_whose_shards_are_all_empty_has_the_values_of_the_others(monkeypatch):
+    """As of the last batch of a stage, of which there are fewer examples than shards."""
+    group = Group.__new__(Group)
+    monkeypatch.setattr(group, "_each", lambda own: [own, [[torch.tensor(2.0)]]], raising=False)
+    assert group.gather([[]], torch.device("cpu")) == [[], [torch.tensor(2.0)]]
 
 
 @pytest.mark.slow

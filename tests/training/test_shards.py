@@ -7,14 +7,15 @@ import torch
 
 from helpers.gradients import REFERENCE, Case, encoder_of, error, outer
 from helpers.sharded import CASES
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, OutOfMemory
 from metasearch.fast import FastGradients
 from metasearch.learners.base import Learner, OuterLoss, contiguous
 from metasearch.learners.gradients import ReferenceGradients
+from metasearch.learners.texts import joined
 from metasearch.spec import registry
 from metasearch.spec.recipe import Loss
 from metasearch.training.adding import NOTHING, TreeSum, added, in_pairs, of_rows
-from metasearch.training.processes import Processes
+from metasearch.training.processes import ALONE, Processes
 from metasearch.training.shards import outer_gradient
 
 
@@ -170,3 +171,23 @@ def test_rows_and_a_whole_table_make_a_whole_table():
     expected = table.clone()
     expected[1] = numbers(1, seed=1)[0] + table[1]
     assert torch.equal(total, expected)
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_memory_that_does_not_suffice_on_the_way_back_is_said_so(shards, monkeypatch):
+    """Also with gradients that know no way that needs less."""
+    case = Case("maml")
+    learner = case.learn(encoder_of("bert"), inner_steps=1)
+
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("torch.autograd.backward", full)
+    with pytest.raises(OutOfMemory, match=r"^out of memory on cpu in an outer step \(CUDA out of memory\)\. Less is"):
+        outer_gradient(REFERENCE, learner, case.episodes(2), shards, ALONE)
+
+
+def test_values_in_bfloat16_are_joined_in_float32():
+    half, single = torch.ones(1, 2, dtype=torch.bfloat16), torch.ones(1, 2, dtype=torch.float64)
+    assert joined([[half], [half]]).dtype == torch.float32
+    assert joined([[single], [single]]).dtype == torch.float64

@@ -331,3 +331,22 @@ def test_processes_of_one_machine_share_its_memory_and_the_texts_of_a_batch(ther
     assert one_of_four.parts["activations"] == pytest.approx(alone.parts["activations"] / 4, rel=0.01)
     # One set at a time, in whatever process.
     assert found(of_sets, Rank(1, 4, 1, 2)).parts == pytest.approx(found(of_sets, Rank()).parts, rel=0.01)
+
+
+@pytest.mark.parametrize(("size", "said"), [(LARGE, "kept"), (1, "inner steps are computed again on the way back")])
+def test_whether_second_order_graphs_are_kept_is_decided_before_the_first_step(there, caplog, monkeypatch, size, said):
+    """By the first meta-batch, also where a run goes on at another one; several processes decide alike."""
+
+    def asked(*_):
+        raise AssertionError
+
+    there(LARGE)
+    monkeypatch.setattr("metasearch.fast.encoder.capacity", lambda device: size)
+    monkeypatch.setattr("metasearch.fast.encoder.graph_size", asked)
+    caplog.set_level(logging.INFO)
+    settings = "options.first_order=false", "dropout=false"
+    trainer = compose.trainer_of(*start("maml-tiny", "trans", *settings), max_steps=2, checkpointing="off")
+    trainer.step = 1
+    trainer.gradient()
+    (message,) = [message for message in caplog.messages if message.startswith("second order: graphs")]
+    assert message.endswith(f" of memory: {said}")

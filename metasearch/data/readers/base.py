@@ -15,6 +15,10 @@ from metasearch.spec.task import Task
 def _shown(text: str) -> str:
     if held := blank(text):
         raise ValueError(f"expected a text, got {held}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"expected a text, got half a surrogate pair, U+{ord(text[error.start]):04X}") from None
     return text
 
 

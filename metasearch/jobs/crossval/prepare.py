@@ -70,7 +70,7 @@ def prepare(study: StudyFolder, cell: Cell, stored: Stored) -> None:
         splits = ("test",) if cell.config.recipe.budget.dev_holdout else ("dev", "test")
         facts: Row = {"mode": cell.config.mode, "recipe": cell.config.recipe.recipe}
         take_over(origin, files, facts, stored.data_fingerprint, splits)
-    elif isinstance(cell.config, ScoreConfig) and _independent_of_seed(cell.config, stored.config.seeds[0]):
+    elif isinstance(cell.config, ScoreConfig) and _independent_of_seed(cell.config, stored):
         label, facts = cell.config.label, {"seed": cell.config.seed}
         take_over(origin, files, facts, stored.data_fingerprint, ("dev", "test"), label)
 
@@ -139,11 +139,12 @@ def _resolved(config: CellConfig) -> CellConfig:
     return resolved_distillation(config) if isinstance(config, DistillConfig) else config
 
 
-def _independent_of_seed(config: ScoreConfig, first: int) -> bool:
+def _independent_of_seed(config: ScoreConfig, stored: Stored) -> bool:
     """Whether the encoder is the same with the study's first seed; a checkpoint always is."""
-    if config.encoder not in registry.names("encoders"):
+    known = bool(stored.weights) and config.encoder == stored.config.encoder
+    if known or config.encoder not in registry.names("encoders"):
         return True
     length = Library(config.include).task(config.task).max_length
     # A built-in encoder is drawn from the seed or ships with trained weights: only the weights themselves tell.
-    refs = (EncoderRef.of(config, device="cpu", seed=seed) for seed in (first, config.seed))
+    refs = (EncoderRef.of(config, device="cpu", seed=seed) for seed in (stored.config.seeds[0], config.seed))
     return len({compose.load_encoder(ref, length).fingerprint for ref in refs}) == 1

@@ -5,7 +5,9 @@ import io
 import json
 import logging
 import os
+import re
 import shutil
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from metasearch.files import move, unwritable
 log = logging.getLogger(__name__)
 
 _FILES = ("texts", "vectors")
+_HOST = re.sub(r"[^A-Za-z0-9.]", "_", socket.gethostname())
 
 
 @dataclass(frozen=True)
@@ -72,12 +75,14 @@ class SegmentFolder:
                 if repair:
                     log.warning("%s is damaged and computed again: %s", path, error)
                     shutil.rmtree(path)
-        for path in sorted(self.path.glob("new-*")) if repair else ():
-            shutil.rmtree(path)  # its process is dead: a living one holds the lock while it writes
+        # Of a process of this machine, which is dead: a living one holds the lock while it writes. Of other machines
+        # that is not known, on a file system where each has locks of its own.
+        for path in sorted(self.path.glob(f"new-{_HOST}-*")) if repair else ():
+            shutil.rmtree(path)
 
     def add(self, texts: Mapping[bytes, str], vectors: NDArray[np.float32]) -> None:
         """Write a segment of some missing texts, under the lock."""
-        new = self.path / f"new-{os.getpid()}"
+        new = self.path / f"new-{_HOST}-{os.getpid()}"
         try:
             new.mkdir()
             digests = np.frombuffer(b"".join(texts), "<u8").reshape(-1, 2)
@@ -94,7 +99,8 @@ class SegmentFolder:
             # The same for all segments of the folder: it moves up, and is replaced whole.
             move(new / "about.json", self.path / "about.json")
             path = self.path / f"segment-{_hash(new)}"
-            move(new, path)
+            if not path.exists():  # as it may where another machine has encoded the same texts meanwhile
+                move(new, path)
         finally:
             shutil.rmtree(new, ignore_errors=True)
         try:

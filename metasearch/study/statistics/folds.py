@@ -175,7 +175,9 @@ def _added(value: float, parts: Sequence[tuple[float, int]], level: float, over:
 
 
 def _p(distance: float, reach: Callable[[float], float]) -> float:
-    """Return 1 - the level of the interval that just reaches 0, by bisection."""
+    """Return 1 - the level of the interval that just reaches 0, by bisection; 1 where there is no distance."""
+    if not distance:
+        return 1.0
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
