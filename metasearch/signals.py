@@ -30,6 +30,7 @@ class _State:
     caught: int | None = None
     sent_again = False
     reached = NOTHING
+    unfinished = False
 
 
 _state = _State()
@@ -66,6 +67,16 @@ def reached() -> str:
 def keep(text: str) -> None:
     """Say from now on what there is when the command is stopped, such as `. Go on with: metasearch resume runs/one`."""
     _state.reached = text
+
+
+def abandon() -> None:
+    """Say that something is being done in this process that its end is not to wait for."""
+    _state.unfinished = True
+
+
+def abandoned() -> bool:
+    """Return whether something was left to itself (`abandon`): Python's own end is not safe beside it."""
+    return _state.unfinished
 
 
 class Raised:

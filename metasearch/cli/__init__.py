@@ -56,7 +56,10 @@ class _Failure(click.ClickException):
 
 
 class _Echo(logging.Handler):
-    """Writes log messages to stderr, each warning once, whatever its numbers: a sampler may have a thousand of them."""
+    """Writes log messages to stderr, each warning once, whatever its numbers: a sampler may have a thousand of them.
+
+    Errors are written each time.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +69,7 @@ class _Echo(logging.Handler):
         """Write a record; `click.echo` finds the stderr of the moment, which a progress bar may have replaced."""
         said = record.getMessage()
         key = (record.name, _NUMBER.sub("N", said) if record.levelno >= logging.WARNING else said)
-        if key not in self._said:
+        if record.levelno >= logging.ERROR or key not in self._said:
             self._said.add(key)
             click.echo(f"metasearch: {record.getMessage()}", err=True)
 
@@ -121,6 +124,11 @@ class Commands(click.Group):
             _stderr = be_silent()
         try:
             return super().main(*args, **keys)
+        except SystemExit as end:
+            if signals.abandoned():
+                sys.stdout.flush()
+                os._exit(end.code if isinstance(end.code, int) else int(end.code is not None))
+            raise
         except OSError as error:
             failure = _of_the_system(error)
             if failure is None:

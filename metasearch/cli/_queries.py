@@ -39,11 +39,11 @@ def _typed() -> Iterator[list[str]]:
     """Yield the queries typed at a terminal, one at a time; Ctrl-D ends them."""
     while True:
         click.echo("query: ", nl=False, err=True)
-        line = sys.stdin.readline()
+        line = sys.stdin.buffer.readline()
         if not line:
             return
-        if line.strip():
-            yield [check_query(line)]
+        if text := _decoded(line, "what was typed"):
+            yield [text]
 
 
 def _piped() -> Iterator[list[str]]:
@@ -51,15 +51,18 @@ def _piped() -> Iterator[list[str]]:
     waiting: list[str] = []
     for number, line in enumerate(sys.stdin.buffer, 1):
         start = codecs.BOM_UTF8 if number == 1 else b""
-        try:
-            text = line.removeprefix(start).decode()
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            raise DataError(f"line {number} of the standard input is not UTF-8: byte {byte:#04x}") from None
-        if text.strip():
-            waiting.append(text.strip())
+        if text := _decoded(line.removeprefix(start), f"line {number} of the standard input"):
+            waiting.append(text)
         if len(waiting) == _AT_ONCE:
             yield waiting
             waiting = []
     if waiting:
         yield waiting
+
+
+def _decoded(line: bytes, what: str) -> str:
+    """Return a line as text, without white space at its ends; `DataError` where it is not UTF-8."""
+    try:
+        return line.decode().strip()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{what} is not UTF-8: byte {error.object[error.start]:#04x}") from None

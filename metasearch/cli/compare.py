@@ -1,13 +1,17 @@
 """`metasearch compare`: what learners have more than a baseline, and how sure that is."""
 
 import json
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from metasearch.cli import _options
+
+log = logging.getLogger(__name__)
 
 FORMATS = ("markdown", "latex", "csv", "json")
 
@@ -81,6 +85,8 @@ def command(
     study = read_study(paths, task, any_version)
     arm = None if baseline is None else study.arm(baseline)
     comparison = compare(study, arm, **compared, planned=difference / 100)
+    if as_json and click.get_current_context().get_parameter_source("shown") == ParameterSource.COMMANDLINE:
+        log.warning("--format %s does nothing beside --json", shown)
     if as_json or shown == "json":
         click.echo(json.dumps(tables.as_tree(comparison), ensure_ascii=False, allow_nan=False, indent=1))
     elif shown == "csv":

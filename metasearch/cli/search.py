@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,10 @@ from metasearch.cli._queries import asked_queries, check_query
 if TYPE_CHECKING:
     from metasearch.index.hit import Hit
     from metasearch.search.searcher import Searcher
+
+# Control characters, line ends, marks that embed or override a direction, and halves of characters. Joiners and soft
+# hyphens, which show nothing either, are part of how words are written.
+_COMMANDS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 log = logging.getLogger(__name__)
 
@@ -112,5 +117,5 @@ def _shown(query: str, hits: Sequence["Hit"], titled: bool) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return a text without what would command a terminal: a document may hold anything."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    """Return a text without what would command a terminal or turn its writing round: a document may hold anything."""
+    return _COMMANDS.sub(" ", text)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from metasearch import signals
 from metasearch.cli import _complete, _options
 
 _BIGGEST = click.IntRange(min=1)
@@ -92,7 +93,11 @@ def command(
             facts = {"address": address, "model": service.name, "passages": sum(service.languages.values())}
             click.echo(json.dumps(facts, ensure_ascii=False) if as_json else address)
 
-        Server(Application(service, allowed, token), asked["grace"], ready).run_on(bound)
+        try:
+            Server(Application(service, allowed, token), asked["grace"], ready, asked["timeout"]).run_on(bound)
+        finally:
+            if service.batches.busy:
+                signals.abandon()
 
 
 def _limits(asked: dict[str, Any]) -> Any:

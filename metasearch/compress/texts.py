@@ -60,7 +60,8 @@ def read_file(path: Path) -> Iterator[str]:
 
 
 def _inside(folder: Path) -> list[Path]:
-    files = sorted(path for path in folder.rglob("*") if not path.is_dir() and not path.name.startswith("."))
+    found = (path for path in folder.rglob("*") if not path.is_dir())
+    files = sorted(path for path in found if not any(n.startswith(".") for n in path.relative_to(folder).parts))
     texts = [path for path in files if _is_text(path)]
     if not texts:
         raise DataError(

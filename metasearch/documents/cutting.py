@@ -92,7 +92,9 @@ class Cutter:
             room = limit - len(title)
             splitter = kind(room, min(overlap, room - 1))
         else:
-            splitter = kind.from_callback(partial(_measured, length, title), limit, overlap)
+            # The splitter measures what overlaps in the same way, with the title and what every passage begins with.
+            measured = partial(_measured, length, title)
+            splitter = kind.from_callback(measured, limit, min(overlap + measured(""), limit - 1) if overlap else 0)
         found: list[tuple[int, str]] = splitter.chunk_indices(block)
         return found
 

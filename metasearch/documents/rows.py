@@ -38,7 +38,9 @@ def section_of(row: Mapping[str, object], where: str, settings: Settings, notes:
     """
     if settings.column not in row:
         raise DataError(f"{where}: no '{settings.column}', which holds the text.{nearest(settings.column, row)}")
-    for name in row.keys() - {settings.column, *OTHER_COLUMNS}:
+    for name in row:
+        if name in (settings.column, *OTHER_COLUMNS):
+            continue
         note = f"rows with '{name[:40]}', which is not read"
         notes[note if note in notes or len(notes) < _MOST else "rows with other fields, which are not read"] += 1
     text, title, language = (_field(row, name, where) for name in (settings.column, "title", "language"))

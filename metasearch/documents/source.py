@@ -1,5 +1,6 @@
 """Finds the documents in files and folders, in the same order every time; says what is left out."""
 
+import errno
 import logging
 import os
 import stat
@@ -99,6 +100,8 @@ class _Search:
         try:
             mode = path.stat().st_mode
         except (OSError, ValueError) as error:
+            if getattr(error, "errno", None) == errno.ENAMETOOLONG:
+                raise
             raise DataError(
                 f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}{_near(path)}"
             ) from None
@@ -106,16 +109,16 @@ class _Search:
             # `..` and `.` have no name of their own.
             self._add_folder(path, (path.name or path.resolve().name,), (os.path.realpath(path),))
             return
-        if suffix_of(path) not in SUFFIXES:
+        if _kind(path.name) not in SUFFIXES:
             raise DataError(f"{path}: no document of a known kind; their names end in {', '.join(SUFFIXES)}")
         self._add_file(path, (path.parent.name,))
 
     def _add_folder(self, folder: Path, names: tuple[str, ...], above: tuple[str, ...]) -> None:
         for entry in _entries(folder):
-            path, suffix = folder / entry.name, suffix_of(Path(entry.name))
+            path, suffix = folder / entry.name, _kind(entry.name)
             if entry.name.startswith("."):
                 self.others["hidden"] += 1
-            elif entry.is_dir():
+            elif _is_folder(entry):
                 if (real := os.path.realpath(path)) in above:
                     log.warning("%s: leads back to a folder around it, left out", path)
                 else:
@@ -160,6 +163,19 @@ class _Search:
             log.info("languages that names tell: %s", ", ".join(shown))
 
 
+def _kind(name: str) -> str:
+    """Return what a file's name ends in, without `.gz`."""
+    return Path(name.removesuffix(".gz")).suffix.lower()
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder; `DataError` of a link that leads to itself."""
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        raise DataError(f"{entry.path}: cannot be read: {error.strerror or error}") from None
+
+
 def _end(file: str) -> str:
     """Return a file's name and that of its folder, one of which told its language."""
     return "/".join(file.split("/")[-2:])
@@ -174,7 +190,8 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def _near(path: Path) -> str:
-    if not path.parent.is_dir():
+    try:
+        hint = nearest(path.name, os.listdir(path.parent))
+    except (OSError, ValueError):
         return ""
-    hint = nearest(path.name, [beside.name for beside in path.parent.iterdir()])
     return f".{hint}" if "Did you mean" in hint else ""

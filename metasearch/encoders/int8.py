@@ -99,15 +99,32 @@ def write_stored(encoder: Encoder, folder: Path) -> None:
     transformer = transformer_of(encoder.model)
     # Before anything is written: a weight that is not finite leaves no half-made folder.
     tensors = packed(transformer.state_dict())
+    # Where it was opened from is no property of the encoder; equal encoders have equal files.
+    config = {**transformer.config.to_dict(), "dtype": "float32", "_name_or_path": ""}
+    _require_restorable(encoder.name, config, transformer.state_dict())
     encoder.write(folder)
     # The float32 weights that `save_pretrained` wrote, which may be several files.
     for path in folder.glob("model*.safetensors*"):
         path.unlink()
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
-    # Where it was opened from is no property of the encoder; equal encoders have equal files.
-    config = {**transformer.config.to_dict(), "dtype": "float32", "_name_or_path": ""}
     StoredConfig(stored=config).save_pretrained(str(folder))
     _compact(folder / "tokenizer.json")
+
+
+def _require_restorable(name: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
+    """Raise `EncoderError` where transformers makes another network of a configuration: its weights would not fit."""
+    try:
+        with torch.device("meta"), no_init_weights():
+            made = AutoModel.from_config(AutoConfig.for_model(**config))
+    except Exception as error:  # whatever a network raises that is no network of transformers
+        raise EncoderError(
+            f"{name} cannot be stored in int8: transformers makes no network of its configuration: {first_line(error)}"
+        ) from error
+    if others := made.state_dict().keys() ^ weights.keys():
+        raise EncoderError(
+            f"{name} cannot be stored in int8: its network is a part of what transformers makes of its configuration, "
+            f"or another one; they differ in '{min(others)}'"
+        )
 
 
 def _write_static(encoder: Encoder, folder: Path) -> None:

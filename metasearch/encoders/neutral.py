@@ -146,11 +146,19 @@ def check(counts: Mapping[str, int], method: NeutralMethod, rank: int | None, wi
     for language, count in counts.items():
         if count < LEAST:
             raise DataError(f"{language} has {count} texts; the mean of a language needs {LEAST}")
+    taken = {"means": languages - 1, "lir": languages}.get(method, 0)
+    if rank is None and width is not None and taken >= width:
+        raise ConfigError(
+            f"{languages} languages: method '{method}' takes {taken} directions out of vectors of {width} numbers, and "
+            "nothing would be left; give a lower rank, or take method 'centre'"
+        )
     if rank is None:
         return
     if method == "centre":
         raise ConfigError(f"rank {rank}: method 'centre' takes no directions out; leave the rank away, or use 'means'")
     highest, why = languages - 1, f"the means of {languages} languages differ in {languages - 1} directions"
+    if width is not None and width <= highest:
+        highest, why = width - 1, f"vectors have {width} numbers"
     if method == "lir":
         highest = rank if width is None else (width - 1) // languages
         why = f"{languages} times as many directions must be fewer than the {width} dimensions"

@@ -4,6 +4,7 @@ import logging
 from difflib import get_close_matches
 from pathlib import Path
 
+import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from transformers.utils import logging as transformers_logging
@@ -71,9 +72,15 @@ def check_name(name: str) -> bool:
 
 
 def _require_vectors(encoder: Encoder) -> None:
-    """Raise `EncoderError` where an encoder makes no vector of a word: parts that do not fit show only then."""
+    """Raise `EncoderError` where an encoder makes no vector of a word: parts that do not fit show only then.
+
+    Of the word without a prompt: whoever opens the encoder may replace its prompts.
+    """
     try:
-        encoder.encode(["a"], "text")
+        found = encoder.input.tokenise(["a"], encoder.limit("text"))
+        row = np.array([values[0] for values in found.values()], np.int32)
+        with torch.no_grad():
+            encoder.embedder(encoder.input.padded(tuple(found), [row]))
     except MetasearchError:
         raise
     except Exception as error:  # whatever the parts raise that do not fit each other

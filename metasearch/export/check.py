@@ -21,6 +21,8 @@ TOLERANCE = 1e-5
 """Largest absolute difference that two numbers of a vector may have."""
 BATCHES = (1, 7, 64)
 _LONG = 512
+_MOST = 2**16
+"""Longer inputs than this no table of positions has; a tokenizer without a length of its own says 10³⁰."""
 """Tokens of the longest texts that are checked where no table of positions ends; those of a role may be longer."""
 TEXTS = (
     "", " ", "a", "Where is the key?", "Der Schlüssel liegt unter der Fußmatte.", "أين المفتاح؟ تحت السجادة",
@@ -73,7 +75,7 @@ def _token_rows(encoder: Encoder) -> Iterator[list[NDArray[np.int32]]]:
             lengths = [*drawn.integers(least, most + 1, size - 1), most]
             yield [_row(encoder, drawn, int(length)) for length in lengths]
     furthest = encoder.input.longest
-    if is_static(encoder.model) or encoder.input.kind in ROTARY:
+    if is_static(encoder.model) or encoder.input.kind in ROTARY or furthest > _MOST:  # no table of positions ends
         furthest = min(furthest, _LONG)
     yield [_row(encoder, drawn, furthest)]
 

@@ -65,6 +65,8 @@ def save(graph: Any, path: Path) -> None:
     size = sum(len(tensor.raw_data) for tensor in graph.graph.initializer)
     if size > LARGEST:
         onnx.save(graph, path, save_as_external_data=True, location=f"{path.name}_data")
+        # Which takes the weights out of the graph.
+        onnx.load_external_data_for_model(graph, str(path.parent))
     else:
         onnx.save(graph, path)
 

@@ -4,6 +4,7 @@ The file is one of safetensors: eight bytes with the length of the header, the h
 another. Whoever opens one says which arrays it has to hold, so that a damaged header is never believed.
 """
 
+import errno
 import hashlib
 import json
 import math
@@ -29,6 +30,8 @@ _TYPES = {
     "I8": np.int8, "U8": np.uint8, "I16": np.int16, "U16": np.uint16, "I32": np.int32, "U32": np.uint32,
     "I64": np.int64, "U64": np.uint64, "F16": np.float16, "F32": np.float32,
 }  # fmt: skip
+_NOT_OF_THE_FILE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM)
+"""Errors of a process that has too many files open or may not read: the file may be sound."""
 _LENGTH = 8
 """Bytes before the header, a number that says how many bytes that has."""
 _REST = -1
@@ -134,7 +137,7 @@ def open_arrays(folder: Path, stored: Stored, wanted: Wanted, remedy: str) -> Ma
         arrays = {name: _array(whole[begins:], header[name], *wanted[name]) for name in wanted}
         return Mapped(path, stored, content, arrays, remedy)
     except OSError as error:
-        raise damaged(path, error.strerror or str(error), remedy) from None
+        raise _unread(path, error, remedy) from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise damaged(path, "its header is not what was written", remedy) from None
 
@@ -145,9 +148,20 @@ def check(folder: Path, stored: Stored, remedy: str) -> None:
     try:
         found = digest(path)
     except OSError as error:
-        raise damaged(path, error.strerror or str(error), remedy) from None
+        raise _unread(path, error, remedy) from None
     if found != stored.name:
         raise damaged(path, WRONG, remedy)
+
+
+class Unreadable(RunFolderError):
+    """A file may be sound, and cannot be read here and now."""
+
+
+def _unread(path: Path, error: OSError, remedy: str) -> RunFolderError:
+    """Return what an error of the system says of a file: nothing of its content, or that it is damaged."""
+    if error.errno in _NOT_OF_THE_FILE:
+        return Unreadable(f"{path} cannot be read: {error.strerror}")
+    return damaged(path, error.strerror or str(error), remedy)
 
 
 def damaged(path: Path, what: str, remedy: str) -> RunFolderError:

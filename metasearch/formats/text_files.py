@@ -4,6 +4,7 @@ import codecs
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -120,7 +121,8 @@ def column_names(cells: Sequence[str], path: Path, line: int) -> list[str]:
     """Return the names in the cells of a header, stripped; `DataError` where one of them stands twice."""
     names = [cell.strip() for cell in cells]
     # Columns without a name, as spreadsheets leave them at the end of a row, are all alike.
-    if twice := next((name for name in names if name and names.count(name) > 1), ""):
+    counts = Counter(names)
+    if twice := next((name for name in names if name and counts[name] > 1), ""):
         raise DataError(f"{path}:{line}: the header names the column '{twice}' twice")
     return names
 

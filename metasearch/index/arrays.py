@@ -1,5 +1,7 @@
 """The files of an index: arrays in one file that is named by its hash, and what is said where one is damaged."""
 
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +9,9 @@ from numpy.typing import NDArray
 from safetensors.numpy import load
 
 from metasearch.errors import RunFolderError
-from metasearch.files import read_bytes
+from metasearch.files import NEW, read_bytes
 from metasearch.formats import arrays
-from metasearch.formats.arrays import Mapped, Stored, Wanted
+from metasearch.formats.arrays import NAME, SUFFIX, Mapped, Stored, Wanted
 
 SEGMENTS, LOCATIONS, OWN = "segments", "locations", "arrays"
 """Folders of an index."""
@@ -17,8 +19,6 @@ _REMEDY = (
     "the index is damaged. Put the file back, or call metasearch index with its documents again, "
     "which makes anew what is damaged"
 )
-
-
 _OWN_REMEDY = (
     "the index is damaged. All of its vectors were made with what this file has, so it cannot be made again alone. "
     "Put the file back, or make the index in another folder"
@@ -51,6 +51,17 @@ def read_own(folder: Path, stored: Stored | None) -> dict[str, NDArray[Any]]:
     check(folder / OWN, stored)
     found: dict[str, NDArray[Any]] = load(read_bytes(stored.path(folder / OWN)))
     return found
+
+
+def clean(folder: Path, named: Collection[str]) -> None:
+    """Remove the files of arrays of an index that are not among the named ones."""
+    for kind in (SEGMENTS, LOCATIONS, OWN):
+        for path in (folder / kind).glob(f"*{SUFFIX}*"):
+            name, _, rest = path.name.partition(".")
+            if NAME.fullmatch(name) and (name not in named or rest.endswith(NEW)):
+                # Some systems keep what a reader has open; the next writer tries again.
+                with suppress(OSError):
+                    path.unlink()
 
 
 def damaged(path: Path, what: str) -> RunFolderError:

@@ -1,6 +1,6 @@
 """Compaction: dead rows are left out, and many small segments become one. No vector changes, so no result does."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +58,11 @@ def compacted(
         done += len(place)
     result += [part.save(folder, storage) for part in _merged([(segments[i], live[i]) for i in chosen])]
     return result, _moved(locations, target, rows)
+
+
+def merged(folder: Path, storage: Storage, segments: Iterable[Segment]) -> list[Segment]:
+    """Write segments anew as few, with all of their rows; `RunFolderError` where that fails."""
+    return [rows.save(folder, storage) for rows in _merged([(each, np.ones(len(each), np.bool_)) for each in segments])]
 
 
 def parts_of(segments: Sequence[Segment]) -> tuple[Part, ...]:

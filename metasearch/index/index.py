@@ -132,12 +132,10 @@ class Index:
     def verify(self) -> None:
         """Compare every file with its hash; `RunFolderError` names all that are damaged."""
         with ThreadPoolExecutor(self.threads) as workers:
-            named = [(arrays.SEGMENTS, part.stored) for part in self.manifest.segments]
-            others = ((arrays.LOCATIONS, self.manifest.locations), (arrays.OWN, self.manifest.arrays))
-            named += [(kind, stored) for kind, stored in others if stored]
-            found = list(workers.map(lambda each: arrays.problem(self.folder / each[0], each[1]), named))
-        Manifest.read(self.folder)
-        if any(found):
+            found = [*workers.map(lambda each: arrays.problem(self.folder / each[0], each[1]), self.manifest.files)]
+        if Manifest.read(self.folder) != self.manifest:  # a writer has finished meanwhile, and removed files of before
+            Index.open(self.folder).verify()
+        elif any(found):
             raise RunFolderError("; ".join(filter(None, found)))
 
     def search(

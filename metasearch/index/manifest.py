@@ -1,5 +1,6 @@
 """The manifest of an index: what belongs to it. Its renaming is the moment from which an index has what was written."""
 
+import errno
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
 from metasearch.files import read_bytes, write_whole
 from metasearch.formats.arrays import Stored
+from metasearch.index.arrays import LOCATIONS, OWN, SEGMENTS
 from metasearch.index.segment import Storage
 
 FILE = "manifest.json"
@@ -101,6 +103,8 @@ class Manifest:
             what = "is no index: it has no manifest.json" if folder.exists() else "does not exist"
             raise RunFolderError(f"{folder} {what}; make one with metasearch index DOCS -o {folder}") from None
         except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                raise
             raise RunFolderError(f"{path} cannot be read: {error.strerror or error}") from None
         tree = _unsealed(path, content)
         if tree.get("format") != FORMAT:
@@ -113,6 +117,13 @@ class Manifest:
         segments = tuple(Part(Stored(**part["stored"]), part["rows"]) for part in tree["segments"])
         locations, arrays = (Stored(**tree[name]) if tree[name] else None for name in ("locations", "arrays"))
         return cls(Kind(**tree["kind"]), segments, locations, arrays)
+
+    @property
+    def files(self) -> list[tuple[str, Stored]]:
+        """All files of arrays that it names, each with the folder that it is in."""
+        others = ((LOCATIONS, self.locations), (OWN, self.arrays))
+        named = [(SEGMENTS, part.stored) for part in self.segments]
+        return named + [(folder, stored) for folder, stored in others if stored]
 
     @property
     def sizes(self) -> list[int]:

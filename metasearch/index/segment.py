@@ -1,6 +1,7 @@
 """A segment: quantised vectors with their texts, in one file that is never changed."""
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import RunFolderError
-from metasearch.formats.arrays import Loaded, Mapped, Stored, Wanted, json_array, write
+from metasearch.formats.arrays import Loaded, Mapped, Stored, Unreadable, Wanted, json_array, write
 from metasearch.index.arrays import SEGMENTS, damaged, open_arrays
 from metasearch.index.quantise import to_bits, to_int8
 
 KEY_BYTES = 16
+
+log = logging.getLogger(__name__)
 
 Storage = Literal["int8", "bits"]
 """What a scan reads: eight bits of each dimension, or one, after which the best are scored with eight."""
@@ -196,6 +199,23 @@ class Segment:
 
     def _damaged(self, what: str) -> RunFolderError:
         return damaged(self.file.path, what)
+
+
+def sound(folder: Path, stored: Stored, rows: int, dimension: int, storage: Storage) -> Segment | None:
+    """Return a segment that is whole; None of one that is damaged, whose texts are then encoded again.
+
+    Raises:
+        RunFolderError: its file may be sound, and cannot be read.
+    """
+    try:
+        segment = Segment.open(folder, stored, rows, dimension, storage)
+        segment.check()
+    except Unreadable:
+        raise
+    except RunFolderError as error:
+        log.warning("%s; the vectors of its %d passages are made again", error, rows)
+        return None
+    return segment
 
 
 def as_words(keys: Keys) -> NDArray[np.bytes_]:

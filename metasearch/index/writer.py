@@ -6,7 +6,7 @@ What readers see changes in one moment, when `finish` puts a new manifest in the
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -18,15 +18,17 @@ from numpy.typing import NDArray
 from metasearch.documents.passage import Passage
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.files import NEW, held
-from metasearch.formats.arrays import NAME, SUFFIX, write
+from metasearch.formats.arrays import write
 from metasearch.index import arrays
-from metasearch.index.compact import compacted, parts_of
+from metasearch.index.compact import MOST_ROWS, compacted, merged, parts_of
 from metasearch.index.locations import FilePlaces, Locations, SourceFile, located
-from metasearch.index.manifest import FILE, Kind, Manifest, Part
-from metasearch.index.segment import KEY_BYTES, Keys, Rows, Segment, as_words
+from metasearch.index.manifest import FILE, Kind, Manifest
+from metasearch.index.segment import KEY_BYTES, Keys, Rows, as_words, sound
 
 ROWS = 4096
 """Vectors of a segment as they are added: so many at most are lost when a process is killed."""
+_FRESH = 64
+"""Segments that are added before they become one."""
 _OURS = {FILE, f"{FILE}{NEW}", ".lock", arrays.SEGMENTS, arrays.LOCATIONS, arrays.OWN}
 
 log = logging.getLogger(__name__)
@@ -85,7 +87,9 @@ class Writer:
         """The caller's own arrays, such as a map of the vectors."""
         self._waiting: list[Rows] = []
         self._waiting_keys: set[bytes] = set()
-        self._segments = [self._opened(part) for part in self.manifest.segments]
+        how = self.manifest.kind.dimension, self.manifest.kind.storage
+        self._segments = [sound(folder, part.stored, part.rows, *how) for part in self.manifest.segments]
+        self._settled = len(self._segments)  # what follows is in no list of locations, and may be merged
         self.before: dict[str, SourceFile] = {}
         """The files of the documents when it was opened, with damaged segments, too; none where their list is."""
         self._locations = self._located()
@@ -164,7 +168,18 @@ class Writer:
             segment = waiting.part(start, start + self.rows).save(self.folder, self.manifest.kind.storage)
             self._commit(replace(self.manifest, segments=(*self.manifest.segments, *parts_of([segment]))))
             self._segments.append(segment)
+            if len(self._segments) - self._settled >= _FRESH:
+                self._merge()
         self._waiting, self._waiting_keys = [], set()
+
+    def _merge(self) -> None:
+        """Make few segments of those that were added: each is a file that stays open, of which a process has few."""
+        fresh = merged(self.folder, self.manifest.kind.storage, filter(None, self._segments[self._settled :]))
+        parts = (*self.manifest.segments[: self._settled], *parts_of(fresh))
+        self._commit(replace(self.manifest, segments=parts))
+        self._segments[self._settled :] = fresh
+        self._settled += sum(len(segment) == MOST_ROWS for segment in fresh)
+        self._clean()
 
     def finish(self, files: Iterable[FilePlaces]) -> None:
         """Make these the documents of the index: passages of other files are found no more.
@@ -180,7 +195,7 @@ class Writer:
         segments, locations = compacted(self.folder, self.manifest.kind.storage, self._segments, locations)
         stored = locations.save(self.folder)
         self._commit(replace(self.manifest, segments=parts_of(segments), locations=stored))
-        self._segments, self._locations = list(segments), locations
+        self._segments, self._locations, self._settled = list(segments), locations, len(segments)
         for name in ("files", "_file_numbers"):
             self.__dict__.pop(name, None)
         self._clean()
@@ -201,24 +216,15 @@ class Writer:
         """Return the segment and row of each key, -1 of one that is not there."""
         found, rows = np.full(len(keys), -1, np.int32), np.full(len(keys), -1, np.int32)
         for number, segment in enumerate(self._segments):
-            own = segment.find(keys) if segment is not None else found
+            if segment is None:
+                continue
+            own = segment.find(keys)
             found, rows = np.where(own >= 0, number, found), np.where(own >= 0, own, rows)
         return found, rows
 
     def _commit(self, manifest: Manifest) -> None:
         manifest.write(self.folder)
         self.manifest = manifest
-
-    def _opened(self, part: Part) -> Segment | None:
-        """Return a segment that is whole; None of one that is not, whose passages are then encoded again."""
-        kind = self.manifest.kind
-        try:
-            segment = Segment.open(self.folder, part.stored, part.rows, kind.dimension, kind.storage)
-            segment.check()
-        except RunFolderError as error:
-            log.warning("%s; the vectors of its %d passages are made again", error, part.rows)
-            return None
-        return segment
 
     def _located(self) -> Locations:
         """Return the locations; none where they, or segments, are damaged, so that all files are read again."""
@@ -234,13 +240,4 @@ class Writer:
 
     def _clean(self) -> None:
         """Remove the files that the manifest does not name, such as those that a killed process left."""
-        manifest = self.manifest
-        named = {part.stored.name for part in manifest.segments}
-        named |= {stored.name for stored in (manifest.locations, manifest.arrays) if stored}
-        for kind in (arrays.SEGMENTS, arrays.LOCATIONS, arrays.OWN):
-            for path in (self.folder / kind).glob(f"*{SUFFIX}*"):
-                name, _, rest = path.name.partition(".")
-                if NAME.fullmatch(name) and (name not in named or rest.endswith(NEW)):
-                    # Some systems keep what a reader has open; the next writer tries again.
-                    with suppress(OSError):
-                        path.unlink()
+        arrays.clean(self.folder, {stored.name for _, stored in self.manifest.files})

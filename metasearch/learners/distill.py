@@ -73,8 +73,8 @@ class Distill(TextLearner):
             )
 
     def begin(self, total_steps: int) -> None:
-        """Note in the encoder to how many numbers its vectors are trained to be cut."""
-        if self.options.dimensions:
+        """Note in the encoder to how many numbers its vectors are trained to be cut; other outputs are none."""
+        if self.options.dimensions and self.options.output in ("sentence", "pooled"):
             set_trained_dimensions(self.encoder.model, self.options.dimensions)
 
     def texts(self, pairs: Sequence[Translation]) -> list[str]:

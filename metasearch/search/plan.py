@@ -2,6 +2,7 @@
 
 import logging
 import os
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -155,5 +156,10 @@ def _require_named(writer: Writer, sources: Sequence[Source]) -> None:
 
 def _has_content(path: str) -> bool:
     """Return whether a document is there; an empty file is none."""
-    file = Path(path)
-    return file.is_file() and file.stat().st_size > 0
+    try:
+        found = Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise DataError(f"{path}: whether it is there cannot be seen: {error.strerror or error}") from None
+    return stat.S_ISREG(found.st_mode) and found.st_size > 0

@@ -81,6 +81,8 @@ class Searcher:
         if not queries:
             return []
         wanted = max(_FUSED * top, _FUSED_LEAST) if hybrid else top
+        # Those of the last search stay until now, for who counts them.
+        self.encoder.forget()
         vectors = self._vectors.encode(queries, QUERY)
         searched = self._apart(languages) if balance else ()
         if searched:

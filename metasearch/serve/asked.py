@@ -1,9 +1,9 @@
 """What may be asked for: the bodies of requests."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from metasearch.serve.limits import Limits
 from metasearch.serve.refused import Refused
@@ -14,6 +14,17 @@ ROLES: dict[str, Role] = {"query": "question", "document": "candidate", "passage
 
 TOP = 10
 """Hits of a query that does not say how many, unless `--max-hits` is less."""
+
+
+def _first_wrong(value: Any) -> Any:
+    """Refuse a list at the first item that is no text: a message for each of many would take seconds."""
+    for i, item in enumerate(value if isinstance(value, list) else ()):
+        if not isinstance(item, str):
+            raise ValueError(f"[{i}]: expected a text, got {_kind(item)}")
+    return value
+
+
+Texts = Annotated[list[str], BeforeValidator(_first_wrong)]
 
 
 class _Asked(BaseModel):
@@ -36,9 +47,9 @@ class Searching(_Asked):
     """The body of `POST /search`."""
 
     query: str | None = None
-    queries: list[str] | None = None
+    queries: Texts | None = None
     top: int | None = None
-    languages: list[str] = []
+    languages: Texts = []
     hybrid: bool = False
     expand: bool = False
     balance: bool = False

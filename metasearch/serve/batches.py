@@ -11,12 +11,12 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from metasearch.serve.limits import Limits
 from metasearch.serve.refused import Refused
+from metasearch.serve.thread import Thread
 
 Do = Callable[[Any, list[str]], Sequence[Any]]
 """Returns a result for each text; the first argument says what is done with them."""
@@ -58,6 +58,7 @@ class Batches:
         self._heard = heard
         self._pending: deque[_Job] = deque()
         self._arrived = asyncio.Event()
+        self._thread: Thread | None = None
         self.waiting = 0
         """Requests that have no answer yet."""
 
@@ -82,7 +83,7 @@ class Batches:
 
     async def run(self) -> None:
         """Do what is asked for, until this is cancelled; then a batch that was begun is done to its end."""
-        thread = ThreadPoolExecutor(1, "encoder")
+        self._thread = thread = Thread("encoder")
         try:
             while True:
                 await self._arrived.wait()
@@ -94,7 +95,12 @@ class Batches:
                 if not self._pending:
                     self._arrived.clear()
         finally:
-            thread.shutdown(wait=False, cancel_futures=True)
+            thread.shutdown()
+
+    @property
+    def busy(self) -> bool:
+        """Whether the thread is at work, on what nobody waits for any more where this does not run."""
+        return self._thread is not None and self._thread.busy
 
     async def _linger(self) -> None:
         """Wait for further texts until the first has waited long enough, or there are enough of them."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, NoReturn, TypeVar
@@ -17,6 +18,9 @@ from metasearch.spec import yaml
 Asked = TypeVar("Asked", bound=BaseModel)
 _OVERRUN = 16
 """So many times the limit is read, and thrown away, for a client that looks at an answer only when all is sent."""
+
+_UNKNOWN = 3
+"""So many unknown keys are named in an answer."""
 
 
 async def read(request: Request, model: type[Asked], limits: Limits) -> Asked:
@@ -85,10 +89,14 @@ def checked(tree: Any, model: type[Asked]) -> Asked:
     """Return a value as a declaration; `Refused` names each key that is wrong."""
     if not isinstance(tree, dict):
         raise Refused(422, "invalid_body", f"the body is {type(tree).__name__}: expected an object, with keys")
+    # A message for each of a hundred thousand keys would take seconds, in which nobody else is answered.
+    unknown = [key for key in tree if key not in model.model_fields]
+    tree = {key: tree[key] for key in tree if key in model.model_fields} | {key: None for key in unknown[:_UNKNOWN]}
+    more = f"; and {len(unknown) - _UNKNOWN:,} more keys" if unknown[_UNKNOWN:] else ""
     try:
         return yaml.check(tree, model, "body")
     except ConfigError as error:
-        raise Refused(422, "invalid_body", "; ".join(str(error).splitlines())) from None
+        raise Refused(422, "invalid_body", "; ".join(str(error).splitlines()) + more) from None
 
 
 def _malformed(why: str) -> Refused:
@@ -102,6 +110,6 @@ def _no_number(name: str) -> NoReturn:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"the key '{next(key for key in keys if keys.count(key) > 1)}' stands twice")
+        counts = Counter(key for key, _ in pairs)
+        raise ValueError(f"the key '{next(key for key in counts if counts[key] > 1)}' stands twice")
     return made

@@ -12,7 +12,7 @@ class Limits:
         size: bytes of a request's body.
         hits: passages for each query.
         waiting: requests that wait for the encoder; of more, each is asked to come again.
-        timeout: seconds from the first byte of a request to its answer.
+        timeout: seconds for the head of a request to come in, then for its body, then for the answer.
         grace: seconds for what was begun when the server is told to stop.
         batch_texts: texts that are encoded at a time.
         batch_size: characters of these, at most, where there are several.

@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 
 import uvicorn
@@ -18,6 +19,7 @@ import uvicorn
 from metasearch import signals
 from metasearch.errors import ConfigError, interrupted
 from metasearch.serve.app import Application
+from metasearch.serve.protocol import Protocol
 
 log = logging.getLogger(__name__)
 
@@ -65,14 +67,17 @@ class Server(uvicorn.Server):
         application: what answers.
         grace: seconds for what was begun when it is told to stop.
         ready: is called when it answers.
+        patience: seconds for the head of a request to come in.
     """
 
-    def __init__(self, application: Application, grace: int, ready: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, application: Application, grace: int, ready: Callable[[], None] = lambda: None, patience: float = 30.0
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 application.guard,
                 loop="asyncio",
-                http="h11",
+                http=partial(Protocol, patience=patience),  # type: ignore[arg-type]  # uvicorn calls it
                 ws="none",
                 lifespan="on",
                 log_config=None,

@@ -42,7 +42,7 @@ class Service:
         self.metrics.waiting.set_function(lambda: self.batches.waiting)
 
     def warm_up(self) -> None:
-        """Encode and search once, which makes what is made at first use: the first request waits for none of it."""
+        """Encode and search once, so that what every search needs is there; `hybrid` and `expand` wait until asked."""
         do = worker(self.searcher)
         do(Embedding("candidate"), ["warm"])
         do(Search(1, frozenset(), hybrid=False, expand=False, balance=False), ["warm"])

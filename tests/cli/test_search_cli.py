@@ -22,8 +22,8 @@ def metasearch(*args, code=0, **keys):
     return result
 
 
-def error(*args, code):
-    (line,) = [line for line in metasearch(*args, code=code).stderr.splitlines() if "error:" in line]
+def error(*args, code, **keys):
+    (line,) = [line for line in metasearch(*args, code=code, **keys).stderr.splitlines() if "error:" in line]
     return line.partition("error: ")[2]
 
 
@@ -200,3 +200,33 @@ def test_a_call_that_is_stopped_says_what_it_keeps(docs, monkeypatch):
     monkeypatch.setattr("metasearch.search.update._AT_ONCE", 1)
     said = error("index", "docs", "--encoder=tiny", "-o", "i", code=130)
     assert said == "stopped; 3 of 4 new texts are encoded and kept, and the same command goes on"
+
+
+def test_joiners_are_shown_and_what_commands_a_terminal_or_turns_its_writing_is_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "می\u200cخواهم so\u00adft \x1b[31mred \u202eturned\u2066"
+    (tmp_path / "faq.jsonl").write_text(json.dumps({"text": text}) + "\n", encoding="utf-8")
+    metasearch("index", "faq.jsonl", "--encoder=tiny", "--language=fa", "-o", "faq.index")
+    shown = metasearch("search", "faq.index", "red").stdout
+    assert "می\u200cخواهم so\u00adft [31mred turned" in " ".join(shown.split(" ")).replace("  ", " ")
+    assert not {"\x1b", "\u202e", "\u2066"} & set(shown)
+
+
+def test_a_typed_query_that_is_not_utf_8_is_refused(index, monkeypatch):
+    monkeypatch.setattr("metasearch.cli.search.asked_queries", _queries._typed)
+    assert metasearch("search", "faq.index", input=b"key\n\n").exit_code == 0
+    assert error("search", "faq.index", input=b"k\xffy\n", code=3) == "what was typed is not UTF-8: byte 0xff"
+
+
+def test_a_search_keeps_no_tokens_of_the_queries_before(index, monkeypatch):
+    kept = []
+    forget = Encoder.forget
+    monkeypatch.setattr(Encoder, "forget", lambda encoder: kept.append(len(encoder._tokens)) or forget(encoder))
+    metasearch("search", "faq.index", input="\n".join(f"query {i}" for i in range(300)))
+    assert len(kept) == 5  # lists of 64, the last one shorter
+    assert max(kept) <= 64 + len(DE + EN)
+
+
+@pytest.mark.parametrize("command", [("search", "NAME", "q"), ("index", "NAME", "--encoder=tiny", "-o", "x")])
+def test_a_name_that_is_too_long_has_the_code_of_wrong_options(command, docs):
+    assert "File name too long" in error(*(each.replace("NAME", "x" * 300) for each in command), code=2)

@@ -172,3 +172,10 @@ def test_a_folder_that_is_not_empty_is_kept(corpus):
 )
 def test_a_wrong_option_ends_with_its_code_and_the_reason(corpus, tmp_path, args, code, says):
     assert says in metasearch("tokenizer", corpus, *args, "-o", tmp_path / "out", code=code).stderr
+
+
+def test_text_files_below_hidden_folders_are_none(tmp_path):
+    for name in ("a.txt", ".checkpoints/b.txt", "c/.d/e.txt", "c/f.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{name}\n", encoding="utf-8")
+    assert list(read_texts([tmp_path])) == ["a.txt", "c/f.txt"]

@@ -1,5 +1,6 @@
 """Passages are whole sentences, as many as fit; nothing of a text is lost, and none is longer than the limit."""
 
+import json
 import logging
 import re
 
@@ -29,6 +30,19 @@ def test_short_sentences_are_joined_up_to_the_limit(tmp_path):
 def test_passages_overlap_by_whole_sentences(tmp_path):
     expected = ["One is here. Two is there.", "Two is there. Three is gone."]
     assert [text for _, text in shown(tmp_path / "a.txt", SENTENCES, limit=6, overlap=3, length=words)] == expected
+
+
+def test_a_title_takes_nothing_of_the_overlap(tmp_path):
+    """Of rows with titles, as of an encoder that reads a prompt with every passage; the overlap is of the text."""
+
+    def offsets(title, overlap):
+        row = json.dumps({"title": title, "text": SENTENCES})
+        settings = {"limit": 6 + len(title.split()), "overlap": overlap, "length": words}
+        return [text.removeprefix(f"{title}\n") for _, text in shown(tmp_path / "a.jsonl", row, **settings)]
+
+    expected = ["One is here. Two is there.", "Two is there. Three is gone."]
+    assert offsets("", 3) == offsets("A short title", 3) == expected
+    assert offsets("A short title", 0) == [expected[0], "Three is gone."]
 
 
 @pytest.mark.parametrize(

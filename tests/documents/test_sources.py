@@ -53,9 +53,9 @@ def test_a_document_that_is_reached_twice_is_taken_once(folder, caplog):
 
 
 def test_what_is_left_out_of_a_folder_is_counted_in_one_line(folder, caplog):
-    put(folder, "a.txt", ".hidden.txt", ".git/b.txt", "x.pdf", "y.PDF", "z.docx", "LICENSE")
+    put(folder, "a.txt", ".hidden.txt", ".git/b.txt", "x.pdf", "y.PDF", "z.docx", "LICENSE", "c.txt.zst")
     assert [source.file for source in sources([folder])] == ["docs/a.txt"]
-    expected = "1 .docx, 2 .pdf, 2 hidden, 1 no suffix"
+    expected = "1 .docx, 2 .pdf, 1 .zst, 2 hidden, 1 no suffix"
     assert warnings(caplog) == [f"left out, since no documents are read of them: {expected}"]
 
 
@@ -175,3 +175,15 @@ def test_the_folder_that_is_named_tells_a_language_and_those_above_it_do_not(tmp
     for named in (tmp_path / "is" / "de", Path(), tmp_path / "is/de/a.txt", Path("../de")):
         assert {source.language for source in sources([named])} == {"de"}
     assert {source.language for source in sources([tmp_path / "is/de/b"])} == {""}
+
+
+def test_a_link_that_leads_to_itself_is_an_error_that_names_it(folder):
+    put(folder, "a.txt")
+    (folder / "loop").symlink_to("loop")
+    with pytest.raises(DataError, match=r"^docs/loop: cannot be read: Too many levels of symbolic links$"):
+        sources([folder])
+
+
+def test_a_name_that_is_too_long_stays_the_error_of_the_system(folder):
+    with pytest.raises(OSError, match="File name too long"):
+        sources(["x" * 300])

@@ -1,5 +1,6 @@
 """Encoders stored in int8: what is lost, what loads them, and what is said of damaged ones."""
 
+import copy
 import json
 
 import numpy as np
@@ -11,13 +12,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from transformers import T5Config, T5EncoderModel
 
-from helpers.backbones import LENGTHS, TEXTS, make
+from helpers.backbones import HIDDEN, LENGTHS, TEXTS, make
 from metasearch.cli import main
 from metasearch.compress.student import make_student
 from metasearch.encoders import int8 as stored
 from metasearch.encoders.compressed import CompressedModel
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 from metasearch.export.form import Form
@@ -211,3 +215,42 @@ def test_type_and_attention_can_be_asked_for_and_nothing_that_is_not_done(folder
 )
 def test_export_takes_one_form(flags, says, tmp_path):
     assert says in metasearch("export", "tiny", *flags, "-o", tmp_path / "small", code=2).stderr
+
+
+@pytest.fixture(scope="module")
+def t5(tmp_path_factory):
+    """The encoder of T5, which sentence-transformers loads alone; it has no table of positions."""
+    folder = tmp_path_factory.mktemp("t5")
+    tokenizer = make("bert").model.tokenizer
+    sizes = {"d_model": HIDDEN, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2}
+    with torch.random.fork_rng(devices=[]):
+        T5EncoderModel(T5Config(vocab_size=len(tokenizer), **sizes)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    modules = [Transformer(str(folder), max_seq_length=25), Pooling(HIDDEN, pooling_mode="mean")]
+    return SentenceTransformer(modules=modules, device="cpu")
+
+
+def test_a_network_that_cannot_be_made_of_its_configuration_is_refused_before_anything_is_written(
+    t5, tmp_path, monkeypatch
+):
+    encoder = Encoder(copy.deepcopy(t5), "t5")
+    with pytest.raises(EncoderError, match=r"^t5 cannot be stored in int8: .* they differ in 'decoder\."):
+        write_stored(encoder, tmp_path / "t5")
+
+    def unknown(**_):
+        raise ValueError("Unrecognized model identifier")
+
+    monkeypatch.setattr("metasearch.encoders.int8.AutoConfig.for_model", unknown)
+    with pytest.raises(
+        EncoderError, match=r"stored in int8: transformers makes no network of its configuration: Unrec"
+    ):
+        write_stored(encoder, tmp_path / "own")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_saved_of_an_encoder_without_positions_does_not_shorten_what_it_reads_on(t5, tmp_path):
+    encoder = Encoder(copy.deepcopy(t5), "t5")
+    assert encoder.input.longest == 25  # as it was published
+    Encoder(encoder.model, "short", MaxLength(question=9, candidate=9, text=9)).save(tmp_path)
+    assert encoder.input.longest == 25
+    assert open_checkpoint(str(tmp_path)).input.longest == 9

@@ -105,6 +105,18 @@ def test_what_cannot_be_estimated_is_refused(languages, texts, settings, error, 
         estimate({language: vectors[language] for language in languages}, *settings)
 
 
+@pytest.mark.parametrize(("method", "languages"), [("means", 9), ("lir", 8)])
+def test_a_map_that_would_leave_nothing_of_vectors_is_refused(method, languages):
+    """Its vectors would be the noise of rounding: of 8 numbers, L − 1 directions are taken out, or L."""
+    vectors = {f"l{i}": np.random.default_rng(i).normal(size=(20, 8)) for i in range(languages)}
+    with pytest.raises(ConfigError, match=rf"'{method}' takes 8 directions out of vectors of 8 numbers, and nothing"):
+        estimate(vectors, method)
+    assert estimate({name: vectors[name] for name in list(vectors)[1:]}, method).directions.shape == (7, 8)
+    if method == "means":
+        with pytest.raises(ConfigError, match="rank 8 is out of range, 1 to 7: vectors have 8 numbers"):
+            estimate(vectors, method, 8)
+
+
 @pytest.fixture
 def neutral():
     """A map of the width of small encoders, whose languages differ in directions of vectors of unit length."""

@@ -168,6 +168,15 @@ def test_weights_that_do_not_fit_into_one_file_go_to_one_beside_it(tmp_path, mon
     np.testing.assert_allclose(OnnxEncoder(tmp_path).encode(TEXTS, "text"), encoder.encode(TEXTS, "text"), atol=1e-5)
 
 
+def test_weights_of_two_files_are_rounded_as_those_of_one(tmp_path, monkeypatch):
+    encoder = onnx_extra.small()
+    write_onnx(encoder, tmp_path / "one", int8=True)
+    monkeypatch.setattr(graph, "LARGEST", 1000)
+    write_onnx(encoder, tmp_path / "two", int8=True)
+    found = [OnnxEncoder(tmp_path / name).encode(TEXTS, "text") for name in ("one", "two")]
+    np.testing.assert_array_equal(*found)
+
+
 def test_the_same_encoder_gives_the_same_files(encoder, folder, tmp_path):
     write_onnx(encoder, tmp_path)
     for name in ("onnx/model.onnx", "tokenizer.json", "config.json"):

@@ -1,5 +1,6 @@
 """What a writer said to be in is in, and what readers see changes in one moment."""
 
+import errno
 import json
 import logging
 import multiprocessing
@@ -299,3 +300,53 @@ def test_what_is_damaged_is_made_again(tmp_path, caplog):
     index.verify()
     for ours, theirs in zip(index.search(asked, 100), whole, strict=True):
         assert (ours == theirs).all()
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_damaged_segment_is_made_anew_wherever_it_stands(tmp_path, number):
+    content, asked = made(150), queries(3)
+    right = [
+        each.tolist() for each in Index.open(write_index(tmp_path, content, rows=50, portions=3)).search(asked, 20)
+    ]
+    assert segments_of(tmp_path) == [50, 50, 50]
+    name = json.loads((tmp_path / "manifest.json").read_text())["segments"][number]["stored"]["name"]
+    path = tmp_path / "segments" / f"{name}.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    write_index(tmp_path, content, rows=50)
+    assert [each.tolist() for each in Index.open(tmp_path).search(asked, 20)] == right
+    Index.open(tmp_path).verify()
+
+
+def test_what_is_added_becomes_few_files_as_it_comes(tmp_path, monkeypatch):
+    """Each is open as long as the writer is, and a process may open a thousand or so."""
+    monkeypatch.setattr("metasearch.index.writer._FRESH", 4)
+    monkeypatch.setattr("metasearch.index.compact.MOST_ROWS", 24)
+    monkeypatch.setattr("metasearch.index.writer.MOST_ROWS", 24)
+    content, asked, most = made(120), queries(3), 0
+    with writing(tmp_path / "often", kind(), rows=3) as writer:
+        for chosen in np.array_split(np.arange(120), 40):
+            part = content.part(chosen)
+            writer.add(part.vectors, part.passages, part.keys)
+            most = max(most, len(segments_of(tmp_path / "often")))
+        assert writer.known(content.keys).all()
+        assert sorted(path.stem for path in (tmp_path / "often" / "segments").iterdir()) == sorted(
+            part.stored.name for part in writer.manifest.segments
+        )
+        writer.finish(content.files())
+    assert most < 120 / 24 + 4
+    once = Index.open(write_index(tmp_path / "once", content, rows=1000))
+    often = Index.open(tmp_path / "often")
+    for ours, theirs in zip(once.search(asked, 30), often.search(asked, 30), strict=True):
+        assert (ours == theirs).all()
+    assert [often.passage(row) for row in range(120)] == content.passages
+
+
+def test_a_file_that_cannot_be_opened_now_is_not_called_damaged(tmp_path, monkeypatch):
+    write_index(tmp_path, made(20))
+
+    def full(*_, **__):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("mmap.mmap", full)
+    with pytest.raises(RunFolderError, match=r"safetensors cannot be read: Too many open files$"):
+        write_index(tmp_path, made(20))

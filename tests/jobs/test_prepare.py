@@ -16,6 +16,7 @@ from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.jobs.compose import load_encoder
 from metasearch.jobs.prepare.begin import prepare_corpus
 from metasearch.spec.corpus import CorpusSettings
+from metasearch.spec.run import EncoderRef
 
 
 @pytest.fixture(scope="module")
@@ -199,3 +200,19 @@ def test_a_disk_that_is_too_full_is_said_before_anything_is_read(files, tmp_path
     monkeypatch.setattr("metasearch.files.free_bytes", lambda path: 99)
     with pytest.raises(RunFolderError, match=r"too full: the texts alone need at least [\d,]+ bytes; 99 are"):
         prepare_corpus([files], tmp_path / "prepared", "tiny")
+
+
+def test_a_folder_whose_name_is_not_utf_8_is_named(files, tmp_path):
+    odd = tmp_path / "caf\udce9"
+    shutil.copytree(files, odd)
+    with pytest.raises(DataError, match=r"caf\\udce9/.*the name of the file or of a folder above it is not UTF-8$"):
+        prepared([odd], tmp_path / "prepared")
+
+
+def test_a_corpus_may_have_a_prompt_before_each_text(files, tmp_path):
+    """Also one whose texts the encoder has seen without it."""
+    folder = tmp_path / "encoder"
+    load_encoder("tiny", device="cpu").save(folder)
+    asked = EncoderRef(name=str(folder), prompts={"text": "query: "}, device="cpu")
+    manifest = prepare_corpus([files], tmp_path / "prepared", asked)
+    assert manifest.asked.tokens.prompt == "query: "

@@ -139,11 +139,12 @@ def test_a_batch_of_related_texts_alone_has_no_spread_to_learn():
 
 
 @cache
-def trained(dimensions=(), spread_weight=0.0, steps=15):
+def trained(dimensions=(), spread_weight=0.0, steps=15, output="pooled"):
     """Return a tiny encoder after some steps towards drawn targets, and its vectors of the batch's texts."""
     torch.manual_seed(0)
     student = tiny.build(MaxLength(text=12))
     learner = Distill(student, Loss(), Distill.Options(dimensions=dimensions, spread_weight=spread_weight), Drawn())
+    learner.options = learner.options.model_copy(update={"output": output})
     learner.begin(steps)
     optimiser = torch.optim.Adam([p for _, p in learner.named_parameters()], lr=2e-3)
     for _ in range(steps):
@@ -171,6 +172,7 @@ def test_cut_vectors_of_a_student_come_nearer_to_the_teachers_similarities():
 def test_the_encoder_notes_to_what_its_vectors_may_be_cut():
     assert trained_dimensions(trained((4, 8))[0].model) == (4, 8)
     assert trained_dimensions(trained(())[0].model) == ()
+    assert trained_dimensions(trained((4, 8), steps=0, output="embedding")[0].model) == ()  # of words, not vectors
 
 
 def test_more_numbers_than_vectors_have_are_refused(encoder):

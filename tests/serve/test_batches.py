@@ -1,6 +1,8 @@
 """Texts of several requests are done together, in parts, and fail apart."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from metasearch.serve.batches import Batches
 from metasearch.serve.limits import Limits
 from metasearch.serve.refused import Refused
+from metasearch.serve.thread import Thread
 
 
 class Doer:
@@ -122,3 +125,42 @@ def test_more_than_may_wait_are_asked_to_come_again():
     refused, later = working(scenario, waiting=2)
     assert (refused.status, refused.headers) == (429, {"retry-after": "1"})
     assert later == ["C"]
+
+
+def test_what_is_being_done_when_the_batches_end_is_known_and_does_not_hold_the_process():
+    doer = Doer()
+    doer.go.clear()
+    made = []
+
+    async def whole():
+        batches = Batches(doer, Limits())
+        made.append(batches)
+        assert not batches.busy
+        running = asyncio.create_task(batches.run())
+        asked = asyncio.create_task(batches.ask("e", ["a"]))
+        while not doer.called:
+            await asyncio.sleep(0.01)
+        for task in (asked, running):
+            task.cancel()
+        await asyncio.gather(asked, running, return_exceptions=True)
+
+    asyncio.run(whole())  # it returns, though the work does not
+    assert made[0].busy
+    doer.go.set()
+    while made[0].busy:
+        threading.Event().wait(0.01)
+
+
+def test_python_does_not_wait_for_the_thread_at_its_end():
+    code = "import time; from metasearch.serve.thread import Thread; Thread('a').submit(time.sleep, 99); time.sleep(.2)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=20)
+
+
+def test_the_thread_gives_results_and_errors_in_their_order():
+    thread = Thread("one")
+    found = [thread.submit(int, written) for written in ("1", "one", "3")]
+    assert found[0].result() == 1
+    with pytest.raises(ValueError, match="invalid literal"):
+        found[1].result()
+    assert found[2].result() == 3
+    thread.shutdown()

@@ -50,6 +50,11 @@ def told(answer):
         (SEARCH, {"query": ["a"]}, 422, "query"),
         (SEARCH, {"queries": ["a"] * 9}, 422, "queries: 9 texts"),
         (SEARCH, {"query": ""}, 422, "blank"),
+        # Of many that are wrong, the first, or three keys: a message for each would take seconds.
+        (SEARCH, {"queries": ["a", 0, *[None] * 99]}, 422, "queries: [1]: expected a text, got a number"),
+        (SEARCH, {"query": "a", "languages": [[]] * 99}, 422, "body: languages: [0]: expected a text, got a list"),
+        (SEARCH, {"query": "a", **dict.fromkeys(map(str, range(99)))}, 422, "; and 96 more keys"),
+        (SEARCH, b'{"a": 0, "b": 0, "c": 0, "b": 0}', 400, "the key 'b' stands twice"),
         (SEARCH, b'{"query": "a\\ud800"}', 422, "half of a surrogate pair"),
         (SEARCH, {"query": "a", "top": 0}, 422, "top: 0; choose a number from 1 to 20"),
         (SEARCH, {"query": "a", "top": 21}, 422, "from 1 to 20"),

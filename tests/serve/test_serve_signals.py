@@ -154,3 +154,15 @@ def test_a_server_that_others_can_reach_without_a_token_says_so():
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=30)
     assert OPEN in said
+
+
+def test_the_process_does_not_wait_for_work_that_was_given_up():
+    """It holds one thread for as long as it likes, such as what the first `expand` of a large index takes."""
+    with server("--grace=1") as (process, port), ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(embed, port, "sleep 100")
+        under_way(port)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+        assert asked.result()[0] == 503
+        assert process.returncode == 143, said
+        assert said.endswith("metasearch: error: stopped; 1 of the requests that were begun was not finished\n")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from helpers.declarations import line_of, problems
 from helpers.stages import LIBRARY, SMALL, STAGES, written
 from metasearch.errors import ConfigError
+from metasearch.jobs.compose import load_encoder
 from metasearch.jobs.distill.roles import Roles
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.library import Library
@@ -127,6 +128,21 @@ def test_an_encoder_that_is_missing_is_named_with_its_flag(recipe, stages, given
     config = DistillConfig(recipe=LIBRARY.distillation(recipe).only(stages), **given_roles)
     with pytest.raises(ConfigError, match=f"^recipe '{recipe}': its stages need --{missing} ENCODER$"):
         Roles(config)
+
+
+def test_what_a_stage_made_of_drawn_weights_is_still_of_that_seed_when_a_run_goes_on(compress, tmp_path):
+    config = DistillConfig(recipe=compress, teacher="tiny", assistant="tiny")
+    load_encoder("tiny", device="cpu").save(tmp_path)
+    goes_on = Roles(config, {"assistant": "its fingerprint"})
+    goes_on.take("assistant", tmp_path)
+    at_once = Roles(config)
+    at_once.at("assistant")
+    at_once.take("assistant", tmp_path)
+    assert goes_on.at("assistant").seeded
+    assert at_once.at("assistant").seeded
+    given = Roles(config.model_copy(update={"assistant": str(tmp_path)}))
+    given.take("assistant", tmp_path)
+    assert not given.at("assistant").seeded
 
 
 def test_a_configuration_knows_its_encoders_by_role(compress):

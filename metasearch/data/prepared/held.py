@@ -6,11 +6,12 @@ What was found is kept in the folder of the corpus, as every stage, process and 
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from metasearch.data.prepared.corpus import Chosen
@@ -38,14 +39,15 @@ def hold_out(chosen: Chosen, dev: int, seed: int) -> tuple[Chosen, Rows]:
     about = json.dumps([{n: rows.starts.tolist() for n, rows in chosen.parts.items()}, len(chosen), dev, seed])
     name = hashlib.sha256((chosen.corpus.manifest.seal + about).encode()).hexdigest()
     folder = chosen.corpus.folder / "held" / name[:16]
-    found = _kept(folder)
-    if found is None:
-        held = _least(chosen, dev, seed)
-        found = {"dev": held, "out": _with_sources_of(chosen, held)}
-        try:
-            write(folder, found)
-        except RunFolderError as error:
-            log.info("what is held out is found again at every start: %s", error)
+    with _alone(folder):
+        found = _kept(folder)
+        if found is None:
+            held = _least(chosen, dev, seed)
+            found = {"dev": held, "out": _with_sources_of(chosen, held)}
+            try:
+                write(folder, found)
+            except RunFolderError as error:
+                log.info("what is held out is found again at every start: %s", error)
     train = chosen.without(found["out"])
     for code, count in chosen.counts.items():
         if code not in train.counts:
@@ -54,6 +56,16 @@ def hold_out(chosen: Chosen, dev: int, seed: int) -> tuple[Chosen, Rows]:
                 " Lower dev, or add text"
             )
     return train, found["dev"]
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time find what is held out; where the folder cannot be written, each finds it for itself."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(FileLock(folder.with_suffix(".lock")))
+        yield
 
 
 def _kept(folder: Path) -> Mapping[str, Rows] | None:

@@ -12,6 +12,7 @@ from metasearch.encoders.inputs import transformer_of
 from metasearch.errors import ConfigError
 from metasearch.jobs import compose
 from metasearch.jobs.lifecycle import require_same_weights
+from metasearch.spec import registry
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.recipe import MaxLength
 from metasearch.spec.run import EncoderRef
@@ -87,10 +88,12 @@ class Roles:
 
     def take(self, role: RoleName, folder: Path) -> None:
         """Go on with what a finished stage made of a role."""
-        self._loaded[role] = trained = self._load(str(folder))
+        trained = self._load(str(folder))
         # Results name the encoder that was given, not the folder of a stage.
         trained.name = self._label(role)
         trained.origin = self._weights.get(role, "")
+        trained.seeded = self._seeded(role)
+        self._loaded[role] = trained
 
     def at(self, role: RoleName, max_length: int = 128) -> Encoder:
         """Return the encoder of a role, with texts cut at `max_length` tokens.
@@ -111,6 +114,13 @@ class Roles:
 
     def _label(self, role: RoleName) -> str:
         return self.config.named(role) or f"student of {self.config.assistant}"
+
+    def _seeded(self, role: RoleName) -> bool:
+        """Return whether the weights that were given for a role are drawn from the seed; only built-in ones are."""
+        if role in self._loaded:
+            return self._loaded[role].seeded
+        name = self.config.named(role)
+        return name in registry.names("encoders") and self._load(name).seeded
 
     def _given(self, role: RoleName, name: str) -> Encoder:
         loaded = self._load(name)

@@ -11,6 +11,7 @@ from metasearch.export.facts import read_facts
 from metasearch.export.onnx_encoder import OnnxEncoder
 from metasearch.index.index import Index
 from metasearch.index.manifest import FILE as MANIFEST
+from metasearch.index.manifest import Manifest as IndexManifest
 from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.doctor.finding import Finding, Section, bad, checked, note
 from metasearch.jobs.doctor.run import going_on, model, run, stage
@@ -45,7 +46,7 @@ def sections_of(folder: Path, trust_remote_code: bool = False) -> Iterator[Secti
     elif is_prepared(folder):
         yield Section(f"{folder}: a prepared corpus", [_corpus(folder)])
     elif _has(folder, (MANIFEST,)):
-        yield Section(f"{folder}: an index", [checked("files", lambda: _index(folder))])
+        yield Section(f"{folder}: an index", [_index(folder)])
     elif _has(folder, (*_ENCODER, FACTS)):
         yield _encoder(folder, trust_remote_code)
     elif _has(folder, _TOKENIZER):
@@ -162,8 +163,20 @@ def _corpus(folder: Path) -> Finding:
     return checked("files", found)
 
 
-def _index(folder: Path) -> str:
-    """Return what an index has, all files compared with their hashes; an error of its own where one is damaged."""
-    index = Index.open(folder)
-    index.verify()
-    return f"{index.places:,} passages of {index.files:,} documents, all files sound; encoder '{index.kind.encoder}'"
+def _index(folder: Path) -> Finding:
+    """Return what an index has, all files compared with their hashes."""
+
+    def found() -> str:
+        index = Index.open(folder)
+        index.verify()
+        return (
+            f"{index.places:,} passages of {index.files:,} documents, all files sound; encoder '{index.kind.encoder}'"
+        )
+
+    try:
+        begun = IndexManifest.read(folder).locations is None
+    except MetasearchError as error:
+        return bad("files", error)
+    if begun:
+        return note("index", "it is not finished; the command of metasearch index, given again, goes on with it")
+    return checked("files", found)

@@ -133,7 +133,11 @@ def _inputs(parts: Sequence[Part]) -> tuple[Input, ...]:
     found = []
     for path in (path for part in parts for path in part.paths):
         try:
-            found.append(Input(str(path.resolve()), path.stat().st_size, digest(path)))
+            name = str(path.resolve())
+            name.encode()
+            found.append(Input(name, path.stat().st_size, digest(path)))
+        except UnicodeEncodeError:
+            raise DataError(f"{name!r}: the name of the file or of a folder above it is not UTF-8") from None
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
     return tuple(found)

@@ -86,6 +86,8 @@
     if (at("hybrid").checked) found.set("hybrid", "1");
     return `?${found}`;
   };
+  // What is no number goes to the server as it is, which says so.
+  const numberOr = (text) => (Number.isFinite(Number(text)) ? Number(text) : text);
   const readAddress = () => {
     const found = new URLSearchParams(window.location.search);
     query.value = found.get("q") ?? "";
@@ -162,7 +164,7 @@
     complain(note);
     document.title = text ? `${text} – metasearch` : "metasearch";
     if (!text) return clear();
-    const content = { query: text, top: Number(at("top").value), languages: languages(), hybrid: at("hybrid").checked };
+    const content = { query: text, top: numberOr(at("top").value), languages: languages(), hybrid: at("hybrid").checked };
     const headers = { "content-type": "application/json" };
     const began = performance.now();
     at("results").classList.add("busy");
