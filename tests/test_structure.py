@@ -64,7 +64,7 @@ DOORS = {
     "yaml": "spec/yaml.py",
     "click": "cli/",
     "starlette": "serve/",
-    "uvicorn": "serve/server.py",
+    "uvicorn": "serve/",
     "prometheus_client": "serve/metrics.py",
     "ray": "jobs/crossval/launchers/ray.py",
 }

@@ -132,9 +132,7 @@ def step_memory(
     size = sum(parameter.nbytes for _, parameter in learner.named_parameters())
     moved = size - (_rows_apart(fast, groups) if fast else 0)
     own = moved - (_still(learner, fast, groups) if fast else 0)  # the reference copies what does not move, too
-    # A learner of second order takes a step at least, whatever its options are called.
-    named = (getattr(learner.options, name, 0) for name in ("inner_steps", "student_inner_steps"))
-    steps = max(*named, int(learner.second_order))
+    steps = _inner_steps(learner)
     # The reference keeps the graphs of all episodes until the end, fast gradients those of one job for each thread.
     # Of a loss of outputs the graphs of all texts are kept, and only the way there has threads.
     jobs = fast.workers if fast else sum(len(episode.sets) - 1 for episode in episodes)
@@ -160,6 +158,12 @@ def step_memory(
         "activations": activations,
     }
     return StepMemory(parts, capacity(encoder.device) // (rank.beside if on_cpu else 1), graphs)
+
+
+def _inner_steps(learner: Learner) -> int:
+    """Return how many a transfer has; of second order one at least, whatever the options are called."""
+    named = (getattr(learner.options, name, 0) for name in ("inner_steps", "student_inner_steps"))
+    return max(*named, int(learner.second_order))
 
 
 def _again(learner: Learner, gradients: ReferenceGradients) -> str:

@@ -11,9 +11,11 @@ from click.testing import CliRunner
 
 from helpers.crossval import FLAGS, TUNED, ZERO, inline
 from helpers.crossval import run as crossval
+from helpers.indexes import kind, made
 from helpers.parallel import flags, save_assistant, write_corpus
 from metasearch.cache import cached
 from metasearch.cli import main
+from metasearch.index.writer import writing
 from metasearch.jobs import score, train
 from metasearch.jobs.compose import load_encoder
 from metasearch.jobs.doctor import installed
@@ -250,6 +252,15 @@ def test_a_problem_is_one_line_with_its_code(copied, name, change, about, code, 
     (line,) = [line for line in text.stdout.splitlines() if line.startswith("  bad")]
     assert found in line
     assert text.stdout.splitlines()[-1] == "problems: 1"
+
+
+def test_an_index_that_was_begun_and_is_not_finished_is_no_problem(tmp_path):
+    content = made(4)
+    with writing(tmp_path / "index", kind()) as writer:
+        writer.add(content.vectors, content.passages, content.keys)
+        writer.flush()
+    found = findings(doctor(tmp_path / "index"), str(tmp_path))["index"]
+    assert (found["state"], found["found"].partition(";")[0]) == ("note", "it is not finished")
 
 
 def test_of_several_problems_the_highest_code_counts(copied):

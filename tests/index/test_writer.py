@@ -350,3 +350,13 @@ def test_a_file_that_cannot_be_opened_now_is_not_called_damaged(tmp_path, monkey
     monkeypatch.setattr("mmap.mmap", full)
     with pytest.raises(RunFolderError, match=r"safetensors cannot be read: Too many open files$"):
         write_index(tmp_path, made(20))
+
+
+def test_an_index_that_was_written_anew_meanwhile_is_sound_though_files_of_before_are_gone(tmp_path):
+    before = Index.open(write_index(tmp_path, made(20)))
+    write_index(tmp_path, made(30, seed=5))
+    before.verify()
+    name = json.loads((tmp_path / "manifest.json").read_text())["segments"][0]["stored"]["name"]
+    (tmp_path / "segments" / f"{name}.safetensors").unlink()
+    with pytest.raises(RunFolderError, match=name):
+        before.verify()

@@ -135,9 +135,8 @@ def arms_of(
         if not fits and (named or flag == "recipe" or name in changes):
             raise ConfigError(f"'{name}' needs a mode of {needs} links; none of {', '.join(own)} is one")
     if changes.get("") and not arms:
-        raise ConfigError(
-            f"--set {changes[''][0]} changes nothing: no learner is trained; for --distill say --set NAME:"
-        )
+        first = changes[""][0]
+        raise ConfigError(f"--set {first} changes nothing: no learner is trained; for --distill say --set NAME:")
     return tuple(arms.values())
 
 
