@@ -26,7 +26,7 @@ def shown(forecast: Forecast) -> str:
         "",
         f"{len(left)} of {len(forecast.cells)} cells to do, {forecast.jobs} at a time with {forecast.threads} threads "
         "each",
-        f"time: at most {clock(forecast.total)}, by one measured step of each arm; early stopping may end it before",
+        f"time: about {clock(forecast.total)}, by one measured step of each arm; early stopping may end it before",
         f"memory: {forecast.memory / _GIB:.1f} GiB "
         + (f"of {_MACHINE / _GIB:.1f} GiB" if forecast.together else "at most for a cell"),
     ]

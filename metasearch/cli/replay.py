@@ -108,10 +108,10 @@ def _tree(run: Path, found: "Replayed", texts: bool) -> dict[str, Any]:
     ]
     episodes = [{"arrangement": str(each.arrangement), "lines": list(whole(each, texts))} for each in found.episodes]
     where = {"run": str(run), "step": found.step, "total": found.total, "phase": found.phase, "from": found.began}
-    beside = {"logged": found.logged, "elsewhere": list(found.elsewhere), "apart": found.apart}
+    beside = {"logged": found.logged, "elsewhere": list(found.elsewhere), **_finite({"apart": found.apart})}
     return {**where, "taken": taken, **beside, "episodes": episodes}
 
 
-def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
+def _finite(values: Mapping[str, float | None]) -> dict[str, float | None]:
     """Return values for JSON, which has no NaN."""
-    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+    return {name: None if value is None or not math.isfinite(value) else value for name, value in values.items()}

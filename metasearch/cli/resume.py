@@ -37,7 +37,7 @@ def command(
 ) -> None:
     """Go on with FOLDER as it was configured: as if it had never stopped.
 
-    FOLDER is what train, distill, demo or crossval were told to write, or a cell of a study. What is finished is not
+    FOLDER is what train, distill or crossval were told to write, or a cell of a study. What is finished is not
     done again, only its report is printed.
 
     \b

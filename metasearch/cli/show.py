@@ -80,6 +80,11 @@ def _episode(ref: "DataRef", mode: str, recipe: str | None, seed: int, index: in
     yield f"mode {mode} on {ref.task}, fold {ref.fold}: {benchmark.data.describe()}"
     for phase, arrangements in benchmark.arrangements.items():
         yield f"  {phase}: {' | '.join(map(str, arrangements))}"
-    episode = samplers(benchmark, chosen, seed)["meta-train"].episode(index)
-    yield f"\nmeta-train episode {index} of seed {seed}, recipe {chosen.recipe}: {episode.arrangement}"
+    # Of meta-train, or of meta-valid where a recipe has no other.
+    drawn = samplers(benchmark.trained_on(chosen.translate), chosen, seed)
+    if not drawn:
+        raise ConfigError(f"recipe '{chosen.recipe}' draws no episodes: budget.meta_train and budget.meta_valid are 0")
+    phase, sampler = next(iter(drawn.items()))
+    episode = sampler.episode(index)
+    yield f"\n{phase} episode {index} of seed {seed}, recipe {chosen.recipe}: {episode.arrangement}"
     yield from whole(episode, texts=True)

@@ -34,8 +34,9 @@ def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | N
     # Of a name that is too long, pathlib raises an error; it is none of a folder.
     if not os.path.isdir(root):
         raise DataError(f"{origin}: no such folder.\n{source}")
-    folder = max(_folders(root), key=lambda f: sum((f / name).exists() for name in expected))
-    missing = [name for name in expected if not (folder / name).exists()]
+    # Nor of a file in a folder that may not be entered.
+    folder = max(_folders(root), key=lambda f: sum(os.path.exists(f / name) for name in expected))
+    missing = [name for name in expected if not os.path.exists(folder / name)]
     if len(missing) == len(expected):
         raise DataError(f"{origin}: none of the files of task '{task.task}' is there.\n{source}")
     if missing and not task.partial:
@@ -53,4 +54,4 @@ def _folders(root: Path) -> Iterator[Path]:
 
 
 def _below(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    return [path for path in folder.iterdir() if os.path.isdir(path) and not path.name.startswith(".")]

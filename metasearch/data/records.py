@@ -118,12 +118,11 @@ class RetrievalData:
     @cached_property
     def answers(self) -> dict[str, dict[str, tuple[Candidate, ...]]]:
         """Question id → language → the candidates that answer it."""
-        table: dict[str, dict[str, tuple[Candidate, ...]]] = {}
+        table: dict[str, dict[str, list[Candidate]]] = {}
         for candidate in self.candidates:
             for question in candidate.answers:
-                by_language = table.setdefault(question, {})
-                by_language[candidate.language] = (*by_language.get(candidate.language, ()), candidate)
-        return table
+                table.setdefault(question, {}).setdefault(candidate.language, []).append(candidate)
+        return {uid: {tag: tuple(found) for tag, found in own.items()} for uid, own in table.items()}
 
     @cached_property
     def questions_by_language(self) -> dict[str, tuple[Question, ...]]:

@@ -143,7 +143,7 @@ def _compared(
         holm=None,
         interval=intervals[-1],
         by_fold={fold: each.mean for fold, each in zip(pairing.runs, by_fold[-1], strict=True)},
-        heterogeneity=heterogeneity(by_fold[-1]),
+        heterogeneity=heterogeneity(by_fold[-1], shared),
         components=found,
         needed=_needed(pairing, baseline, len(pairs), found, level, planned),
         test=paired_test(means[0][there], means[1][there], level),

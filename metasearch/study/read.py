@@ -37,8 +37,9 @@ def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool
     """
     runs: dict[Path, Run] = {}
     missing: list[str] = []
-    for path, name in _named(paths).items():
-        finished, unfinished = _runs(path, name)
+    names = _named([study_of(path) or path for path in paths])
+    for path in {path.resolve(): path for path in paths}.values():
+        finished, unfinished = _runs(path, names[(study_of(path) or path).resolve()])
         for run in finished:
             # By resolved path: a run that is named alone and within its study counts once.
             runs.setdefault(run.path.resolve(), run)
@@ -63,14 +64,14 @@ def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool
 
 
 def _named(paths: Sequence[Path]) -> dict[Path, str]:
-    """Return each folder once, with as much of the end of its path as tells it from the others."""
-    places = {path.resolve(): path for path in paths}
+    """Return each folder once, resolved, with as much of the end of its path as tells it from the others."""
+    places = list(dict.fromkeys(path.resolve() for path in paths))
     # As short as it can be: `results/a` and `results/b` are `a` and `b`, `x/a` and `y/a` keep their folders.
     for depth in range(1, max(len(place.parts) for place in places) + 1):
         names = ["/".join(place.parts[-depth:]) for place in places]
         if len(set(names)) == len(names):
             break
-    return dict(zip(places.values(), names, strict=True))
+    return dict(zip(places, names, strict=True))
 
 
 def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
@@ -87,13 +88,13 @@ def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
         raise RunFolderError(f"{path} {what}")
     if not RunFolder(path).finished:
         raise RunFolderError(f"{path} is not finished; go on with: {to_resume(path)}")
-    return [_run(path, study_of(path) or name)], []
+    return [_run(path, name)], []
 
 
-def study_of(path: Path) -> str | None:
-    """Return the name of the study that a run is a cell of, or None: cells are one source, however they are named."""
+def study_of(path: Path) -> Path | None:
+    """Return the study that a run is a cell of, or None: cells are one source, however they are named."""
     cells = (above for above in path.resolve().parents if above.name == "cells")
-    return next((above.parent.name for above in cells if (above.parent / STUDY_FILE).is_file()), None)
+    return next((above.parent for above in cells if (above.parent / STUDY_FILE).is_file()), None)
 
 
 def _run(path: Path, source: str) -> Run:

@@ -16,6 +16,8 @@ from sentence_transformers import SentenceTransformer
 
 from metasearch.cli import main
 from metasearch.cli.ls import KINDS
+from metasearch.spec import yaml
+from metasearch.spec.library import load_recipe
 
 TINY = "--encoder=tiny"
 QUICK = [TINY, *(f"--set=budget.{key}" for key in ("meta_train=4", "meta_valid=4", "eval_every=1"))]
@@ -141,6 +143,18 @@ def test_evaluate_prints_the_language_matrix(tmp_path):
 
 
 CODES = ["ar", "de", "el", "hi", "ru", "th", "tr"]
+
+
+def test_show_draws_of_the_phase_that_a_recipe_has(tmp_path):
+    (tmp_path / "recipes").mkdir()
+    for name, meta_valid in (("dev", 40), ("none", 0)):
+        recipe = load_recipe("maml-tiny", ["budget.meta_train=0", f"budget.meta_valid={meta_valid}"])
+        content = yaml.dump(recipe.model_dump(mode="json") | {"recipe": name})
+        (tmp_path / "recipes" / f"{name}.yaml").write_text(content, encoding="utf-8")
+    flags = ["show", "demo", "--mode", "mono-bi", "--include", str(tmp_path)]
+    assert "meta-valid episode 0 of seed 0, recipe dev" in metasearch(*flags, "--recipe", "dev").stdout
+    said = metasearch(*flags, "--recipe", "none", code=2).stderr
+    assert "recipe 'none' draws no episodes: budget.meta_train and budget.meta_valid are 0" in said
 
 
 def test_show_prints_the_arrangement_and_an_episode_with_each_script_intact():

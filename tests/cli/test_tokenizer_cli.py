@@ -165,6 +165,7 @@ def test_a_folder_that_is_not_empty_is_kept(corpus):
         (["--size", "90000"], 3, "size 90000: the texts have pieces for "),
         (["--size", "100"], 2, "261 special tokens and bytes"),
         (["--initial", "random"], 2, "name the encoder with --encoder"),
+        (["--seed", "5"], 2, "--seed: no encoder is written; say --encoder, too, or leave it out"),
         (["--encoder", "tiny", "--max-length", "64"], 2, "an encoder keeps its own"),
         (["--encoder", "tini"], 6, "Did you mean 'tiny'?"),
         (["--kind", "wordpiece"], 2, "'unigram', 'bpe'"),

@@ -1,8 +1,10 @@
 """What each reader makes of sound files: those in `tests/data` are small and have the quirks of the real ones."""
 
+import json
+
 import pytest
 
-from helpers.formats import FOLDER, FORMATS, SIX_PAIRS, files, read, task, task_of
+from helpers.formats import FOLDER, FORMATS, SIX_PAIRS, copy, files, read, task, task_of
 from metasearch.data.readers import stsb_multi_mt
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair
 from metasearch.errors import DataError
@@ -202,6 +204,44 @@ def test_articles_that_share_a_question_are_one_and_that_is_said(tmp_path, caplo
     assert len({question.group for question in read("jsonl-labelled", tmp_path).questions}) == 1
     says = "question '1' is of 'here' in de, 'there' in el; such articles count as one; questions of such: 1"
     assert caplog.messages == [f"{tmp_path}: {says}"]
+
+
+def test_xquad_r_articles_whose_titles_are_translated_are_one_and_that_is_said(tmp_path, caplog):
+    """Folds are cut between articles: no question is to be trained on in one language and tested in another."""
+    place = copy("xquad-r", tmp_path)
+    path = place / "tr.json"
+    whole = json.loads(path.read_text(encoding="utf-8"))
+    for article in whole["data"]:
+        article["title"] += " (tr)"
+    path.write_text(json.dumps(whole), encoding="utf-8")
+    found, whole = read("xquad-r", place), read("xquad-r")
+    of_question = {}
+    for question in found.questions:
+        of_question.setdefault(question.id, set()).add(question.group)
+    assert {len(groups) for groups in of_question.values()} == {1}
+    assert len(found.groups) == len(whole.groups)
+    (said,) = caplog.messages
+    assert f"in el, '{whole.questions[0].group} (tr)' in tr; such articles count as one" in said
+
+
+def test_ids_of_candidates_that_would_be_the_same_are_refused(tmp_path):
+    """Of a sentence and of a labelled answer."""
+    sentences = {"sentences": ["One.", "Two."], "questions": [{"question": "A?", "answer": 0, "id": "a"}]}
+    labelled = {"question": "B?", "answer": "Three.", "id": "1_0"}
+    for language in ("de", "el"):
+        (tmp_path / f"{language}.jsonl").write_text(f"{json.dumps(sentences)}\n{json.dumps(labelled)}\n")
+    with pytest.raises(DataError, match="the id 'de_1_0' stands twice"):
+        read("jsonl-labelled", tmp_path)
+
+
+def test_an_answer_of_many_questions_is_read_at_once(tmp_path):
+    rows = "".join(json.dumps({"question": f"{i}?", "answer": "Yes.", "id": str(i)}) + "\n" for i in range(20_000))
+    for language in ("de", "el"):
+        (tmp_path / f"{language}.jsonl").write_text(rows)
+    found = read("jsonl-labelled", tmp_path)
+    assert [len(candidate.answers) for candidate in found.candidates] == [20_000, 20_000]
+    assert found.candidates[0].answers[:3] == ("0", "1", "2")
+    assert len(found.answers["7"]["de"]) == 1
 
 
 def test_an_article_that_one_language_alone_names_is_no_other_article(tmp_path, caplog):

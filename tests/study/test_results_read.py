@@ -128,6 +128,16 @@ def test_cells_that_are_named_one_by_one_are_of_their_study(tmp_path):
     assert where(single, "compress") == [(0, 0), (1, 0)]
 
 
+def test_cells_of_two_studies_of_one_name_are_of_two_studies(tmp_path):
+    cells = []
+    for name in ("old", "new"):
+        made = study(tmp_path / name / "lareqa", {"maml": MAML})
+        cells += [path.parent for path in sorted(made.glob("cells/maml*/fold-0-seed-0/config.yaml"))]
+    assert len(cells) == 2
+    assert {run.source for run in read_study(cells).runs} == {"old/lareqa", "new/lareqa"}
+    assert {run.source for run in read_study([cells[0], cells[0].parents[2]]).runs} == {"lareqa"}
+
+
 def test_arms_are_named_by_what_differs(tmp_path):
     arms = {
         "one": Made(learner="maml"),

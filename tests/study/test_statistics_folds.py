@@ -129,3 +129,14 @@ def test_one_seed_cannot_tell_so_that_the_seeds_needed_are_a_lower_bound():
     found = seeds_needed(seen, folds=5, difference=2.0, level=0.95)
     assert not found.certain
     assert found.fewest == seeds_needed(Components(3.0, 3.0, 0.1), folds=5, difference=2.0, level=0.95).fewest
+
+
+def test_folds_that_share_their_models_are_compared_without_what_a_seed_does_to_all():
+    """The seeds move both folds alike, by 4: what is left of a fold's own variance is that of its questions."""
+    shared = folds((0.0, 4.0), (1.0, 5.0), questions=0.25)
+    found = heterogeneity(shared, crossed=True)
+    assert found.q == pytest.approx((0.5**2 + 0.5**2) / 0.25)  # means 2 and 3 around 2.5
+    assert found.q > heterogeneity(shared).q
+    apart = heterogeneity(folds((0.0, 4.0), (1.0, 3.0), questions=0.25), crossed=True)
+    # Of the four values, ±0.5 are left beside fold and seed: a variance of 4 · 0.25 / (1 · 1), half of it in a mean.
+    assert apart.q == pytest.approx(0.0 / (0.25 + 1.0 / 2))

@@ -14,7 +14,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, ValidationError
 
 from metasearch.data.gold import score_of
-from metasearch.data.readers.base import Text, pair_languages, problem, require_unique
+from metasearch.data.readers.base import Text, joined, pair_languages, problem, require_unique
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.errors import DataError, nearest
 from metasearch.spec.task import Task
@@ -103,6 +103,8 @@ class _Corpus:
         self.folder = folder
         self.questions: list[Question] = []
         self.candidates: dict[tuple[str, ...], Candidate] = {}
+        self.answers: dict[tuple[str, ...], list[str]] = {}
+        """Candidate that is an answer → the questions that it answers."""
         self.paragraphs: set[tuple[str, str]] = set()
         self.placed: dict[str, dict[str, str]] = {}
         """Language → questions without an id: their number among others, and the line of each."""
@@ -150,9 +152,8 @@ class _Corpus:
         text = f"{row.answer} {row.context}".strip()
         # By article, too: the same answer in two articles must not join their groups.
         key = (language, row.article or "", text)
-        new = Candidate(f"{language}_{uid}", language, text, group, (), row.answer)
-        known = self.candidates.get(key, new)
-        self.candidates[key] = replace(known, answers=(*known.answers, uid))
+        self.candidates.setdefault(key, Candidate(f"{language}_{uid}", language, text, group, (), row.answer))
+        self.answers.setdefault(key, []).append(uid)
 
     def _id(self, given: str | None, place: str, article: str | None, language: str, where: str) -> str:
         """Return the id of a question, which is its place where none is given."""
@@ -163,26 +164,15 @@ class _Corpus:
         return given or place
 
     def data(self) -> RetrievalData:
-        """Return what was collected, with groups that share a question or an answer made one group."""
+        """Return what was collected; see `joined`."""
         self._check_places()
         self._say_joined()
-        root: dict[str, str] = {}
-
-        # Union-find: follows a group to the one that stands for all that it was joined with.
-        def find(group: str) -> str:
-            while root.setdefault(group, group) != group:
-                group = root[group]
-            return group
-
-        group_of: dict[str, str] = {}
-        for question in self.questions:
-            root[find(question.group)] = find(group_of.setdefault(question.id, question.group))
-        for candidate in self.candidates.values():
-            for uid in candidate.answers:
-                root[find(group_of[uid])] = find(candidate.group)
-        questions = tuple(replace(question, group=find(question.group)) for question in self.questions)
-        candidates = (replace(candidate, group=find(candidate.group)) for candidate in self.candidates.values())
-        return RetrievalData(questions, tuple(candidates))
+        candidates = [
+            replace(candidate, answers=tuple(self.answers[key])) if key in self.answers else candidate
+            for key, candidate in self.candidates.items()
+        ]
+        require_unique((candidate.id for candidate in candidates), self.folder)
+        return joined(self.questions, candidates)
 
     def _check_places(self) -> None:
         """Say that questions without an id are told by their place; `DataError` where a language has none in it."""

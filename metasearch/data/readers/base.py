@@ -1,12 +1,14 @@
 """Checks that several readers share."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, StringConstraints
 from pydantic_core import ErrorDetails
 
+from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import ConfigError, DataError
 from metasearch.formats.blank import blank
 from metasearch.spec.task import Task
@@ -43,6 +45,31 @@ def require_unique(ids: Iterable[str], path: Path, lines: Sequence[int] = ()) ->
         if (before := first.setdefault(value, i)) != i:
             where, also = (f"{path}:{lines[i]}", f", first in line {lines[before]}") if lines else (str(path), "")
             raise DataError(f"{where}: the id '{value}' stands twice{also}")
+
+
+def joined(questions: Sequence[Question], candidates: Sequence[Candidate]) -> RetrievalData:
+    """Return retrieval data in which groups that share a question or an answer are one: folds are cut between groups.
+
+    Args:
+        questions: of all languages; those with one id are translations.
+        candidates: with the ids of the questions that they answer.
+    """
+    root: dict[str, str] = {}
+
+    # Union-find: follows a group to the one that stands for all that it was joined with.
+    def find(group: str) -> str:
+        while root.setdefault(group, group) != group:
+            group = root[group]
+        return group
+
+    group_of: dict[str, str] = {}
+    for question in questions:
+        root[find(question.group)] = find(group_of.setdefault(question.id, question.group))
+    for candidate in candidates:
+        for uid in candidate.answers:
+            root[find(group_of[uid])] = find(candidate.group)
+    asked = tuple(replace(question, group=find(question.group)) for question in questions)
+    return RetrievalData(asked, tuple(replace(candidate, group=find(candidate.group)) for candidate in candidates))
 
 
 def problem(error: ErrorDetails) -> str:

@@ -6,16 +6,20 @@ section 3; the spans of `sentence_breaks` are used because `sentences` differs f
 The text of every answer must stand at its offset, character by character, as it does in all published files.
 """
 
+import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, StrictInt, ValidationError
 
-from metasearch.data.readers.base import Shown, problem, require_unique
+from metasearch.data.readers.base import Shown, joined, problem, require_unique
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError
 from metasearch.formats.blank import blank
 from metasearch.formats.text_files import json_of, text_of
 from metasearch.spec.task import Task
+
+log = logging.getLogger(__name__)
 
 
 class _Answer(BaseModel):
@@ -59,7 +63,19 @@ def read(folder: Path, task: Task) -> RetrievalData:
         require_unique((question.id for question in asked), path)
         questions += asked
         candidates += answers
-    return RetrievalData(tuple(questions), tuple(candidates))
+    _say_joined(folder, questions)
+    return joined(questions, candidates)
+
+
+def _say_joined(folder: Path, questions: Sequence[Question]) -> None:
+    """Say of articles whose titles are translated, and so told by their questions, that each is one."""
+    titles: dict[str, dict[str, str]] = {}
+    for question in questions:
+        titles.setdefault(question.id, {}).setdefault(question.group, question.language)
+    if several := {uid: named for uid, named in titles.items() if len(named) > 1}:
+        uid, named = next(iter(several.items()))
+        of = ", ".join(f"'{title}' in {language}" for title, language in named.items())
+        log.warning("%s: question '%s' is of %s; such articles count as one: %d", folder, uid, of, len(several))
 
 
 def _language(path: Path, language: str) -> tuple[list[Question], list[Candidate]]:

@@ -54,9 +54,9 @@ class Command:
         """Return a hash of the command, of the files among its arguments, and of the version."""
         # A program elsewhere may be an interpreter, which is another file on each machine.
         program, *words = (self._folder / word for word in self._options.command)
-        own = program.is_file() and program.resolve().is_relative_to(self._folder.resolve())
+        own = os.path.isfile(program) and program.resolve().is_relative_to(self._folder.resolve())
         files = [program] * own + words
-        found = [digest(file) if file.is_file() else "" for file in files]
+        found = [digest(file) if os.path.isfile(file) else "" for file in files]
         return fingerprint_of([["command", *self._options.command], found, [self._options.version]])
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:

@@ -62,6 +62,8 @@ def _of_training(files: RunFolder, config: RunConfig, rows: Sequence[Row], encod
         rows, label, ZERO_SHOT, {config.task: task.kind}, _intervals(files, rows, label, ZERO_SHOT, {config.task: task})
     )
     usage, languages = usage_of(encoder), tuple(task.languages)
+    if recipe.translate:
+        languages = (*languages, *sorted(task.trained_languages - set(languages)))
     limits = [
         f"One seed ({config.seed}) and one fold ({config.fold}): training again may gain less, or lose.",
         *limits_of(usage, bases, languages),

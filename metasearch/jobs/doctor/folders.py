@@ -69,7 +69,7 @@ def _configured(folder: Path, trust_remote_code: bool) -> Section:
     if kind == "study":
         return Section(f"{folder}: {_KINDS[kind]}", list(_study(folder, trust_remote_code)))
     of_study = study_of(folder)
-    title = f"{folder}: {_KINDS[kind]}{f', a cell of the study {of_study}' if of_study else ''}"
+    title = f"{folder}: {_KINDS[kind]}{f', a cell of the study {of_study.name}' if of_study else ''}"
     return Section(title, list(run(folder, kind, trust_remote_code)))
 
 

@@ -208,13 +208,17 @@ def components(folds: Sequence[FoldDifference]) -> Components | None:
     return Components(max(0.0, between - questions - seeds * count) + seeds, seeds, questions)
 
 
-def heterogeneity(folds: Sequence[FoldDifference]) -> Heterogeneity | None:
-    """Return how much the folds differ; None of an only fold, or where a fold's own variance is 0."""
+def heterogeneity(folds: Sequence[FoldDifference], crossed: bool = False) -> Heterogeneity | None:
+    """Return how much the folds differ; None of an only fold, or where a fold's own variance is 0.
+
+    What a seed does to all of `crossed` folds, which share their models, makes none differ from another.
+    """
     found = components(folds)
     if len(folds) < 2 or found is None:
         return None
     means = np.array([fold.mean for fold in folds])
-    own = np.array([fold.questions + (found.seeds or 0.0) / len(fold.seeds) for fold in folds])
+    seeds = _interaction(folds) if crossed else found.seeds or 0.0
+    own = np.array([fold.questions + seeds / len(fold.seeds) for fold in folds])
     if not (own > 0).all():
         return None
     weights = 1 / own
@@ -222,3 +226,13 @@ def heterogeneity(folds: Sequence[FoldDifference]) -> Heterogeneity | None:
     df = len(folds) - 1
     i2 = max(0.0, (q - df) / q) if q else 0.0
     return Heterogeneity(float(means.min()), float(means.max()), q, df, float(special.chdtrc(df, q)), i2)
+
+
+def _interaction(folds: Sequence[FoldDifference]) -> float:
+    """Return the variance of what a seed does to a fold beyond what it does to all; 0 where nothing tells it."""
+    counts = {len(fold.seeds) for fold in folds}
+    if len(counts) > 1 or counts == {1}:
+        return 0.0
+    values = np.array([fold.seeds for fold in folds])
+    rest = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()
+    return float(np.square(rest).sum() / np.prod([size - 1 for size in values.shape]))
