@@ -35,7 +35,7 @@ _BIGGEST = click.IntRange(min=1)
 @click.option("--max-waiting", type=_BIGGEST, default=64, show_default=True, help="Requests that wait; others get 429.")
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), default=30, show_default=True, metavar="SECONDS",
-    help="For a request's body to come, and then for its answer.",
+    help="For a request's head to come, for its body, and then for its answer.",
 )  # fmt: skip
 @click.option(
     "--batch-wait", type=click.FloatRange(0, 1000), default=5, show_default=True, metavar="MILLISECONDS",

@@ -17,8 +17,6 @@ from metasearch.spec.recipe import MaxLength, Role
 FROM_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet")
 """Backbones that count positions from the padding index on."""
 
-_OPENED = "longest_as_opened"
-"""Attribute of a module without position embeddings: the longest of its lengths when it was opened."""
 _LENGTHS: dict[str, Role] = {"query_length": "question", "document_length": "candidate"}
 """Settings of sentence-transformers' module for one of its methods; `encode` takes the length of the tokenizer."""
 
@@ -91,11 +89,8 @@ class TransformerInput(InputModule):
         config = native_config(self.module.auto_model)  # a compressed student counts positions as its backbone does
         positions = getattr(config, "max_position_embeddings", None)
         if positions is None:
-            # Of how it was opened: what is saved is cut at other lengths, and read on.
-            if not hasattr(self.module, _OPENED):
-                own = self.lengths
-                setattr(self.module, _OPENED, self.module.max_seq_length if own is None else max(dict(own).values()))
-            return int(getattr(self.module, _OPENED))
+            own = self.lengths
+            return int(self.module.max_seq_length) if own is None else max(own.model_dump().values())
         # Their first token has position padding index + 1, so that so many rows of the table are never reached.
         offset = (config.pad_token_id or 0) + 1 if config.model_type in FROM_PADDING else 0
         return int(positions - offset)

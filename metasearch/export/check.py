@@ -21,9 +21,9 @@ TOLERANCE = 1e-5
 """Largest absolute difference that two numbers of a vector may have."""
 BATCHES = (1, 7, 64)
 _LONG = 512
+"""Tokens of the longest texts that are checked where no table of positions ends; those of a role may be longer."""
 _MOST = 2**16
 """Longer inputs than this no table of positions has; a tokenizer without a length of its own says 10³⁰."""
-"""Tokens of the longest texts that are checked where no table of positions ends; those of a role may be longer."""
 TEXTS = (
     "", " ", "a", "Where is the key?", "Der Schlüssel liegt unter der Fußmatte.", "أين المفتاح؟ تحت السجادة",
     "กุญแจอยู่ใต้พรม", "चाबी कहाँ है?", "钥匙在垫子下面", "🗝️ e\u0301 \u200b\t\n x",

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -108,6 +109,15 @@ class FastEncoder:
         if self._second_order == "auto" and not self.encoder.embedder.training:
             return size <= _GRAPH_SHARE * capacity(self.encoder.device)
         return self._second_order != "recompute" or self.encoder.embedder.training
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Forget at the end of this what `need_less` has changed."""
+        before = self._second_order, self._keeps_graphs, self._most
+        try:
+            yield
+        finally:
+            self._second_order, self._keeps_graphs, self._most = before
 
     def need_less(self) -> str | None:
         """Take what comes in a way that needs less memory, with the same gradients; None where there is no such way.

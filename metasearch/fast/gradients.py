@@ -1,7 +1,8 @@
 """Outer gradients by the fast form of a learner, or by the reference where it has none."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -58,6 +59,12 @@ class FastGradients(ReferenceGradients):
         self.encoder = FastEncoder(encoder, second_order, workers)
         self.notes = self.encoder.plan.notes
         super().__init__(checkpointing)
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Forget at the end of this what was found meanwhile to need less memory."""
+        with super().trial(), self.encoder.trial():
+            yield
 
     def take(self, learner: Learner, episodes: Sequence[Episode]) -> OuterLoss:
         """Put the gradient of the outer loss into the `.grad` of the learner's parameters, and return the loss."""

@@ -160,7 +160,8 @@ class Unreadable(RunFolderError):
 def _unread(path: Path, error: OSError, remedy: str) -> RunFolderError:
     """Return what an error of the system says of a file: nothing of its content, or that it is damaged."""
     if error.errno in _NOT_OF_THE_FILE:
-        return Unreadable(f"{path} cannot be read: {error.strerror}")
+        more = "; raise the limit with ulimit -n" if error.errno == errno.EMFILE else ""
+        return Unreadable(f"{path} cannot be read: {error.strerror}{more}")
     return damaged(path, error.strerror or str(error), remedy)
 
 

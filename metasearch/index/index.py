@@ -133,7 +133,8 @@ class Index:
         """Compare every file with its hash; `RunFolderError` names all that are damaged."""
         with ThreadPoolExecutor(self.threads) as workers:
             found = [*workers.map(lambda each: arrays.problem(self.folder / each[0], each[1]), self.manifest.files)]
-        if Manifest.read(self.folder) != self.manifest:  # a writer has finished meanwhile, and removed files of before
+        now = Manifest.read(self.folder)
+        if any(found) and now != self.manifest:  # a writer has finished meanwhile, and removed files of before
             Index.open(self.folder).verify()
         elif any(found):
             raise RunFolderError("; ".join(filter(None, found)))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from metasearch.documents.passage import Passage
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.files import NEW, held
-from metasearch.formats.arrays import write
+from metasearch.formats.arrays import Unreadable, write
 from metasearch.index import arrays
 from metasearch.index.compact import MOST_ROWS, compacted, merged, parts_of
 from metasearch.index.locations import FilePlaces, Locations, SourceFile, located
@@ -89,7 +89,7 @@ class Writer:
         self._waiting_keys: set[bytes] = set()
         how = self.manifest.kind.dimension, self.manifest.kind.storage
         self._segments = [sound(folder, part.stored, part.rows, *how) for part in self.manifest.segments]
-        self._settled = len(self._segments)  # what follows is in no list of locations, and may be merged
+        self._settled = 0  # what follows is in no list of locations, and may be merged
         self.before: dict[str, SourceFile] = {}
         """The files of the documents when it was opened, with damaged segments, too; none where their list is."""
         self._locations = self._located()
@@ -232,9 +232,13 @@ class Writer:
             return Locations.none()
         try:
             found = Locations.open(self.folder, self.manifest.locations, self.manifest.sizes)
+        except Unreadable:
+            raise
         except RunFolderError as error:
             log.warning("%s; all files are read again, and documents that are not named now leave the index", error)
+            self._settled = len(self._segments)
             return Locations.none()
+        self._settled = int(found.segments.max(initial=-1)) + 1
         self.before = {file.path: file for file in found.files}
         return Locations.none() if None in self._segments else found
 

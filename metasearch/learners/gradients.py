@@ -4,8 +4,8 @@ With the values v_s of each shard s of a meta-batch, and the outer loss L a func
 Σ_s (∂v_s/∂θ)ᵀ ∂L/∂v_s. So a shard computes its values first, and goes back from them once those of all are known.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -56,6 +56,15 @@ class ReferenceGradients:
 
     def __init__(self, checkpointing: Checkpointing = "auto") -> None:
         self.checkpointing = checkpointing
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Forget at the end of this what was found meanwhile to need less memory."""
+        before = self.checkpointing
+        try:
+            yield
+        finally:
+            self.checkpointing = before
 
     def __call__(self, learner: Learner, episodes: Sequence[Episode]) -> OuterLoss:
         """Put the gradient of the outer loss of a meta-batch into the `.grad` of the learner's parameters.

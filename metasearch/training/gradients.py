@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from metasearch.episodes.episode import Episode
 from metasearch.errors import OutOfMemory
 from metasearch.learners.base import Learner, OuterLoss
+from metasearch.learners.gradients import Gradients, ReferenceGradients
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +72,7 @@ Take = Callable[[Learner, Sequence[Episode]], OuterLoss]
 
 
 def say_bf16_error(
-    learner: Learner, episodes: Sequence[Episode], take: Take, gradients: object, alone: bool = True
+    learner: Learner, episodes: Sequence[Episode], take: Take, gradients: Gradients, alone: bool = True
 ) -> None:
     """Log how far the outer gradient of a meta-batch in bfloat16 is off, or that float32 does not fit the memory.
 
@@ -78,23 +80,21 @@ def say_bf16_error(
         learner: as it begins.
         episodes: the meta-batch.
         take: takes an outer gradient.
-        gradients: what it uses; that they compute layers again, so that float32 fits, is forgotten.
+        gradients: what it uses; what they do with less memory, so that float32 fits, is forgotten.
         alone: whether no other process takes part, which would wait for this one.
 
     Raises:
         OutOfMemory: float32 does not fit, and others take part.
     """
-    checkpointing = getattr(gradients, "checkpointing", None)
     try:
-        error = f"off by {bf16_error(learner, episodes, take):.1e} of its length, against float32"
+        with gradients.trial() if isinstance(gradients, ReferenceGradients) else nullcontext():
+            error = f"off by {bf16_error(learner, episodes, take):.1e} of its length, against float32"
     except OutOfMemory:
         if not alone:
             raise
         for _, parameter in learner.named_parameters():
             parameter.grad = None
         error = "not compared with float32, in which the step does not fit the memory"
-    if checkpointing is not None:
-        gradients.checkpointing = checkpointing  # type: ignore[attr-defined]
     log.info("bf16: the first outer gradient is %s", error)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import torch
 
 from metasearch.episodes.episode import Episode
+from metasearch.fast import FastGradients
 from metasearch.fast.memory import not_enough, out_of_memory
 from metasearch.learners.base import Learner, OuterLoss
 from metasearch.learners.gradients import Gradients, dense_parts, pull, put, take_off
@@ -35,7 +36,8 @@ def outer_gradient(
         return _in_shards(gradients, learner, episodes, shards, processes)
     except RuntimeError as error:
         if out_of_memory(error):
-            raise not_enough(learner.encoder.device, error) from error
+            texts = isinstance(gradients, FastGradients) and gradients.checkpointing != "texts"
+            raise not_enough(learner.encoder.device, error, texts) from error
         raise
 
 

@@ -246,11 +246,3 @@ def test_a_network_that_cannot_be_made_of_its_configuration_is_refused_before_an
     ):
         write_stored(encoder, tmp_path / "own")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_is_saved_of_an_encoder_without_positions_does_not_shorten_what_it_reads_on(t5, tmp_path):
-    encoder = Encoder(copy.deepcopy(t5), "t5")
-    assert encoder.input.longest == 25  # as it was published
-    Encoder(encoder.model, "short", MaxLength(question=9, candidate=9, text=9)).save(tmp_path)
-    assert encoder.input.longest == 25
-    assert open_checkpoint(str(tmp_path)).input.longest == 9

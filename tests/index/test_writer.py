@@ -348,8 +348,31 @@ def test_a_file_that_cannot_be_opened_now_is_not_called_damaged(tmp_path, monkey
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     monkeypatch.setattr("mmap.mmap", full)
-    with pytest.raises(RunFolderError, match=r"safetensors cannot be read: Too many open files$"):
+    with pytest.raises(RunFolderError, match=r"safetensors cannot be read: Too many open files; raise the limit with"):
         write_index(tmp_path, made(20))
+
+
+def test_documents_do_not_leave_an_index_whose_list_of_them_cannot_be_read_now(tmp_path, monkeypatch):
+    write_index(tmp_path, made(20))
+
+    def full(*of):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("metasearch.formats.arrays.digest", full)
+    with pytest.raises(RunFolderError, match=r"locations.*cannot be read"), writing(tmp_path, kind()):
+        pass
+
+
+def test_what_killed_processes_have_added_is_merged_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr("metasearch.index.writer._FRESH", 4)
+    content = made(60)
+    for start in range(0, 60, 9):  # each adds three segments, and ends before it has finished
+        with writing(tmp_path, kind(), rows=3) as writer:
+            for chosen in np.array_split(np.arange(start, min(start + 9, 60)), 3):
+                part = content.part(chosen)
+                writer.add(part.vectors, part.passages, part.keys)
+        assert len(segments_of(tmp_path)) < 2 * 4
+    assert writer.known(content.keys).all()
 
 
 def test_an_index_that_was_written_anew_meanwhile_is_sound_though_files_of_before_are_gone(tmp_path):

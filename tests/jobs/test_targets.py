@@ -234,6 +234,9 @@ def test_what_another_machine_writes_at_the_same_time_is_left_to_it(tmp_path, sm
     (folder / "new-elsewhere-1").mkdir()
     stored_targets(tmp_path, Plain(), [*TEXTS, "one more"], "text")
     assert (folder / "new-elsewhere-1").is_dir()
+    os.utime(folder / "new-elsewhere-1", (0, 0))  # for days nothing was written there
+    stored_targets(tmp_path, Plain(), [*TEXTS, "and another"], "text")
+    assert not (folder / "new-elsewhere-1").exists()
 
 
 def test_a_segment_that_is_there_already_is_not_written_over(tmp_path, small_segments, monkeypatch):

@@ -137,6 +137,6 @@ def test_folds_that_share_their_models_are_compared_without_what_a_seed_does_to_
     found = heterogeneity(shared, crossed=True)
     assert found.q == pytest.approx((0.5**2 + 0.5**2) / 0.25)  # means 2 and 3 around 2.5
     assert found.q > heterogeneity(shared).q
-    apart = heterogeneity(folds((0.0, 4.0), (1.0, 3.0), questions=0.25), crossed=True)
-    # Of the four values, ±0.5 are left beside fold and seed: a variance of 4 · 0.25 / (1 · 1), half of it in a mean.
-    assert apart.q == pytest.approx(0.0 / (0.25 + 1.0 / 2))
+    apart = heterogeneity(folds((0.0, 4.0), (2.0, 4.0), questions=0.25), crossed=True)
+    # ±0.5 are left of the four values beside fold and seed: a variance of 4 · 0.25 / (1 · 1), half of it in a mean.
+    assert apart.q == pytest.approx((0.5**2 + 0.5**2) / (0.25 + 1.0 / 2))  # means 2 and 3 around 2.5

@@ -57,14 +57,19 @@ def test_a_run_in_bf16_says_it_once_and_one_in_fp32_does_not(made, caplog):
     assert caplog.text.count("bf16: dev scores while training are of vectors in bfloat16") == 1
 
 
-def test_a_step_that_does_not_fit_in_float32_is_trained_in_bf16_without_the_comparison(made, caplog):
+def test_a_step_that_does_not_fit_in_float32_is_trained_in_bf16_without_the_comparison(made, caplog, monkeypatch):
     """Nor does what was tried for float32 hold for the training; where processes take part, the others would wait."""
     _, _, learner, name = made
     gradients = make_gradients(learner.encoder, name)
 
     def take(learner, episodes):
         gradients.checkpointing = "on"
+        if name == "fast":
+            gradients.encoder.need_less()
         raise OutOfMemory("too little")
+
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
+    before = getattr(gradients, "encoder", None) and gradients.encoder.workers
 
     caplog.set_level(logging.INFO)
     say_bf16_error(learner, [], take, gradients)
@@ -72,6 +77,7 @@ def test_a_step_that_does_not_fit_in_float32_is_trained_in_bf16_without_the_comp
         "bf16: the first outer gradient is not compared with float32, in which the step does not fit the memory"
     ]
     assert gradients.checkpointing == "auto"
+    assert (getattr(gradients, "encoder", None) and gradients.encoder.workers) == before
     with pytest.raises(OutOfMemory):
         say_bf16_error(learner, [], take, gradients, alone=False)
 

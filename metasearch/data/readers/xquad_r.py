@@ -75,7 +75,8 @@ def _say_joined(folder: Path, questions: Sequence[Question]) -> None:
     if several := {uid: named for uid, named in titles.items() if len(named) > 1}:
         uid, named = next(iter(several.items()))
         of = ", ".join(f"'{title}' in {language}" for title, language in named.items())
-        log.warning("%s: question '%s' is of %s; such articles count as one: %d", folder, uid, of, len(several))
+        says = f"question '{uid}' is of {of}; such articles count as one; questions of such: {len(several):,}"
+        log.warning("%s: %s", folder, says)
 
 
 def _language(path: Path, language: str) -> tuple[list[Question], list[Candidate]]:

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import socket
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from metasearch.files import move, unwritable
 log = logging.getLogger(__name__)
 
 _FILES = ("texts", "vectors")
+_DAY = 24 * 3600
 _HOST = re.sub(r"[^A-Za-z0-9.]", "_", socket.gethostname())
 
 
@@ -75,10 +77,11 @@ class SegmentFolder:
                 if repair:
                     log.warning("%s is damaged and computed again: %s", path, error)
                     shutil.rmtree(path)
-        # Of a process of this machine, which is dead: a living one holds the lock while it writes. Of other machines
-        # that is not known, on a file system where each has locks of its own.
-        for path in sorted(self.path.glob(f"new-{_HOST}-*")) if repair else ():
-            shutil.rmtree(path)
+        for path in sorted(self.path.glob("new-*")) if repair else ():
+            # A process of this machine is dead: a living one holds the lock while it writes. Of one elsewhere that is
+            # not known for a day, on a file system where each machine has locks of its own.
+            if path.name.startswith(f"new-{_HOST}-") or time.time() - path.stat().st_mtime > _DAY:
+                shutil.rmtree(path)
 
     def add(self, texts: Mapping[bytes, str], vectors: NDArray[np.float32]) -> None:
         """Write a segment of some missing texts, under the lock."""
