@@ -104,6 +104,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "e5-expanded": lambda: study_tables.summary_table(reranked()),
     "e5-reranked": lambda: study_tables.summary_table([row for row in reranked() if recommended(row)]),
     "e5-paragraphs-summary": lambda: study_tables.summary_table(strong_study("lareqa")),
+    "e5-paragraphs-against": lambda: study_tables.against_table(strong_study("lareqa")),
     "e5-margin-summary": lambda: study_tables.summary_table(at_margin()),
     "e5-margin-against": lambda: study_tables.against_table(at_margin()),
     "e5-inner-rates": lambda: changes_table(small_study("maml", "e5")),
