@@ -18,6 +18,7 @@ from metasearch.documents.section import Section
 from metasearch.documents.settings import OTHER_COLUMNS, Settings
 from metasearch.errors import DataError, nearest
 from metasearch.formats.blank import blank
+from metasearch.formats.text_files import with_line_feeds
 
 BLANK = "rows without text, left out"
 _MOST = 20
@@ -64,4 +65,4 @@ def _field(row: Mapping[str, object], name: str, where: str) -> str:
         value.encode()
     except UnicodeEncodeError as error:
         raise DataError(f"{where}: {name}: half a character, \\u{ord(value[error.start]):04x}") from None
-    return value.replace("\r\n", "\n").replace("\r", "\n")
+    return with_line_feeds(value)

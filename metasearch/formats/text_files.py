@@ -117,6 +117,11 @@ def rows_of(lines: Iterable[str], path: Path) -> Iterator[tuple[int, list[str]]]
         raise DataError(f"{path}:{first}: not CSV: {error}") from None
 
 
+def with_line_feeds(cell: str) -> str:
+    """Return a text whose line breaks are line feeds: one within quotes is the same, whatever system wrote the file."""
+    return cell.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def column_names(cells: Sequence[str], path: Path, line: int) -> list[str]:
     """Return the names in the cells of a header, stripped; `DataError` where one of them stands twice."""
     names = [cell.strip() for cell in cells]

@@ -1,12 +1,14 @@
 """A damaged index is named, or not believed; it never gives a wrong answer."""
 
+import errno
 import json
+import os
 import shutil
 
 import numpy as np
 import pytest
 
-from helpers.indexes import kind, made, queries
+from helpers.indexes import kind, made, queries, write_index
 from metasearch.errors import RunFolderError
 from metasearch.index.index import Index
 from metasearch.index.writer import writing
@@ -27,6 +29,12 @@ def answer(folder):
     index = Index.open(folder, threads=1)
     rows, scores = index.search(queries(2, 4), 6)
     return [index.hits(own, of) for own, of in zip(rows, scores, strict=True)], index.arrays["centre"].tolist()
+
+
+def segments_of(folder):
+    """Return the files of the segments, in the order of the manifest."""
+    parts = json.loads((folder / "manifest.json").read_text())["segments"]
+    return [folder / "segments" / f"{part['stored']['name']}.safetensors" for part in parts]
 
 
 def flipped(content, bit):
@@ -144,3 +152,47 @@ def test_a_checked_index_reads_each_hash_once(sound, monkeypatch):
     for _ in range(3):
         index.search(queries(1, 4), 2)
     assert len(checked) == 1
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_damaged_segment_is_made_anew_wherever_it_stands(tmp_path, number):
+    content, asked = made(150), queries(3)
+    write_index(tmp_path, content, rows=50, portions=3)
+    right = [each.tolist() for each in Index.open(tmp_path).search(asked, 20)]
+    path = segments_of(tmp_path)[number]
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    write_index(tmp_path, content, rows=50)
+    assert [each.tolist() for each in Index.open(tmp_path).search(asked, 20)] == right
+    Index.open(tmp_path).verify()
+
+
+def test_a_file_that_cannot_be_opened_now_is_not_called_damaged(tmp_path, monkeypatch):
+    write_index(tmp_path, made(20))
+
+    def full(*_, **__):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("mmap.mmap", full)
+    with pytest.raises(RunFolderError, match=r"safetensors cannot be read: Too many open files; raise the limit with"):
+        write_index(tmp_path, made(20))
+
+
+def test_documents_do_not_leave_an_index_whose_list_of_them_cannot_be_read_now(tmp_path, monkeypatch):
+    write_index(tmp_path, made(20))
+
+    def full(*of):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("metasearch.formats.arrays.digest", full)
+    with pytest.raises(RunFolderError, match=r"locations.*cannot be read"), writing(tmp_path, kind()):
+        pass
+
+
+def test_an_index_that_was_written_anew_meanwhile_is_sound_though_files_of_before_are_gone(tmp_path):
+    before = Index.open(write_index(tmp_path, made(20)))
+    write_index(tmp_path, made(30, seed=5))
+    before.verify()
+    (path,) = segments_of(tmp_path)
+    path.unlink()
+    with pytest.raises(RunFolderError, match=path.name):
+        before.verify()

@@ -1,6 +1,5 @@
 """What a writer said to be in is in, and what readers see changes in one moment."""
 
-import errno
 import json
 import logging
 import multiprocessing
@@ -302,21 +301,6 @@ def test_what_is_damaged_is_made_again(tmp_path, caplog):
         assert (ours == theirs).all()
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
-def test_a_damaged_segment_is_made_anew_wherever_it_stands(tmp_path, number):
-    content, asked = made(150), queries(3)
-    right = [
-        each.tolist() for each in Index.open(write_index(tmp_path, content, rows=50, portions=3)).search(asked, 20)
-    ]
-    assert segments_of(tmp_path) == [50, 50, 50]
-    name = json.loads((tmp_path / "manifest.json").read_text())["segments"][number]["stored"]["name"]
-    path = tmp_path / "segments" / f"{name}.safetensors"
-    path.write_bytes(path.read_bytes()[:-1] + b"?")
-    write_index(tmp_path, content, rows=50)
-    assert [each.tolist() for each in Index.open(tmp_path).search(asked, 20)] == right
-    Index.open(tmp_path).verify()
-
-
 def test_what_is_added_becomes_few_files_as_it_comes(tmp_path, monkeypatch):
     """Each is open as long as the writer is, and a process may open a thousand or so."""
     monkeypatch.setattr("metasearch.index.writer._FRESH", 4)
@@ -341,28 +325,6 @@ def test_what_is_added_becomes_few_files_as_it_comes(tmp_path, monkeypatch):
     assert [often.passage(row) for row in range(120)] == content.passages
 
 
-def test_a_file_that_cannot_be_opened_now_is_not_called_damaged(tmp_path, monkeypatch):
-    write_index(tmp_path, made(20))
-
-    def full(*_, **__):
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
-    monkeypatch.setattr("mmap.mmap", full)
-    with pytest.raises(RunFolderError, match=r"safetensors cannot be read: Too many open files; raise the limit with"):
-        write_index(tmp_path, made(20))
-
-
-def test_documents_do_not_leave_an_index_whose_list_of_them_cannot_be_read_now(tmp_path, monkeypatch):
-    write_index(tmp_path, made(20))
-
-    def full(*of):
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
-    monkeypatch.setattr("metasearch.formats.arrays.digest", full)
-    with pytest.raises(RunFolderError, match=r"locations.*cannot be read"), writing(tmp_path, kind()):
-        pass
-
-
 def test_what_killed_processes_have_added_is_merged_by_the_next(tmp_path, monkeypatch):
     monkeypatch.setattr("metasearch.index.writer._FRESH", 4)
     content = made(60)
@@ -373,13 +335,3 @@ def test_what_killed_processes_have_added_is_merged_by_the_next(tmp_path, monkey
                 writer.add(part.vectors, part.passages, part.keys)
         assert len(segments_of(tmp_path)) < 2 * 4
     assert writer.known(content.keys).all()
-
-
-def test_an_index_that_was_written_anew_meanwhile_is_sound_though_files_of_before_are_gone(tmp_path):
-    before = Index.open(write_index(tmp_path, made(20)))
-    write_index(tmp_path, made(30, seed=5))
-    before.verify()
-    name = json.loads((tmp_path / "manifest.json").read_text())["segments"][0]["stored"]["name"]
-    (tmp_path / "segments" / f"{name}.safetensors").unlink()
-    with pytest.raises(RunFolderError, match=name):
-        before.verify()

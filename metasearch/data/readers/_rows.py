@@ -14,7 +14,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, ValidationError
 
 from metasearch.data.gold import score_of
-from metasearch.data.readers.base import Text, joined, pair_languages, problem, require_unique
+from metasearch.data.readers.base import Text, joined, pair_languages, problem, require_unique, say_joined
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.errors import DataError, nearest
 from metasearch.spec.task import Task
@@ -166,7 +166,7 @@ class _Corpus:
     def data(self) -> RetrievalData:
         """Return what was collected; see `joined`."""
         self._check_places()
-        self._say_joined()
+        say_joined(self.folder, self.articles)
         candidates = [
             replace(candidate, answers=tuple(self.answers[key])) if key in self.answers else candidate
             for key, candidate in self.candidates.items()
@@ -187,15 +187,6 @@ class _Corpus:
                     f"other languages, and {language} has none there; give questions ids, translations the same"
                 )
         log.warning("%s: questions have no id; those in the same place are taken as translations", self.folder)
-
-    def _say_joined(self) -> None:
-        """Say of questions that translations of one are of different articles."""
-        joined = {uid: named for uid, named in self.articles.items() if len(named) > 1}
-        if joined:
-            uid, named = next(iter(joined.items()))
-            of = ", ".join(f"'{article}' in {language}" for article, language in named.items())
-            says = f"question '{uid}' is of {of}; such articles count as one; questions of such: {len(joined):,}"
-            log.warning("%s: %s", self.folder, says)
 
 
 def _check(model: type[Model], row: Row, path: Path, line: int) -> Model:

@@ -1,6 +1,7 @@
 """Checks that several readers share."""
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,8 @@ from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import ConfigError, DataError
 from metasearch.formats.blank import blank
 from metasearch.spec.task import Task
+
+log = logging.getLogger(__name__)
 
 
 def _shown(text: str) -> str:
@@ -45,6 +48,20 @@ def require_unique(ids: Iterable[str], path: Path, lines: Sequence[int] = ()) ->
         if (before := first.setdefault(value, i)) != i:
             where, also = (f"{path}:{lines[i]}", f", first in line {lines[before]}") if lines else (str(path), "")
             raise DataError(f"{where}: the id '{value}' stands twice{also}")
+
+
+def say_joined(folder: Path, articles: Mapping[str, Mapping[str, str]]) -> None:
+    """Say of questions that translations of one are of different articles, which `joined` makes one.
+
+    Args:
+        folder: of the data.
+        articles: question → its articles, each with a language in which it is of that.
+    """
+    if several := {uid: named for uid, named in articles.items() if len(named) > 1}:
+        uid, named = next(iter(several.items()))
+        of = ", ".join(f"'{article}' in {language}" for article, language in named.items())
+        says = f"question '{uid}' is of {of}; such articles count as one; questions of such: {len(several):,}"
+        log.warning("%s: %s", folder, says)
 
 
 def joined(questions: Sequence[Question], candidates: Sequence[Candidate]) -> RetrievalData:

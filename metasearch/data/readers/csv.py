@@ -9,7 +9,7 @@ from pathlib import Path
 from metasearch.data.readers import _rows
 from metasearch.data.records import Data
 from metasearch.errors import DataError
-from metasearch.formats.text_files import column_names, csv_rows
+from metasearch.formats.text_files import column_names, csv_rows, with_line_feeds
 from metasearch.spec.task import Task
 
 _OTHER_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -37,6 +37,5 @@ def _lines(path: Path) -> Iterator[tuple[int, _rows.Row]]:
         elif row and len(row) != len(header):
             raise DataError(f"{path}:{line}: expected {len(header)} columns, got {len(row)}")
         elif row:
-            # A line break within quotes is the same text, whatever system wrote the file.
-            cells = [cell.replace("\r\n", "\n").replace("\r", "\n") for cell in row]
+            cells = map(with_line_feeds, row)
             yield line, {name: cell for name, cell in zip(header, cells, strict=True) if cell.strip()}

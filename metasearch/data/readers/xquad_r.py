@@ -6,20 +6,16 @@ section 3; the spans of `sentence_breaks` are used because `sentences` differs f
 The text of every answer must stand at its offset, character by character, as it does in all published files.
 """
 
-import logging
-from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, StrictInt, ValidationError
 
-from metasearch.data.readers.base import Shown, joined, problem, require_unique
+from metasearch.data.readers.base import Shown, joined, problem, require_unique, say_joined
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError
 from metasearch.formats.blank import blank
 from metasearch.formats.text_files import json_of, text_of
 from metasearch.spec.task import Task
-
-log = logging.getLogger(__name__)
 
 
 class _Answer(BaseModel):
@@ -63,20 +59,12 @@ def read(folder: Path, task: Task) -> RetrievalData:
         require_unique((question.id for question in asked), path)
         questions += asked
         candidates += answers
-    _say_joined(folder, questions)
-    return joined(questions, candidates)
-
-
-def _say_joined(folder: Path, questions: Sequence[Question]) -> None:
-    """Say of articles whose titles are translated, and so told by their questions, that each is one."""
-    titles: dict[str, dict[str, str]] = {}
+    # Titles may be translated, and articles are then told by their questions.
+    articles: dict[str, dict[str, str]] = {}
     for question in questions:
-        titles.setdefault(question.id, {}).setdefault(question.group, question.language)
-    if several := {uid: named for uid, named in titles.items() if len(named) > 1}:
-        uid, named = next(iter(several.items()))
-        of = ", ".join(f"'{title}' in {language}" for title, language in named.items())
-        says = f"question '{uid}' is of {of}; such articles count as one; questions of such: {len(several):,}"
-        log.warning("%s: %s", folder, says)
+        articles.setdefault(question.id, {}).setdefault(question.group, question.language)
+    say_joined(folder, articles)
+    return joined(questions, candidates)
 
 
 def _language(path: Path, language: str) -> tuple[list[Question], list[Candidate]]:

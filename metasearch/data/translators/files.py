@@ -12,7 +12,7 @@ from metasearch.data.translators.base import Places
 from metasearch.errors import DataError
 from metasearch.files import digest
 from metasearch.formats.blank import blank
-from metasearch.formats.text_files import csv_rows, suffix_of, tsv_rows
+from metasearch.formats.text_files import csv_rows, suffix_of, tsv_rows, with_line_feeds
 from metasearch.spec.declared import Declared
 
 log = logging.getLogger(__name__)
@@ -85,16 +85,11 @@ class Files:
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    # A line break within quotes is the same text, whatever system wrote the file, as in the task's own.
-    found = ((line, [_breaks(cell) for cell in row]) for line, row in _ROWS[suffix_of(path)](path))
+    found = ((line, [with_line_feeds(cell) for cell in row]) for line, row in _ROWS[suffix_of(path)](path))
     rows = [(line, row) for line, row in found if row]
     if not rows:
         raise DataError(f"{path}: the file is empty")
     return rows
-
-
-def _breaks(cell: str) -> str:
-    return cell.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _columns(path: Path) -> Iterator[tuple[str, str]]:
