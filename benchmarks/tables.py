@@ -19,7 +19,7 @@ from benchmarks.paper import expansion, labels, rivals, study_tables
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.cells import BEST
 from benchmarks.paper.distillation_tables import stages_table
-from benchmarks.paper.small_study_tables import changes_table, of_encoder, rates_table
+from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
 from benchmarks.speed import allocators
 from benchmarks.speed.corpora_tables import corpora_table
 from benchmarks.speed.exports import score_table, speed_table
@@ -50,10 +50,10 @@ def strong_study(task: str) -> list[Row]:
     return study_tables.rows_of_study(read_rows(RESULTS / "main_table.jsonl"), task, "e5")
 
 
-def small_study(learner: str | None = None, encoder: str = "mini") -> list[Row]:
-    """Return the points of the small studies with today's `mini` or another encoder, of all learners or one."""
+def small_study(learner: str | None = None, encoder: str = "mini", loss: str | None = None) -> list[Row]:
+    """Return the points of the small studies with today's `mini` or another encoder, of all learners and losses or one."""
     rows = of_encoder(read_rows(RESULTS / "small_studies.jsonl"), "lareqa-sentences", encoder)
-    return [row for row in rows if learner in (None, row["learner"])]
+    return [row for row in rows if learner in (None, row["learner"]) and loss in (None, *losses(row))]
 
 
 def three_layers() -> list[Row]:
@@ -76,9 +76,9 @@ def reranked() -> list[Row]:
     return study_tables.rows_of_study(rows_of("expanded"), LAREQA, "e5")
 
 
-def at_margin() -> list[Row]:
-    """Return the rows of the strong encoder trained with the paper's triplet loss and margin."""
-    return study_tables.rows_of_study(rows_of("e5_margin_arms"), LAREQA, "e5")
+def with_triplets(file: str) -> list[Row]:
+    """Return the rows of a study of the strong encoder with the triplet loss of the paper."""
+    return study_tables.rows_of_study(rows_of(file), LAREQA, "e5")
 
 
 def recommended(row: Row) -> bool:
@@ -105,9 +105,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "e5-reranked": lambda: study_tables.summary_table([row for row in reranked() if recommended(row)]),
     "e5-paragraphs-summary": lambda: study_tables.summary_table(strong_study("lareqa")),
     "e5-paragraphs-against": lambda: study_tables.against_table(strong_study("lareqa")),
-    "e5-margin-summary": lambda: study_tables.summary_table(at_margin()),
-    "e5-margin-against": lambda: study_tables.against_table(at_margin()),
-    "e5-inner-rates": lambda: changes_table(small_study("maml", "e5")),
+    "e5-margin-summary": lambda: study_tables.summary_table(with_triplets("e5_margin_arms")),
+    "e5-margin-against": lambda: study_tables.against_table(with_triplets("e5_margin_arms")),
+    "e5-low-margin-summary": lambda: study_tables.summary_table(with_triplets("e5_low_margin_arms")),
+    "e5-low-margin-against": lambda: study_tables.against_table(with_triplets("e5_low_margin_arms")),
+    "e5-triplet-rates": lambda: rates_table(small_study(encoder="e5", loss="triplet")),
+    "e5-inner-rates": lambda: changes_table(small_study("maml", "e5", "infonce")),
     "rivals": lambda: rivals.table(rows_of("rivals"), rows_of("strong_encoder")),
     "labels": lambda: labels.table(rows_of("labels"), rows_of("strong_encoder"), LAREQA),
     "expansion": lambda: expansion.table(rows_of("expansion")),

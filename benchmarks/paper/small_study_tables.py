@@ -20,6 +20,12 @@ def of_encoder(rows: list[Row], task: str, encoder: str, fingerprint: str | None
     return [row for row in own if row["fingerprint"] == wanted]
 
 
+def losses(row: Row) -> list[str]:
+    """Return the losses that a point names, one of each kind of examples; none where it has the task's own."""
+    named: str | list[str] = row["recipe"]["loss"].get("name") or []
+    return [named] if isinstance(named, str) else named
+
+
 def points_table(rows: list[Row]) -> str:
     """Return a table of points, the best first, scores on dev times 100."""
     ordered = sorted(rows, key=lambda row: (row["learner"], row["mode"], -(row["best"] if row["best"] else -1.0)))
