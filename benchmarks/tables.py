@@ -51,7 +51,7 @@ def strong_study(task: str) -> list[Row]:
 
 
 def small_study(learner: str | None = None, encoder: str = "mini", loss: str | None = None) -> list[Row]:
-    """Return the points of the small studies with today's `mini` or another encoder, of all learners and losses or one."""
+    """Return the points of the small studies with today's `mini` or another encoder, of one learner or loss or all."""
     rows = of_encoder(read_rows(RESULTS / "small_studies.jsonl"), "lareqa-sentences", encoder)
     return [row for row in rows if learner in (None, row["learner"]) and loss in (None, *losses(row))]
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import metasearch as ms
 from benchmarks.common.rows import read_rows
 from benchmarks.paper import grid, small_studies
-from benchmarks.paper.small_study_tables import of_encoder, points_table
+from benchmarks.paper.small_study_tables import losses, of_encoder, points_table
 from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, NonFiniteError
 
@@ -58,6 +58,18 @@ def test_rows_of_another_encoder_that_had_the_same_name_are_not_listed():
     assert of_encoder([*rows, *other], "demo", "mini") == rows[1::2]
     assert of_encoder([*rows, *other], "demo", "mini", "old") == rows[0::2]
     assert of_encoder(other, "demo", "mini") == []
+
+
+@pytest.mark.parametrize(
+    ("loss", "named"),
+    [
+        ({"margin": 0.2}, []),
+        ({"name": "triplet"}, ["triplet"]),
+        ({"name": ["infonce", "cosine-mse"]}, ["infonce", "cosine-mse"]),
+    ],
+)
+def test_a_point_is_told_by_every_loss_that_it_names(loss, named):
+    assert losses({"recipe": {"loss": loss}}) == named
 
 
 def test_a_loss_that_is_not_finite_is_kept_as_a_finding(monkeypatch):
