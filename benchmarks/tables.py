@@ -109,6 +109,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "e5-margin-against": lambda: study_tables.against_table(with_triplets("e5_margin_arms")),
     "e5-low-margin-summary": lambda: study_tables.summary_table(with_triplets("e5_low_margin_arms")),
     "e5-low-margin-against": lambda: study_tables.against_table(with_triplets("e5_low_margin_arms")),
+    "e5-low-rate-summary": lambda: study_tables.summary_table(with_triplets("e5_low_rate_arms")),
+    "e5-low-rate-against": lambda: study_tables.against_table(with_triplets("e5_low_rate_arms")),
     "e5-triplet-rates": lambda: rates_table(small_study(encoder="e5", loss="triplet")),
     "e5-inner-rates": lambda: changes_table(small_study("maml", "e5", "infonce")),
     "rivals": lambda: rivals.table(rows_of("rivals"), rows_of("strong_encoder")),
