@@ -38,6 +38,7 @@ def test_looking_things_up_imports_no_torch():
     assert said == [" ".join(["HEAVY", *args, "[]"]) for args in LOOKING_UP]
 
 
+@pytest.mark.slow
 def test_doctor_without_folders_loads_torch_and_nothing_else_that_is_slow(tmp_path):
     code = (
         "import sys\n"

@@ -201,6 +201,7 @@ def test_the_encoder_stays_as_it_is_and_the_same_texts_give_the_same_bits():
     assert first.fingerprint == second.fingerprint != before
 
 
+@pytest.mark.slow
 def test_of_many_texts_some_are_drawn_by_the_seed(monkeypatch):
     monkeypatch.setattr(merging, "TEXTS", 3)
     encoder, texts = make("bert"), [f"{word} key" for word in ["the", "old", "round", "shiny", "door", "small"]]

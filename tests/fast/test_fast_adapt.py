@@ -36,6 +36,7 @@ def test_first_order(case, adapt):
     assert_same(fast, plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adapt", PARTS)
 @pytest.mark.parametrize("case", STEPPING, ids=str)
 def test_second_order_by_graph_and_by_recompute(case, adapt):
@@ -53,6 +54,7 @@ def test_every_family(adapt, family):
     assert_same(fast, plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adapt", PARTS)
 @pytest.mark.parametrize("first_order", [True, False], ids=["first order", "second order"])
 def test_with_layers_that_are_computed_again(adapt, first_order):

@@ -49,6 +49,7 @@ def test_an_encoder_that_no_cell_could_load_is_refused_before_anything_is_writte
     assert begun == []
 
 
+@pytest.mark.slow
 def test_a_study_that_came_to_nothing_may_be_configured_anew(tmp_path, begun, monkeypatch):
     lose(monkeypatch)
     run(*FLAGS, "--encoder", "tinny", "-o", tmp_path / "study", code=7)

@@ -74,6 +74,7 @@ def test_a_wrong_value_over_a_recipe_ends_with_code_2_and_the_nearest_right_key(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_student_without_bottleneck_has_the_whole_table_and_the_length_of_its_stage(place, tmp_path):
     chosen = ["--stages=3", "--set=student.bottleneck=null", "--set=stages.student.max_length=48"]
     distill(*flags(place, *chosen, steps=1), "-o", tmp_path / "run")
@@ -120,6 +121,7 @@ def test_an_encoder_that_no_stage_looks_at_is_told_to_do_nothing(place, tmp_path
     assert "--target-type int8 does nothing: targets of texts in files are fp32" in said
 
 
+@pytest.mark.slow
 def test_more_pairs_for_dev_than_for_training_are_told(place, tmp_path):
     write_corpus(tmp_path / "few", ["en-de"], 20)
     asked = ["--recipe=align", "--student=tiny", "--teacher=tiny", f"--corpus={tmp_path / 'few'}", "--max-steps=1"]
@@ -284,6 +286,7 @@ def test_a_run_that_fails_when_targets_are_kept_stays_and_goes_on(place, tmp_pat
     assert (tmp_path / "run/report.md").exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_after_a_stage_keeps_it(place, tmp_path, monkeypatch):
     fit = Trainer.fit
 

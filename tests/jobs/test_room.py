@@ -60,6 +60,7 @@ def goes_on(said, run):
     assert (run / "report.md").is_file()
 
 
+@pytest.mark.slow
 def test_a_training_that_a_full_disk_ended_says_how_to_go_on(tmp_path):
     run = tmp_path / "my run"
     with full_disk():
@@ -108,6 +109,7 @@ def test_of_a_full_disk_the_bytes_are_said_whoever_met_it(tmp_path, monkeypatch,
 # What is asked for before.
 
 
+@pytest.mark.slow
 def test_a_training_asks_for_room_before_its_folder_is_made(tmp_path, monkeypatch):
     encoder = tiny.build()
     words = encoder.input.words.weight.nbytes

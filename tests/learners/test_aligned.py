@@ -252,6 +252,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("align", ALIGNS)
 @pytest.mark.parametrize(("case", "family"), list(zip(CASES, FAMILIES, strict=False)), ids=str)
 def test_every_learner_has_the_same_gradient_by_both_engines_and_in_shards(case, family, align):

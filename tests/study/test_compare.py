@@ -166,6 +166,7 @@ def made_elsewhere(folder):
     return read_study([folder])
 
 
+@pytest.mark.slow
 def test_students_that_all_folds_share_are_told_of_seeds_and_folds_and_one_of_them_has_no_main_interval(tmp_path):
     alone = only(made_elsewhere(write_study(tmp_path / "one", ARMS)))
     assert (alone.training, alone.mark) == (None, "°")
