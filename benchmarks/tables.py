@@ -42,43 +42,28 @@ TABLE = re.compile(r"(<!-- table: (\S+) -->\n)(.*?)(<!-- end of table -->)", re.
 
 def study(task: str, file: str = "main_table") -> list[Row]:
     """Return the rows of the last study of a task with the encoder `mini`."""
-    return study_tables.rows_of_study(read_rows(RESULTS / f"{file}.jsonl"), task, "mini")
+    return study_tables.rows_of_study(rows_of(file), task, "mini")
 
 
-def strong_study(task: str) -> list[Row]:
+def strong_study(task: str, file: str = "main_table") -> list[Row]:
     """Return the rows of the last study of a task with the encoder `e5`."""
-    return study_tables.rows_of_study(read_rows(RESULTS / "main_table.jsonl"), task, "e5")
+    return study_tables.rows_of_study(rows_of(file), task, "e5")
 
 
 def small_study(learner: str | None = None, encoder: str = "mini", loss: str | None = None) -> list[Row]:
     """Return the points of the small studies with today's `mini` or another encoder, of one learner or loss or all."""
-    rows = of_encoder(read_rows(RESULTS / "small_studies.jsonl"), "lareqa-sentences", encoder)
+    rows = of_encoder(rows_of("small_studies"), "lareqa-sentences", encoder)
     return [row for row in rows if learner in (None, row["learner"]) and loss in (None, *losses(row))]
 
 
 def three_layers() -> list[Row]:
     """Return the rows of the study with a three-layer student, kept before there was a row of each arm."""
-    return [row for row in read_rows(RESULTS / "main_table.jsonl") if "against" not in row]
+    return [row for row in rows_of("main_table") if "against" not in row]
 
 
 def taught_by(teacher: str) -> list[Row]:
     """Return the rows of the ablations from one teacher; the first ones do not name it."""
     return [row for row in rows_of("mini_ablations") if row.get("teacher", "minilm") == teacher]
-
-
-def translated() -> list[Row]:
-    """Return the rows of T-Train on the STS benchmark."""
-    return study_tables.rows_of_study(rows_of("main_table"), "stsb-mt-translated", "e5")
-
-
-def reranked() -> list[Row]:
-    """Return the rows of the arms of the strong encoder in the expanded pool and with balanced scores."""
-    return study_tables.rows_of_study(rows_of("expanded"), LAREQA, "e5")
-
-
-def with_triplets(file: str) -> list[Row]:
-    """Return the rows of a study of the strong encoder with the triplet loss of the paper."""
-    return study_tables.rows_of_study(rows_of(file), LAREQA, "e5")
 
 
 def recommended(row: Row) -> bool:
@@ -101,16 +86,16 @@ TABLES: dict[str, Callable[[], str]] = {
     "e5-summary": lambda: study_tables.summary_table(strong_study(LAREQA)),
     "e5-against": lambda: study_tables.against_table(strong_study(LAREQA)),
     "e5-languages": lambda: study_tables.languages_table(strong_study(LAREQA)),
-    "e5-expanded": lambda: study_tables.summary_table(reranked()),
-    "e5-reranked": lambda: study_tables.summary_table([row for row in reranked() if recommended(row)]),
+    "e5-expanded": lambda: study_tables.summary_table(strong_study(LAREQA, "expanded")),
+    "e5-reranked": lambda: study_tables.summary_table(list(filter(recommended, strong_study(LAREQA, "expanded")))),
     "e5-paragraphs-summary": lambda: study_tables.summary_table(strong_study("lareqa")),
     "e5-paragraphs-against": lambda: study_tables.against_table(strong_study("lareqa")),
-    "e5-margin-summary": lambda: study_tables.summary_table(with_triplets("e5_margin_arms")),
-    "e5-margin-against": lambda: study_tables.against_table(with_triplets("e5_margin_arms")),
-    "e5-low-margin-summary": lambda: study_tables.summary_table(with_triplets("e5_low_margin_arms")),
-    "e5-low-margin-against": lambda: study_tables.against_table(with_triplets("e5_low_margin_arms")),
-    "e5-low-rate-summary": lambda: study_tables.summary_table(with_triplets("e5_low_rate_arms")),
-    "e5-low-rate-against": lambda: study_tables.against_table(with_triplets("e5_low_rate_arms")),
+    "e5-margin-summary": lambda: study_tables.summary_table(strong_study(LAREQA, "e5_margin_arms")),
+    "e5-margin-against": lambda: study_tables.against_table(strong_study(LAREQA, "e5_margin_arms")),
+    "e5-low-margin-summary": lambda: study_tables.summary_table(strong_study(LAREQA, "e5_low_margin_arms")),
+    "e5-low-margin-against": lambda: study_tables.against_table(strong_study(LAREQA, "e5_low_margin_arms")),
+    "e5-low-rate-summary": lambda: study_tables.summary_table(strong_study(LAREQA, "e5_low_rate_arms")),
+    "e5-low-rate-against": lambda: study_tables.against_table(strong_study(LAREQA, "e5_low_rate_arms")),
     "e5-triplet-rates": lambda: rates_table(small_study(encoder="e5", loss="triplet")),
     "e5-inner-rates": lambda: changes_table(small_study("maml", "e5", "infonce")),
     "rivals": lambda: rivals.table(rows_of("rivals"), rows_of("strong_encoder")),
@@ -128,8 +113,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "stsb-mt-e5-summary": lambda: study_tables.summary_table(strong_study("stsb-mt")),
     "stsb-mt-e5-languages": lambda: study_tables.languages_table(strong_study("stsb-mt")),
     "stsb-mt-e5-against": lambda: study_tables.against_table(strong_study("stsb-mt")),
-    "translated-summary": lambda: study_tables.summary_table(translated()),
-    "translated-languages": lambda: study_tables.languages_table(translated()),
+    "translated-summary": lambda: study_tables.summary_table(strong_study("stsb-mt-translated")),
+    "translated-languages": lambda: study_tables.languages_table(strong_study("stsb-mt-translated")),
     "rates": lambda: rates_table(small_study()),
     "maml-changes": lambda: changes_table(small_study("maml")),
     "calibration": lambda: calibration_table(rows_of("calibration")),

@@ -38,7 +38,7 @@ class Thread(Executor):
                 self.busy = True
                 try:
                     result = work(*args, **keys)
-                except BaseException as error:  # which who waits for the result gets, as of any executor
+                except BaseException as error:  # as of any executor, whoever waits for the result gets it
                     future.set_exception(error)
                 else:
                     future.set_result(result)
