@@ -1,4 +1,4 @@
-"""The direction of imports, the doors to third parties, and how long a file and a function may be."""
+"""The direction of imports and the doors to third parties."""
 
 import ast
 import subprocess
@@ -181,31 +181,3 @@ def test_the_engine_names_no_learner_and_no_task():
     for path in (ROOT / "training").glob("*.py"):
         for name, line in imports(path):
             assert name.split(".")[-1] not in plugins, f"{name_of(path)}:{line}: {name}"
-
-
-@cache
-def tree(path):
-    """Return the syntax tree of a file."""
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
-def functions(path):
-    """Return every function of a file with its number of lines, its docstring apart."""
-    found = []
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            docstring = node.body[0] if ast.get_docstring(node) is not None else None
-            documented = docstring.end_lineno - docstring.lineno + 1 if docstring else 0
-            found.append((node, node.end_lineno - node.lineno + 1 - documented))
-    return found
-
-
-def test_a_file_has_at_most_250_lines():
-    lengths = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
-    assert {name: length for name, length in lengths.items() if length > 250} == {}
-
-
-def test_a_function_has_at_most_40_lines_beside_its_docstring():
-    found = [(path, node, length) for path in MODULES for node, length in functions(path)]
-    assert [f"{name_of(path)}:{node.lineno}: {node.name}: {n}" for path, node, n in found if n > 40] == []
