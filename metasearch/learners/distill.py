@@ -5,11 +5,10 @@ contrastive term; stage 2 does the same to the output of the embedding block (eq
 error as a squared norm, `D` times as much as its authors' code, which takes the mean over dimensions as we do; the
 difference is the weight against the contrastive term.
 
-    L = match_weight · M + contrast_weight · C + 1/|K| Σ_d∈K c_d R_d + spread_weight · S
+    L = M + contrast_weight · C + R
 
-M is the squared error, C the contrastive loss; R_d, of vectors cut to their first d numbers, is defined in
-`metasearch.learners.losses.matryoshka` and S in `metasearch.learners.losses.spread_out`. These two are of all n vectors
-of a batch that the student makes, those of the translations and then those of the sources that are read.
+M is the squared error, C the contrastive loss and R the Matryoshka term (`metasearch.learners.losses.matryoshka`). R
+compares all n vectors of a batch that the student computes: the translations, then the sources that it reads.
 """
 
 from collections.abc import Sequence
@@ -28,7 +27,6 @@ from metasearch.learners.base import OuterLoss, Targets, Wanted
 from metasearch.learners.distill_options import CONTRAST, DistillOptions
 from metasearch.learners.losses import base
 from metasearch.learners.losses.matryoshka import matryoshka
-from metasearch.learners.losses.spread_out import spread_out
 from metasearch.learners.sets import numbered
 from metasearch.learners.texts import RowOf, TextLearner, rows
 from metasearch.spec import registry
@@ -55,10 +53,6 @@ class Distill(TextLearner):
         contrast = contrast_of(options)
         if options.source_share < 1 and contrast and "source" in contrast.columns:
             raise ConfigError(f"options.source_share: contrast {options.contrast} needs every source read, which is 1")
-        if not (options.match_weight or contrast or options.dimensions or options.spread_weight):
-            raise ConfigError(
-                "options.match_weight: 0 leaves no term; give it a weight, or name a contrast or dimensions"
-            )
         return Wanted(options.output, translations=options.target == "own")
 
     @classmethod
@@ -102,35 +96,15 @@ class Distill(TextLearner):
             taught.append(teacher[torch.tensor(read, device=outputs.device)])
             # The mean over sources that are read, times their share: the others count as if they had no error.
             match = match + options.source_share * F.mse_loss(vectors["source"], taught[1])
-        terms = {"match": (options.match_weight, match)}
-        # Pairs of the same source are not to be told apart.
-        same = _numbers(sources, outputs)
+        terms = {"match": (1.0, match)}
         if self.contrast:
-            term = self.contrast(base.Embedded(vectors, {"source": same}))
+            # A translation of the same source is no negative.
+            term = self.contrast(base.Embedded(vectors, {"source": _numbers(sources, outputs)}))
             terms["contrast"] = (options.contrast_weight, term)
-        if options.dimensions or options.spread_weight:
-            student = torch.cat([vectors[name] for name in ("target", "source") if name in vectors])
-            texts = _numbers([*targets, *(sources[i] for i in read)], outputs)
-            of = torch.cat([same, same[read]])
-            terms |= self._geometry(student, torch.cat(taught), base.equal_texts(texts) | base.equal_texts(of))
-        return _weighted(terms)
-
-    def _geometry(self, student: Tensor, teacher: Tensor, related: Tensor) -> dict[str, tuple[float, Tensor]]:
-        """Return the terms of the similarities of all vectors to each other, each with its weight.
-
-        Args:
-            student: `(n, D)`.
-            teacher: what each of them learns, `(n, D)`.
-            related: which pairs are of the same text, or of texts of the same source, `(n, n)`.
-        """
-        options = self.options
-        terms: dict[str, tuple[float, Tensor]] = {}
         if options.dimensions:
-            weights = options.dimension_weights or [1.0] * len(options.dimensions)
-            terms["matryoshka"] = (1.0, matryoshka(teacher, student, options.dimensions, weights))
-        if options.spread_weight:
-            terms["spread_out"] = (options.spread_weight, spread_out(student, related))
-        return terms
+            student = torch.cat([vectors[name] for name in ("target", "source") if name in vectors])
+            terms["matryoshka"] = (1.0, matryoshka(torch.cat(taught), student, options.dimensions))
+        return _weighted(terms)
 
     def _read(self, pairs: Sequence[Translation]) -> list[int]:
         """Return the numbers of the pairs whose source is read, evenly spread."""
@@ -171,8 +145,6 @@ def _require_whole_texts(options: DistillOptions) -> None:
     of_texts = {
         f"options.contrast: '{options.contrast}'": options.contrast != "none",
         f"options.dimensions: {list(options.dimensions)}": bool(options.dimensions),
-        f"options.spread_weight: {options.spread_weight}": options.spread_weight > 0,
-        f"options.match_weight: {options.match_weight}": options.match_weight != 1,
     }
     for what, asked in of_texts.items():
         if asked:

@@ -1,13 +1,13 @@
 """Hyper-parameters of a stage that teaches an encoder the vectors of a frozen one."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
+from pydantic import Field, field_serializer, field_validator
 
 from metasearch.encoders.encoder import Output
 from metasearch.errors import nearest
 from metasearch.spec import registry
-from metasearch.spec.declared import Contradiction, Declared, NonNegative, Positive, Rate
+from metasearch.spec.declared import Declared, NonNegative, Positive, Rate
 
 CONTRAST = "contrast-"
 """What the names of contrastive losses begin with."""
@@ -27,12 +27,8 @@ class DistillOptions(Declared):
         temperature: temperature of a contrastive loss that has one.
         source_share: share of the pairs of a batch whose source the learner reads, too, spread evenly over it. An
             encoder that knows the pivot language already learns from translations what it lacks, at half the cost.
-        match_weight: weight of the squared error; with 0 the student learns similarities alone, on axes of its own.
-        dimensions: numbers d, ascending, to the first of which vectors are cut to learn the teacher's similarities,
-            too (`metasearch.learners.losses.matryoshka`); none by default.
-        dimension_weights: weight of each of them, by default 1; the term is their mean.
-        spread_weight: weight of the term that turns vectors of unrelated texts away from each other
-            (`metasearch.learners.losses.spread_out`).
+        dimensions: ascending sizes d; vectors truncated to their first d dimensions also learn the teacher's
+            similarities (`metasearch.learners.losses.matryoshka`). None by default.
     """
 
     output: Output = "pooled"
@@ -41,10 +37,7 @@ class DistillOptions(Declared):
     contrast_weight: NonNegative = 1.0
     temperature: Rate = 0.05
     source_share: Annotated[float, Field(ge=0, le=1)] = 1.0
-    match_weight: NonNegative = 1.0
     dimensions: tuple[Positive, ...] = ()
-    dimension_weights: tuple[NonNegative, ...] = ()
-    spread_weight: NonNegative = 0.0
 
     @field_validator("contrast")
     @classmethod
@@ -61,15 +54,6 @@ class DistillOptions(Declared):
             raise ValueError(f"expected each number once, the smallest first: {list(right)}")
         return given
 
-    @model_validator(mode="after")
-    def _a_weight_each(self) -> "DistillOptions":
-        weights, cuts = len(self.dimension_weights), len(self.dimensions)
-        if weights not in (0, cuts):
-            raise Contradiction(f"{weights} weights for {cuts} dimensions; give one for each", "dimension_weights")
-        return self
-
-    @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return what a file holds; terms that came later are left out where they are not asked for."""
-        unset = (("match_weight", 1.0), ("dimensions", ()), ("dimension_weights", ()), ("spread_weight", 0.0))
-        return {key: list(v) if isinstance(v, tuple) else v for key, v in write(self).items() if (key, v) not in unset}
+    @field_serializer("dimensions")
+    def _as_list(self, dimensions: tuple[int, ...]) -> list[int]:
+        return list(dimensions)

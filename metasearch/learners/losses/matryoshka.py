@@ -14,16 +14,15 @@ from torch.nn import functional as F
 from metasearch.learners.losses.base import cosines
 
 
-def matryoshka(teacher: Tensor, student: Tensor, dimensions: Sequence[int], weights: Sequence[float]) -> Tensor:
-    """Return 1/|K| Σ_d∈K c_d · 1/n² Σ_ij (cos(y_i, y_j) − cos(x_i[:d], x_j[:d]))², a scalar.
+def matryoshka(teacher: Tensor, student: Tensor, dimensions: Sequence[int]) -> Tensor:
+    """Return R = 1/|K| Σ_d∈K 1/n² Σ_ij (cos(y_i, y_j) − cos(x_i[:d], x_j[:d]))², a scalar.
 
     Args:
         teacher: y, vectors of the teacher, `(n, T)`.
         student: x, vectors of the student for the same texts, `(n, D)`.
-        dimensions: K, how many of the first numbers are kept, each from 1 to D.
-        weights: c_d, one for each of them.
+        dimensions: K, sizes to which vectors are truncated, each from 1 to D.
     """
     wanted = cosines(teacher, teacher)
-    # A cosine normalises what was cut.
-    cut = (F.mse_loss(cosines(student[:, :d], student[:, :d]), wanted) for d in dimensions)
-    return sum((c * error for c, error in zip(weights, cut, strict=True)), start=wanted.new_zeros(())) / len(dimensions)
+    # A cosine normalises the truncated vectors.
+    errors = [F.mse_loss(cosines(student[:, :d], student[:, :d]), wanted) for d in dimensions]
+    return sum(errors, start=wanted.new_zeros(())) / len(dimensions)
