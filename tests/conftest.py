@@ -27,7 +27,6 @@ LONGEST = (
     "processes_cli",
     "serve_signals",
     "onnx_folder",
-    "replay_cli",
     "documents_run",
     "training_resume",
     "memory_benchmarks",

@@ -87,4 +87,4 @@ def _episode(ref: "DataRef", mode: str, recipe: str | None, seed: int, index: in
     phase, sampler = next(iter(drawn.items()))
     episode = sampler.episode(index)
     yield f"\n{phase} episode {index} of seed {seed}, recipe {chosen.recipe}: {episode.arrangement}"
-    yield from whole(episode, texts=True)
+    yield from whole(episode)

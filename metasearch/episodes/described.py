@@ -23,14 +23,11 @@ def brief(episodes: Sequence[Episode]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
-def whole(episode: Episode, texts: bool = False) -> Iterator[str]:
-    """Yield the sets of an episode with the ids of their examples; or each example with its ids and its texts."""
+def whole(episode: Episode) -> Iterator[str]:
+    """Yield the sets of an episode: each example with its ids and its texts."""
     # An episode of two sets has no Z, a batch of a distillation has X alone.
     for name, examples in zip(("X", "Y", "Z"), episode.sets, strict=False):
         yield f"{name}  {examples.variant}"
-        if not texts:
-            yield "  " + "  ".join("/".join(example.ids) or _name(example) for example in examples.examples)
-            continue
         for example in examples.examples:
             if example.ids:
                 yield f"  {'/'.join(example.ids)}"

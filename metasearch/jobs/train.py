@@ -1,6 +1,5 @@
 """`metasearch train`: an encoder is meta-trained in a run folder, and scored beside what it was."""
 
-import shlex
 import time
 from pathlib import Path
 
@@ -34,7 +33,7 @@ from metasearch.training.machine import used
 from metasearch.training.processes import ALONE, Processes, joined
 from metasearch.training.room import checkpoint_bytes, checkpoints_kept, dense_bytes
 from metasearch.training.schedule import total_steps
-from metasearch.training.step import NonFiniteStep
+from metasearch.training.step import save_failed_batch
 from metasearch.training.trainer import Outcome, Trainer
 
 
@@ -115,10 +114,8 @@ def run_to_end(
     baseline = None if stage else monitored(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"]
     store, logged = CheckpointStore(files.path), Logged(files, listener)
     trainer = trainer_of(config, benchmark, encoder, store, logged, baseline, dev_score, processes)
-    try:
+    with save_failed_batch(files.path):
         outcome = trainer.fit(resume=True)
-    except NonFiniteStep as error:
-        raise repeatable(error, files.path) from error
     _save(files, encoder, outcome, stage, processes)
     facts |= {"learner": recipe.learner, "step": outcome.best_step}
     # The last dev score was of these weights where they are the best; vectors in bfloat16 are for dev scores alone.
@@ -163,12 +160,6 @@ def trainer_of(
         dev=dev,
         processes=processes,
     )
-
-
-def repeatable(error: NonFiniteStep, folder: Path) -> NonFiniteStep:
-    """Return the error of a step in a run folder with the command that takes this step again."""
-    command = shlex.join(["metasearch", "replay", str(folder), "--step", str(error.step)])
-    return NonFiniteStep(f"{error}. Look at the step with: {command}", error.step)
 
 
 def _save(files: RunFolder, encoder: Encoder, outcome: Outcome, stage: Neutralise | None, processes: Processes) -> None:

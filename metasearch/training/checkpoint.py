@@ -90,15 +90,6 @@ class CheckpointStore:
             raise RunFolderError(f"{newest}. {which.capitalize()}To begin again without it, delete {folders}")
         return None
 
-    def before(self, step: int) -> Checkpoint | None:
-        """Return the newest whole checkpoint of fewer outer steps than `step`; a line says where one is damaged."""
-        for _, found in self.found():
-            if not isinstance(found, Checkpoint):
-                log.warning("%s; passed over", found)
-            elif found.state.get("step", step) < step:
-                return found
-        return None
-
     def found(self) -> Iterator[tuple[Path, Checkpoint | str]]:
         """Yield the folders of checkpoints that are there, the newest first: with what is in it, or what is wrong."""
         # Only the previous one is there if the machine stopped between the two renames of `_swap`.

@@ -1,8 +1,7 @@
-"""Gradients, dense or of rows: their length, also part by part, how it is cut, and their error in half precision."""
+"""Dense and sparse gradients: norm, clipping, and the error of half precision."""
 
 import logging
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 import torch
@@ -14,11 +13,6 @@ from metasearch.learners.base import Learner, OuterLoss
 from metasearch.learners.gradients import Gradients, ReferenceGradients
 
 log = logging.getLogger(__name__)
-
-_REST = "the rest"
-_LAYER = re.compile(r"\b(?:layers?|h|blocks?)\.(\d+)\b")
-_BESIDE = re.compile(r"(?!model\.)(\w+)\.model\.")
-"""What stands before the names of a learner's own weights; those of the encoder begin with `model.`."""
 
 
 def rows_or_all(parameter: Tensor) -> Tensor:
@@ -34,32 +28,6 @@ def norm_of(tensors: Sequence[Tensor]) -> Tensor:
     """Return the Euclidean norm of dense tensors together."""
     norm: Tensor = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(tensor) for tensor in tensors]))
     return norm
-
-
-def norms_by_part(parameters: Mapping[str, Tensor]) -> dict[str, float]:
-    """Return the Euclidean norm of the gradients of each part: `embeddings`, `layer 0`, `layer 1`, ..., `the rest`.
-
-    Weights that a learner has beside the encoder's are parts of their own, such as `rate: layer 0`. A parameter without
-    a gradient counts as 0.
-
-    Args:
-        parameters: name → parameter, in the order of the network.
-    """
-    found: dict[str, list[Tensor]] = {}
-    for name, parameter in parameters.items():
-        # A zero for what has no gradient, so that its part is listed.
-        gradient = parameter.new_zeros(1) if parameter.grad is None else rows_or_all(parameter)
-        found.setdefault(_part_of(name), []).append(gradient)
-    rest = [part for part in found if part.endswith(_REST)]
-    return {part: norm_of(found[part]).item() for part in (*(part for part in found if part not in rest), *rest)}
-
-
-def _part_of(name: str) -> str:
-    own = _BESIDE.match(name)
-    beside = f"{own[1]}: " if own else ""
-    if number := _LAYER.search(name):
-        return f"{beside}layer {number[1]}"
-    return f"{beside}{'embeddings' if 'embedding' in name.lower() else _REST}"
 
 
 def clip(tensors: list[Tensor], longest: float, norm: Tensor) -> None:

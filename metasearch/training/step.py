@@ -1,27 +1,18 @@
-"""An outer step as far as its gradient: what it is of, its loss, and how long the gradient is."""
+"""One outer step up to its gradient, and the file that a step without a finite gradient leaves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from metasearch.episodes.described import brief
+from metasearch.episodes.described import brief, whole
 from metasearch.episodes.episode import Episode
 from metasearch.errors import NonFiniteError
+from metasearch.files import write_whole
 from metasearch.learners.base import OuterLoss
-
-
-class NonFiniteStep(NonFiniteError):
-    """The loss or the gradient of an outer step is not finite, and the step was not taken.
-
-    Attributes:
-        step: number of the step, from 1.
-    """
-
-    def __init__(self, message: str, step: int) -> None:
-        super().__init__(message)
-        self.step = step
 
 
 @dataclass(frozen=True)
@@ -33,8 +24,8 @@ class StepGradient:
         phase: such as `meta-train`.
         episodes: its meta-batch.
         loss: of the meta-batch, and its terms.
-        norm: Euclidean length of the gradient, before it is cut.
-        rate: of the optimiser, as a term, where it changes over time.
+        norm: Euclidean norm of the gradient, before clipping.
+        rate: learning rate, as a term, where it changes over time.
     """
 
     number: int
@@ -49,18 +40,47 @@ class StepGradient:
         """Loss, its terms, the norm and a rate that changes, as the log has them."""
         return {"loss": self.loss.total.item(), **self.loss.terms, "grad": self.norm.item(), **self.rate}
 
-    def problem(self) -> str | None:
-        """Return what is not finite, the loss or else the norm, with the episodes; None where both are."""
+    def require_finite(self) -> None:
+        """Raise `NonFiniteStep`, which names the episodes, unless loss and gradient are finite."""
         # A finite loss can have a gradient that is not.
         for value, what in ((self.loss.total, "loss"), (self.norm, "gradient norm")):
             if not torch.isfinite(value):
-                parts = ", ".join(f"{name} {term:.4g}" for name, term in self.loss.terms.items())
-                where = f"{self.phase} {what} at outer step {self.number}"
-                return f"the {where} is {value.item()} ({parts}), of episodes {brief(self.episodes)}"
-        return None
+                raise NonFiniteStep(self, f"{what} at outer step {self.number} is {value.item()}")
 
-    def require_finite(self) -> None:
-        """Raise `NonFiniteStep` unless loss and gradient are finite."""
-        if problem := self.problem():
-            advice = "Try a smaller rate: outer.lr, or options.inner_lr where there is one"
-            raise NonFiniteStep(f"{problem}; the step was not taken. {advice}", self.number)
+
+class NonFiniteStep(NonFiniteError):
+    """The loss or the gradient of an outer step is not finite; the weights were not updated.
+
+    Attributes:
+        step: the outer step.
+    """
+
+    def __init__(self, step: StepGradient, problem: str) -> None:
+        terms = ", ".join(f"{name} {term:.4g}" for name, term in step.loss.terms.items())
+        super().__init__(
+            f"the {step.phase} {problem} ({terms}), of episodes {brief(step.episodes)}; the weights were not updated. "
+            "Try a smaller rate: outer.lr, or options.inner_lr where there is one"
+        )
+        self.step = step
+
+
+@contextmanager
+def save_failed_batch(folder: Path) -> Iterator[None]:
+    """Write the texts of a step that is not finite to `nonfinite-step-N.txt` in a run folder.
+
+    Raises:
+        NonFiniteError: the error of the step, with the path of the file.
+        RunFolderError: the file cannot be written.
+    """
+    try:
+        yield
+    except NonFiniteStep as error:
+        path = folder / f"nonfinite-step-{error.step.number}.txt"
+        write_whole(path, "\n".join(_lines(error.step)) + "\n")
+        raise NonFiniteError(f"{error}. The texts of the step are in {path}") from error
+
+
+def _lines(step: StepGradient) -> Iterator[str]:
+    for number, episode in enumerate(step.episodes, 1):
+        yield f"episode {number} of {len(step.episodes)}: {episode.arrangement}"
+        yield from (f"  {line}" for line in whole(episode))

@@ -148,11 +148,8 @@ class Trainer:
             if self.step == self.schedule.total or (every and self.step % every == 0):
                 self._evaluate()
 
-    def gradient(self, gradients: Gradients | None = None) -> StepGradient:
-        """Draw the episodes of the next outer step and put its gradient into `.grad`; nothing is updated.
-
-        The same bits however often it is asked for. `gradients` takes it in another way than the training does.
-        """
+    def gradient(self) -> StepGradient:
+        """Draw the episodes of the next outer step and put its gradient into `.grad`; nothing is updated."""
         phase, position = self.schedule.at(self.step)
         episodes = phase.episodes.batch(position, self.schedule.batch)
         # By the number of the step, so a resumed run draws the dropout of one that never stopped.
@@ -161,32 +158,12 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         device = self.learner.encoder.device.type
         with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"):
-            loss = self._take(self.learner, episodes, gradients)
+            loss = self._take(self.learner, episodes)
         norm = norm_of(self._gradients())
         return StepGradient(self.step + 1, phase.name, episodes, loss, norm, self._set_rate())
 
-    def _take(self, learner: Learner, episodes: Sequence[Episode], gradients: Gradients | None = None) -> OuterLoss:
-        return outer_gradient(gradients or self.gradients, learner, episodes, self.pace.shards, self.processes)
-
-    def go_to(self, step: int) -> int:
-        """Bring the learner to where outer step `step`, from 1, begins, as the training does; nothing is scored.
-
-        From the newest checkpoint of the store before that step, or without one from the weights as they are.
-
-        Returns:
-            The step of that checkpoint, or 0; the steps after it were taken again.
-
-        Raises:
-            NonFiniteError: a step on the way is not finite.
-            RunFolderError: the checkpoint is of another learner or encoder.
-        """
-        self.learner.begin(self.schedule.total)
-        if self.store and (checkpoint := self.store.before(step)):
-            self._restore(checkpoint)
-        began = self.step
-        while self.step < step - 1:
-            self._outer_step()
-        return began
+    def _take(self, learner: Learner, episodes: Sequence[Episode]) -> OuterLoss:
+        return outer_gradient(self.gradients, learner, episodes, self.pace.shards, self.processes)
 
     def _outer_step(self) -> None:
         taken = self.gradient()

@@ -13,7 +13,6 @@ LOOKING_UP = [
     ["--help"],
     ["train", "--help"],
     ["doctor", "--help"],
-    ["replay", "--help"],
     ["ls"],
     ["show", "demo"],
     ["show", "demo", "--mode", "mono-bi-multi"],

@@ -21,7 +21,6 @@ SOUND = {
     "show": "show demo",
     "validate": "validate demo",
     "resume": "resume TMP/run",
-    "replay": "replay TMP/run --step 1",
     "doctor": "doctor TMP/run",
     "demo": "demo --max-steps 1 -o TMP/out",
     "ls": "ls tasks",
@@ -34,7 +33,7 @@ MISSPELT = {
     "export": ("--int4", "--int8"), "tokenizer": ("--sizes", "--size"),
     "augment": ("--cross-encodr", "--cross-encoder"), "compare": ("--base-line", "--baseline"),
     "report": ("--resample", "--resamples"), "show": ("--modes", "--mode"), "validate": ("--dat", "--data"),
-    "resume": ("--job", "--jobs"), "replay": ("--steps", "--step"), "doctor": ("--jsn", "--json"),
+    "resume": ("--job", "--jobs"), "doctor": ("--jsn", "--json"),
     "demo": ("--max-step", "--max-steps"), "ls": ("--includes", "--include"),
 }  # fmt: skip
 VALUED = {
@@ -42,7 +41,7 @@ VALUED = {
     "neutralise": "--evaluate", "merge": "--shares",
     "export": "--output", "tokenizer": "--encoder", "augment": "--exclude",
     "compare": "--baseline", "report": "--task", "show": "--recipe", "validate": "--data", "resume": "--jobs",
-    "replay": "--gradients", "demo": "--encoder", "ls": "--include",
+    "demo": "--encoder", "ls": "--include",
 }  # fmt: skip
 """An option of each command that takes a value; `doctor` has none."""
 VALUES = [
@@ -145,8 +144,6 @@ VALUES = [
     ("validate", "Missing argument 'TASK'"),
     ("resume", "Missing argument 'FOLDER'"),
     ("resume TMP/run --jobs 0", "'--jobs': 0 is not in the range x>=1"),
-    ("replay TMP/run", "Missing option '--step'"),
-    ("replay TMP/run --step x", "'--step': 'x' is not a valid integer"),
     ("demo --task lareqa", "'--task': 'lareqa' is not one of"),
     ("demo --max-steps 0", "'--max-steps': 0 is not in the range x>=1"),
     ("ls taks", "'taks'.*Did you mean 'tasks'"),
@@ -159,7 +156,6 @@ PLACES = [
     ("resume TMP/run", 5, "run does not exist"),
     ("resume TMP", 5, "is no run, distillation or study"),
     ("train --resume TMP/run", 5, "run does not exist"),
-    ("replay TMP/run --step 1", 5, "run does not exist"),
     ("compare TMP/run", 5, "run does not exist"),
     ("compare TMP", 5, "is no study and no run: no study.yaml, no config.yaml"),
     ("report TMP/run -o TMP/out", 5, "run does not exist"),

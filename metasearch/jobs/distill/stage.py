@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.memory import require_memory
 from metasearch.training.processes import ALONE, Processes
 from metasearch.training.schedule import Phase, Schedule
+from metasearch.training.step import save_failed_batch
 from metasearch.training.trainer import Outcome, Trainer
 
 log = logging.getLogger(__name__)
@@ -111,7 +113,8 @@ def run_stage(
         dropout=stage.dropout,
         processes=processes,
     )
-    return require_memory(trainer).fit(resume=True), source.described
+    with save_failed_batch(files.path) if processes.first else nullcontext():
+        return require_memory(trainer).fit(resume=True), source.described
 
 
 def _say(name: str, stage: Stage, source: Source | PreparedSource) -> None:
