@@ -27,12 +27,8 @@ from metasearch.errors import ConfigError
     "--languages", metavar="LIST", help="In the estimate, such as ar,de,el; by default all there are texts of."
 )
 @click.option(
-    "--method", type=click.Choice(["means", "centre", "lir"]), default="means", show_default=True,
-    help="means: what the means of languages differ in; centre: the mean of all alone; lir: Yang et al. 2021.",
-)  # fmt: skip
-@click.option(
     "--rank", type=click.IntRange(min=1), metavar="R",
-    help="Directions to take out: of means by default one less than languages; of lir one for each language.",
+    help="Number of directions to remove; by default one less than languages.",
 )  # fmt: skip
 @click.option(
     "--sentences", type=click.IntRange(min=1), default=600, show_default=True, metavar="N",
@@ -60,7 +56,7 @@ def command(
     Examples:
       metasearch neutralise mini --task demo -o neutral
       metasearch neutralise runs/maml/model --texts corpus/ --languages ar,de,el,hi --evaluate lareqa -o neutral
-      metasearch neutralise mini --texts de.txt --texts tr.txt --method lir --rank 2 -o neutral
+      metasearch neutralise mini --texts de.txt --texts tr.txt -o neutral
     """
     from metasearch.compress.output import claim
 
@@ -87,7 +83,6 @@ def configure(
     texts: Sequence[Path],
     task: str | None,
     languages: str | None,
-    method: str,
     rank: int | None,
     sentences: int,
     tasks: Sequence[str],
@@ -103,9 +98,9 @@ def configure(
     if bool(texts) == bool(task):
         raise ConfigError("say what to estimate from: --texts PATH, or --task TASK; one of them")
     named = [code.strip() for code in languages.split(",")] if languages is not None else []
-    asked = {"method": method, "rank": rank, "texts": sentences, "languages": named}
+    asked = {"rank": rank, "texts": sentences, "languages": named}
     flags: Places = {("texts",): "--sentences", ("languages",): "--languages", ("rank",): "--rank"}
-    settings = yaml.check(asked, NeutralSettings, "--method", flags)
+    settings = yaml.check(asked, NeutralSettings, "neutralise", flags)
     if not (task or tasks):
         refuse_idle("fold", "fold_seed", "data", "include", why="no task is read; say --task or --evaluate, too")
     benchmarks = {name: load_benchmark(name, **data) for name in dict.fromkeys([*filter(None, [task]), *tasks])}

@@ -1,22 +1,17 @@
-"""Takes the language out of an encoder's vectors by one affine map, which is estimated from texts without labels.
+"""Removes the language from an encoder's vectors by one affine map, estimated from texts without labels.
 
 A multilingual encoder puts the language of a text into its vector: wrong answers in the question's language are nearer
-than right ones in another. With g the mean over languages of their mean vectors and V orthonormal rows,
+than right ones in another. Let g be the mean over languages of their mean vectors, and V orthonormal rows:
 
     f(x) = normalise((x − g) − Vᵀ V (x − g))
 
-which needs no language of a text at search time and is a linear module at the end of a sentence-transformers model.
+The map needs no language of a text at search time. It is a linear module at the end of a sentence-transformers model.
 
-- `means`: V spans what the means of the languages differ in. With all L − 1 directions all languages have the same mean
-  before normalisation; with fewer, the largest principal components of the means (right singular vectors of means − g)
-  are taken out. After Libovický et al. 2020, "On the Language Neutrality of Pre-trained Multilingual
-  Representations", who subtract the mean of each text's own language, and Yang et al. 2021 (below).
-- `centre`: no V. The same g is subtracted from all vectors, as a text's language is not known to the encoder, so this
-  is not the centring of Libovický et al.: languages stay as far from each other as they were.
-- `lir`: Yang et al. 2021, "A Simple and Effective Method To Eliminate the Self Language Bias in Multilingual
-  Representations": of the matrix of each language's vectors, which is not centred, the first r singular vectors. The
-  paper takes them out of vectors of that language, hence needs the language of each text; here V spans those of all
-  languages, which are taken out of every vector, and g is 0.
+V spans the directions in which the means of languages differ. With all L − 1 directions every language has the same
+mean before normalisation. A lower rank removes the largest principal components of the means (right singular vectors
+of means − g). After Libovický et al. 2020, "On the Language Neutrality of Pre-trained Multilingual Representations",
+who subtract the mean of each text's own language, and Yang et al. 2021, "A Simple and Effective Method To Eliminate the
+Self Language Bias in Multilingual Representations", who remove singular vectors of each text's own language.
 
 Notation used for tensor shapes: n texts of a language, L languages, D dimensions, R directions.
 """
@@ -35,7 +30,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.vectors import EncodesTexts
 from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.spec.recipe import Role
-from metasearch.spec.run_stages import LEAST, NeutralMethod
+from metasearch.spec.run_stages import LEAST
 
 Vectors = NDArray[np.float64]
 
@@ -49,14 +44,12 @@ class NeutralMap:
 
     Attributes:
         centre: g, `(D,)`.
-        directions: V, orthonormal rows `(R, D)`; none for `centre`.
-        method: how it was estimated.
+        directions: V, orthonormal rows `(R, D)`.
         languages: that were in the estimate.
     """
 
     centre: Vectors
     directions: Vectors
-    method: NeutralMethod
     languages: tuple[str, ...]
 
     @property
@@ -107,62 +100,42 @@ class Mapped:
         return self.neutral(self.before.encode(texts, role)).astype(np.float32)
 
 
-def estimate(
-    vectors: Mapping[str, NDArray[Any]], method: NeutralMethod = "means", rank: int | None = None
-) -> NeutralMap:
-    """Return the map that takes the language out of vectors.
+def estimate(vectors: Mapping[str, NDArray[Any]], rank: int | None = None) -> NeutralMap:
+    """Return the map that removes the language from vectors.
 
     Args:
         vectors: language → unit vectors of texts in it, `(n, D)`.
-        method: `means`, `centre` or `lir`.
-        rank: of `means`, how many directions are taken out, by default L − 1; of `lir`, how many singular vectors of
-            each language, by default one.
+        rank: number of directions to remove, by default L − 1.
 
     Raises:
-        DataError: there is one language alone, or too few texts of one.
-        ConfigError: the rank is out of range, or `centre` is given one.
+        DataError: there is only one language, or too few texts of one.
+        ConfigError: the rank is out of range.
     """
     width = next((found.shape[1] for found in vectors.values()), 0)
-    check({language: len(found) for language, found in vectors.items()}, method, rank, width)
-    exact = {language: found.astype(np.float64) for language, found in vectors.items()}
-    means = np.stack([found.mean(0) for found in exact.values()])
+    check({language: len(found) for language, found in vectors.items()}, rank, width)
+    means = np.stack([found.astype(np.float64).mean(0) for found in vectors.values()])
     centre = means.mean(0)
-    if method == "means":
-        directions = _leading(means - centre, rank or len(means) - 1)
-    elif method == "lir":
-        own = np.concatenate([_leading(found, rank or 1) for found in exact.values()])
-        centre, directions = np.zeros_like(centre), _leading(own, len(own))
-    else:
-        directions = np.zeros((0, len(centre)))
-    return NeutralMap(centre, directions, method, tuple(vectors))
+    return NeutralMap(centre, _leading(means - centre, rank or len(means) - 1), tuple(vectors))
 
 
-def check(counts: Mapping[str, int], method: NeutralMethod, rank: int | None, width: int | None = None) -> None:
-    """Raise what `estimate` would for as many texts of each language, before any is encoded to its `width` numbers."""
+def check(counts: Mapping[str, int], rank: int | None, width: int | None = None) -> None:
+    """Raise what `estimate` raises for `counts` texts of each language, before any is encoded to `width` dimensions."""
     languages = len(counts)
     if languages < 2:
         there = f"of {next(iter(counts))} alone" if counts else "of no language"
-        raise DataError(f"there are texts {there}; what a language adds is told from texts in two or more")
+        raise DataError(f"there are texts {there}; the estimate compares two languages or more")
     for language, count in counts.items():
         if count < LEAST:
             raise DataError(f"{language} has {count} texts; the mean of a language needs {LEAST}")
-    taken = {"means": languages - 1, "lir": languages}.get(method, 0)
-    if rank is None and width is not None and taken >= width:
-        raise ConfigError(
-            f"{languages} languages: method '{method}' takes {taken} directions out of vectors of {width} numbers, and "
-            "nothing would be left; give a lower rank, or take method 'centre'"
-        )
-    if rank is None:
-        return
-    if method == "centre":
-        raise ConfigError(f"rank {rank}: method 'centre' takes no directions out; leave the rank away, or use 'means'")
     highest, why = languages - 1, f"the means of {languages} languages differ in {languages - 1} directions"
     if width is not None and width <= highest:
-        highest, why = width - 1, f"vectors have {width} numbers"
-    if method == "lir":
-        highest = rank if width is None else (width - 1) // languages
-        why = f"{languages} times as many directions must be fewer than the {width} dimensions"
-    if rank > highest:
+        highest, why = width - 1, f"vectors have {width} dimensions"
+        if rank is None:
+            raise ConfigError(
+                f"{languages} languages: removing {languages - 1} directions from vectors of {width} dimensions leaves "
+                f"nothing; give a rank of {highest} or less"
+            )
+    if rank is not None and rank > highest:
         raise ConfigError(f"rank {rank} is out of range, 1 to {highest}: {why}")
 
 

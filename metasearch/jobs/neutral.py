@@ -63,7 +63,7 @@ def train_map(
         ConfigError: the rank does not fit them.
     """
     texts = train_texts(benchmark, settings)
-    return estimate(vectors_of(encoder, texts, listener, through), settings.method, settings.rank)
+    return estimate(vectors_of(encoder, texts, listener, through), settings.rank)
 
 
 def train_texts(benchmark: Benchmark, settings: NeutralSettings) -> Tagged:
@@ -74,7 +74,7 @@ def train_texts(benchmark: Benchmark, settings: NeutralSettings) -> Tagged:
         DataError: there are too few texts or languages.
     """
     texts = tagged_of(benchmark.part("train"), settings.texts, settings.languages)
-    check({language: len(found) for language, found in texts.items()}, settings.method, settings.rank)
+    check({language: len(found) for language, found in texts.items()}, settings.rank)
     return texts
 
 
@@ -90,7 +90,7 @@ def say(neutral: NeutralMap, benchmark: Benchmark, settings: NeutralSettings) ->
     """Log what a map of `train_map` was estimated from."""
     count = sum(map(len, train_texts(benchmark, settings).values()))
     log.info(
-        f"neutralise: {settings.method}, {len(neutral.directions)} directions from {count} texts of the train part in "
+        f"neutralise: {len(neutral.directions)} directions from {count} texts of the training split in "
         f"{', '.join(neutral.languages)}"
     )
 

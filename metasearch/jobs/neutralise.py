@@ -60,7 +60,7 @@ class Neutralised:
             {task: {BEFORE: before, AFTER: after} for task, (before, after) in found.items()}
             for found in (self.bias, self.correlation)
         )
-        facts = {"method": self.neutral.method, "directions": len(self.neutral.directions), "texts": dict(self.counts)}
+        facts = {"directions": len(self.neutral.directions), "texts": dict(self.counts)}
         outside = {task: list(languages) for task, languages in self.outside.items() if languages}
         ranked = {"bias": bias, "rank_correlation": correlation}
         return {**facts, "removed": self.removed, **ranked, "outside": outside, "results": list(self.rows)}
@@ -69,7 +69,6 @@ class Neutralised:
         """Return it in Markdown."""
         shown = ", ".join(f"{language} {count}" for language, count in self.counts.items())
         facts = [
-            ["method", self.neutral.method],
             ["directions taken out", str(len(self.neutral.directions))],
             ["share of variance in them", f"{percent(self.removed)} %"],
             ["texts in the estimate", shown],
@@ -118,9 +117,9 @@ def neutralise_encoder(
     claim(folder)
     require_none(encoder)
     counts = {language: len(found) for language, found in texts.items()}
-    check(counts, settings.method, settings.rank, encoder.dimension())
+    check(counts, settings.rank, encoder.dimension())
     vectors = vectors_of(encoder, texts, listener)
-    neutral = estimate(vectors, settings.method, settings.rank)
+    neutral = estimate(vectors, settings.rank)
     rows, ranked = _scores(encoder, tasks, BEFORE, listener)
     append(encoder, neutral)
     more, ranked_after = _scores(encoder, tasks, AFTER, listener)
@@ -142,7 +141,6 @@ def neutralise_encoder(
 
 def _card(encoder: Encoder, done: Neutralised, tasks: Sequence[Benchmark]) -> str:
     facts = {
-        "method": done.neutral.method,
         "directions taken out": str(len(done.neutral.directions)),
         "texts in the estimate": str(sum(done.counts.values())),
     }

@@ -31,7 +31,7 @@ def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: O
     facts = [
         ["encoder", config.encoder],
         ["learner", f"{recipe.learner} (recipe {recipe.recipe})"],
-        *([["neutralise", f"{stage.when} training, {stage.method}"]] if stage else []),
+        *([["neutralise", f"{stage.when} training"]] if stage else []),
         *([["merge", said_of(recipe.merge, rows)]] if recipe.merge else []),
         *([["translated", str(benchmark.translations)]] if benchmark.translations else []),
         *([["labels", f"{recipe.labels} of each language{pairs}"]] if recipe.labels else []),

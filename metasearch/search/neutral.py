@@ -68,7 +68,7 @@ def of_arrays(arrays: Mapping[str, NDArray[Any]]) -> NeutralMap | None:
     if not arrays:
         return None
     languages = json.loads(arrays["languages"].tobytes())
-    return NeutralMap(arrays["centre"], arrays["directions"], "means", tuple(languages))
+    return NeutralMap(arrays["centre"], arrays["directions"], tuple(languages))
 
 
 def through(encoder: Encoder, neutral: NeutralMap | None) -> EncodesTexts:

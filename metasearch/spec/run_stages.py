@@ -10,9 +10,6 @@ from metasearch.spec.declared import Declared, Positive
 LEAST = 20
 """Texts of a language that an estimate needs: the mean of fewer is that of their contents."""
 
-NeutralMethod = Literal["means", "centre", "lir"]
-"""How the language in vectors is estimated; `metasearch.encoders.neutral` has the formulas."""
-
 
 def _enough(texts: int) -> int:
     if texts < LEAST:
@@ -24,13 +21,11 @@ class NeutralSettings(Declared):
     """How the map that takes the language out of vectors is estimated.
 
     Attributes:
-        method: `means`, `centre` or `lir`.
-        rank: directions to take out; None takes as many as the method's paper or formula has.
+        rank: number of directions to remove; None removes one less than there are languages.
         texts: of each language, at most; no fewer than `LEAST`.
         languages: that are in the estimate; empty takes all that there are texts of.
     """
 
-    method: NeutralMethod = "means"
     rank: Positive | None = None
     texts: Annotated[int, AfterValidator(_enough)] = 600
     languages: tuple[Annotated[str, AfterValidator(language_of)], ...] = ()

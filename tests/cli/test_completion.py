@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import get_args
 
 import pytest
 from click.shell_completion import ShellComplete
@@ -13,7 +12,6 @@ from metasearch.cli import main
 from metasearch.cli.ls import KINDS
 from metasearch.spec import registry
 from metasearch.spec.library import Library
-from metasearch.spec.run_stages import NeutralMethod
 
 SLOW = ("torch", "transformers", "sentence_transformers", "learn2learn", "numpy", "pydantic", "huggingface_hub", "rich")
 VARIABLE = "_METASEARCH_COMPLETE"
@@ -52,7 +50,6 @@ def test_a_users_own_tasks_are_offered_too(tmp_path):
         ("crossval --learner maml,fi", ["maml,fine-tune"]),
         ("crossval --learner zero-shot,maml:tr", ["zero-shot,maml:trans"]),
         ("crossval --learner ze", ["zero-shot"]),
-        ("neutralise mini --method ", list(get_args(NeutralMethod))),
         ("merge min", ["mini", "mini-e5", "minilm"]),
         ("crossval --launcher ", ["local", "slurm", "ray"]),
         ("crossval --launcher ray --launcher-set ", ["address=", "cpus=", "gpus=", "memory="]),

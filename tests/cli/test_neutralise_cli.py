@@ -43,7 +43,7 @@ def made(corpus, tmp_path_factory):
 def test_it_prints_scores_bias_and_variance_before_and_after(made):
     folder, printed = made
     facts = json.loads((folder / "neutral.json").read_text(encoding="utf-8"))
-    assert (facts["method"], facts["directions"]) == ("means", 4 - 1)
+    assert facts["directions"] == 4 - 1
     assert facts["texts"] == dict.fromkeys(LANGUAGES, 25)
     assert f"| share of variance in them | {100 * facts['removed']:.2f} %" in printed
     assert 0 < facts["removed"] < 1
@@ -109,8 +109,6 @@ def test_the_picture_is_a_file_of_its_own_with_a_point_of_each_text_before_and_a
         (["tiny", "--texts", "{corpus}", "--fold", "1", "-o", "{new}"], 2, "--fold: no task is read; say --task or"),
         (["tiny", "--texts", "{corpus}", "--fold-seed", "0", "-o", "{new}"], 2, "--fold-seed: no task is read"),
         (["tiny", "--texts", "{corpus}", "--rank", "4", "-o", "{new}"], 2, "rank 4 is out of range, 1 to 3"),
-        (["tiny", "--texts", "{corpus}", "--method", "centre", "--rank", "1", "-o", "{new}"], 2, "leave the rank away"),
-        (["tiny", "--texts", "{corpus}", "--method", "mean", "-o", "{new}"], 2, "'mean' is not one of"),
         (["tiny", "--texts", "{corpus}", "--languages", "ar,dd", "-o", "{new}"], 3, "no texts of language 'dd'"),
         (["tiny", "--texts", "{corpus}", "--languages", "ar,12", "-o", "{new}"], 2, "'12' is not a language code"),
         (["tiny", "--texts", "{corpus}/no", "-o", "{new}"], 3, "no such file or folder"),
@@ -127,9 +125,9 @@ def test_what_is_wrong_is_one_line_with_its_exit_code(flags, code, message, corp
 
 
 def test_as_json_it_is_one_object(corpus, tmp_path):
-    printed = metasearch("tiny", "--texts", corpus, "--method", "lir", "-o", tmp_path / "new", "--json").stdout
+    printed = metasearch("tiny", "--texts", corpus, "--rank", "2", "-o", tmp_path / "new", "--json").stdout
     found = json.loads(printed)
-    assert (found["method"], found["directions"], found["results"]) == ("lir", 4, [])
+    assert (found["directions"], found["results"]) == (2, [])
     assert found["model"] == str(tmp_path / "new")
 
 

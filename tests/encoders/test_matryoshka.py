@@ -63,7 +63,7 @@ def test_sentence_transformers_passes_over_the_record_and_cuts_where_it_is_told_
 
 def test_a_map_that_mixes_the_numbers_leaves_no_record():
     encoder = noted()
-    append(encoder, NeutralMap(np.zeros(HIDDEN), np.eye(HIDDEN)[:1], "means", ("de", "en")))
+    append(encoder, NeutralMap(np.zeros(HIDDEN), np.eye(HIDDEN)[:1], ("de", "en")))
     assert trained_dimensions(encoder.model) == ()
 
 

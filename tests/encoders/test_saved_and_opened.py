@@ -30,7 +30,7 @@ def stored(folder):
 def neutralised(folder):
     encoder = make("bert")
     directions = np.linalg.qr(np.random.default_rng(0).normal(size=(16, 3)))[0].T
-    append(encoder, NeutralMap(np.full(16, 0.05), directions, "means", ("de", "en")))
+    append(encoder, NeutralMap(np.full(16, 0.05), directions, ("de", "en")))
     return encoder
 
 

@@ -30,7 +30,7 @@ def student(kind):
 def neutral(encoder):
     """Return a copy of an encoder that ends in a map which takes two directions and a centre out."""
     made, width = copy.deepcopy(encoder), encoder.dimension()
-    append(made, NeutralMap(np.linspace(0, 0.1, width), np.eye(width)[:2], "means", ("de", "tr")))
+    append(made, NeutralMap(np.linspace(0, 0.1, width), np.eye(width)[:2], ("de", "tr")))
     return made
 
 

@@ -105,7 +105,7 @@ def _training(config: RunConfig, rows: Sequence[Row], label: str, task: Task) ->
         **({"shuffled with": f"fold seed {config.fold_seed}"} if config.fold_seed is not None else {}),
         **({"vocabulary": f"cut to the words of {', '.join(config.trim)}"} if config.trim else {}),
         **({"merged with the weights before training": said_of(recipe.merge, rows)} if recipe.merge else {}),
-        **({"language taken out": f"{stage.when} training, by {stage.method}"} if stage else {}),
+        **({"language taken out": f"{stage.when} training"} if stage else {}),
         "precision, gradients": f"{config.precision}, {config.engine}",
         "versions": _versions(rows),
     }
