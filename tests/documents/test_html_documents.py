@@ -86,6 +86,11 @@ def test_the_title_of_a_page_stands_before_its_passages(tmp_path):
         ("<p>a&nbsp;b\f c", [(1, "a\u00a0b c")]),
         ("<select><option>a<option>b</select>", [(1, "a\nb")]),
         ("<svg><title>no</title><text>no</text></svg>yes", [(1, "yes")]),
+        ("<ruby>漢<rp>（</rp><rt>かん</rt><rp>）</rp>字<rt>じ</rt></ruby>を学ぶ。", [(1, "漢字を学ぶ。")]),
+        ("<ruby><rb>漢</rb><rb>字</rb><rtc><rt>かん</rt><rt>じ</rt></rtc></ruby>", [(1, "漢字")]),
+        ("<dialog>no</dialog>yes<dialog open>too</dialog>", [(1, "yes\n\ntoo")]),
+        ("<div popover>no</div>yes<dialog open popover>too</dialog>", [(1, "yes\n\ntoo")]),
+        ("<math><semantics>x<annotation encoding=TeX>no</annotation></semantics></math>", [(1, "x")]),
     ],
 )
 def test_text_is_found_wherever_it_stands(page, expected, tmp_path):

@@ -1,6 +1,7 @@
-"""How a browser shows the elements of HTML: not at all, in a paragraph or a line of their own, or white space exact."""
+"""How a browser shows HTML elements: hidden, as a block, as a line, as a table cell, or with exact white space."""
 
 import re
+from collections.abc import Mapping
 
 
 def _set(names: str) -> frozenset[str]:
@@ -8,10 +9,23 @@ def _set(names: str) -> frozenset[str]:
 
 
 HIDDEN = _set(
-    "script style template noscript svg iframe object embed canvas audio video datalist noembed noframes title"
+    "script style template noscript svg iframe object embed canvas audio video datalist noembed noframes title "
+    "annotation annotation-xml rp rt rtc"
 )
+"""Elements without running text. `rt` is the reading of the characters before it, which would split their word."""
 HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
-"""Found in the style of an element that is not shown."""
+
+
+def is_hidden(tag: str, attributes: Mapping[str, str | None]) -> bool:
+    """Return whether a browser hides an element, or its text is not running text."""
+    opens = tag == "dialog" or "popover" in attributes
+    return (
+        tag in HIDDEN
+        or "hidden" in attributes
+        or (opens and "open" not in attributes)
+        or HIDING.search(attributes.get("style") or "") is not None
+    )
+
 
 BLOCKS = _set(
     "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "

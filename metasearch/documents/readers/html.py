@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from metasearch.documents.content import whole
 from metasearch.documents.cutting import Notes
 from metasearch.documents.languages import tag_of
-from metasearch.documents.readers._elements import BLOCKS, CELLS, EXACT, HIDDEN, HIDING, LINES
+from metasearch.documents.readers._elements import BLOCKS, CELLS, EXACT, LINES, is_hidden
 from metasearch.documents.readers._paragraphs import Paragraphs
 from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
@@ -103,7 +103,7 @@ class _Walk:
         tag, attributes = node.tag or "", node.attributes
         if tag == "title" and not self.title:
             self.title = " ".join(_MARK.sub("", node.text()).split())
-        if tag in HIDDEN or "hidden" in attributes or HIDING.search(attributes.get("style") or ""):
+        if is_hidden(tag, attributes):
             return False
         written = attributes.get("lang", attributes.get("xml:lang"))
         _, language, exact = self.styles[-1]
