@@ -4,9 +4,8 @@
 
 First-order MAML, one episode. The parts take turns, each in a process of its own, one at a time: a first step, a second
 one, which is timed, and a third one, whose tensors are counted. Memory is the peak until the optimiser begins, of the
-tensors beside the weights; beside it what a training would have said before (`metasearch.training.memory`); and of the
-process in the first step, above weights and data. Figures are medians of the rounds, ratios those of ratios within a
-round.
+tensors beside the weights, and of the process in the first step, above weights and data. Figures are medians of the
+rounds, ratios those of ratios within a round.
 
 `--scale small` runs in seconds, on the embedded task; its figures mean nothing.
 """

@@ -7,9 +7,9 @@ In float32 and bfloat16; texts in float32 alone.
 
 First-order MAML, one episode, one inner step. The ways take turns, each in a process of its own, one at a time: a first
 step, a second one, which is timed, and a third one, whose tensors are counted. Memory is the peak until the optimiser
-begins: of tensors beside the weights, as an allocator without loss would need it; beside it what a training would have
-said before (`metasearch.training.memory`); and of the process in the first step, above weights and data. Figures are
-medians of the rounds, ratios those of ratios within a round. `gradient_error` is to the first way, 0 for the same bits.
+begins: of tensors beside the weights, as an allocator without loss would need it; and of the process in the first
+step, above weights and data. Figures are medians of the rounds, ratios those of ratios within a round.
+`gradient_error` is to the first way, 0 for the same bits.
 
 `--scale small` runs in seconds, on the embedded task; its figures mean nothing.
 """

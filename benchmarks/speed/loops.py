@@ -26,7 +26,6 @@ from metasearch.jobs.compose import make_gradients, make_learner
 from metasearch.learners.losses.base import Embedded, losses_of
 from metasearch.learners.sets import Prepared
 from metasearch.spec.recipe import Role
-from metasearch.training.memory import step_memory
 
 Towers = tuple[Features, Features, Features]
 """Questions, positives and negatives of a set, each padded to the limit of its role."""
@@ -72,7 +71,7 @@ class Ours:
             prepared = {key: in_three_towers(encoder, examples) for key, examples in sets.items()}
             learner.prepare = lambda examples: prepared[id(examples)]  # type: ignore[method-assign]
         learner.begin(len(batches))
-        self._given, self._bf16 = (learner, gradients, batches[0], setting.recipe.outer), bf16
+        self._device, self._bf16 = encoder.device.type, bf16
         self._outer_step = OuterStep(learner, gradients, setting.recipe.outer, setting.recipe.dropout)
         self._batches = batches
         self.optimizer = self._outer_step.optimizer
@@ -80,13 +79,8 @@ class Ours:
 
     def step(self, number: int) -> None:
         """Take the step of a meta-batch."""
-        with torch.autocast(self._given[0].encoder.device.type, torch.bfloat16, enabled=self._bf16):
+        with torch.autocast(self._device, torch.bfloat16, enabled=self._bf16):
             self._outer_step(self._batches[number])
-
-    def predicted(self) -> int:
-        """Return the bytes of the first step without weights and optimiser, as a training says them."""
-        parts = step_memory(*self._given, self._bf16).parts
-        return parts["gradients"] + parts["activations"]
 
 
 class Peer:

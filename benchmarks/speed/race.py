@@ -92,10 +92,9 @@ class Runner:
 
         Returns:
             The peak of memory above that of weights and data, in MiB: `gradient` until the optimiser begins, `step`
-            with it; and `predicted` of the first where the loop is ours.
+            with it.
         """
         self.encoder.encode(["warm"], "question")
-        predicted = {"predicted": self.loop.predicted() / MIB} if isinstance(self.loop, Ours) else {}
         gc.collect()
         start = reset_peak()
         peaks: dict[str, float] = {}
@@ -110,7 +109,7 @@ class Runner:
         hook = self.loop.optimizer.register_step_pre_hook(before_the_optimiser)
         self.step()
         hook.remove()
-        return predicted | peaks | {"step": (peak() - start) / MIB}
+        return peaks | {"step": (peak() - start) / MIB}
 
     def step(self) -> Seconds:
         """Take the next step."""

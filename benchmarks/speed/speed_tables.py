@@ -82,11 +82,11 @@ def checkpointing_table(rows: Sequence[Row]) -> str:
     for row in latest:
         kept = next(one for one in latest if (one["shape"], one["k"], one["way"]) == (row["shape"], row["k"], "fast"))
         again = "layers" if "checkpointing" in row["way"] else "texts" if row["way"] == "texts" else "nothing"
-        sizes = [f"{row[f'{name}_mib']:.0f}" for name in ("tensors", "predicted", "process")]
+        sizes = [f"{row[f'{name}_mib']:.0f}" for name in ("tensors", "process")]
         ratios = [f"{row['tensors_mib'] / kept['tensors_mib']:.2f}", f"{row['cpu']:.2f}"]
         ways = [str(row["k"]), again, "bf16" if row["way"].startswith("bf16") else "fp32"]
         lines.append([row["shape"], *ways, *sizes, *ratios])
-    heads = ["tensors, MiB", "predicted, MiB", "process, MiB", "tensors", "processor time"]
+    heads = ["tensors, MiB", "process, MiB", "tensors", "processor time"]
     return markdown(
         ["encoder", "k", "computed again", "precision", *heads], lines, (True, False, True, True, *[False] * len(heads))
     )
@@ -98,10 +98,10 @@ def adapting_table(rows: Sequence[Row]) -> str:
     lines = []
     for row in latest:
         whole = next(one for one in latest if (one["shape"], one["adapt"]) == (row["shape"], "all"))
-        sizes = [f"{row[f'{name}_mib']:.0f}" for name in ("tensors", "predicted", "process")]
+        sizes = [f"{row[f'{name}_mib']:.0f}" for name in ("tensors", "process")]
         ratios = [f"{row['tensors_mib'] / whole['tensors_mib']:.2f}", f"{row['cpu']:.2f}"]
         lines.append([row["shape"], f"`{row['adapt']}`", *sizes, *ratios])
-    heads = ["tensors, MiB", "predicted, MiB", "process, MiB", "tensors", "processor time"]
+    heads = ["tensors, MiB", "process, MiB", "tensors", "processor time"]
     return markdown(["encoder", "adapt", *heads], lines, left=2)
 
 

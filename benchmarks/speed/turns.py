@@ -10,7 +10,7 @@ from benchmarks.speed.race import Job, running
 
 
 def in_turns(jobs: Mapping[str, Job], rounds: int, apart: bool, folder: Path) -> dict[str, Row]:
-    """Return for each job, by name, memory, what was predicted, seconds a step, and times those of the first job.
+    """Return for each job, by name, memory, seconds a step, and times those of the first job.
 
     Every round runs each job once, every other one in reverse. Figures are medians of the rounds, ratios those of
     ratios within a round. The first gradient of the last round is left in `NAME.pt` of the folder.
@@ -28,7 +28,7 @@ def in_turns(jobs: Mapping[str, Job], rounds: int, apart: bool, folder: Path) ->
         name: {
             **{
                 f"{what}_mib": round(median(peak[found] for peak in memory[name]), 1)
-                for what, found in (("tensors", "tensors"), ("predicted", "predicted"), ("process", "gradient"))
+                for what, found in (("tensors", "tensors"), ("process", "gradient"))
             },
             "seconds": round(median(wall for wall, _ in seconds[name]), 3),
             **{

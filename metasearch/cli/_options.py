@@ -94,8 +94,8 @@ checkpointing = click.option(
     "--checkpointing",
     type=click.Choice(["auto", "on", "texts", "off"]),
     default="auto",
-    help="Compute again on the way back: layers (on), by default where a step would not fit the memory, or a few texts "
-    "at a time (texts), for sets of any size. Less memory, a third more time, the same gradient.",
+    help="Recompute in the backward pass: layers (on; by default once a step runs out of memory), or a few texts at a "
+    "time (texts), for sets of any size. Less memory, a third more time, the same gradient.",
 )
 output = click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Run folder; by default a new one below runs/."

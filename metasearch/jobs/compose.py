@@ -32,7 +32,7 @@ from metasearch.spec.run import Checkpointing, EncoderRef, Precision
 from metasearch.spec.task import Phase
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import device_of
-from metasearch.training.memory import require_memory
+from metasearch.training.memory import log_memory
 from metasearch.training.processes import ALONE, Processes
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Outcome, Trainer
@@ -173,7 +173,7 @@ def trainer_of(
         max_steps: outer steps at most.
         precision: of training steps and of the dev scores between them, `fp32` or `bf16`.
         gradients: `fast` or `reference`, how outer gradients are taken.
-        checkpointing: what is computed again on the way back; by `auto` layers, where a step would not fit the memory.
+        checkpointing: what is recomputed in the backward pass; by `auto` layers, once a step has run out of memory.
         listener: hears of steps and scores.
         store: where checkpoints go.
         baseline: dev score before the first step, where it is known already.
@@ -183,7 +183,6 @@ def trainer_of(
     Raises:
         ConfigError: learner, mode and precision do not fit together, or there are no such gradients.
         DataError: the data is too small for the recipe.
-        OutOfMemory: a step would not fit the memory in any way.
     """
     check_fit(recipe, benchmark, precision, checkpointing)
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
@@ -207,7 +206,8 @@ def trainer_of(
         baseline=baseline,
         processes=processes,
     )
-    return require_memory(trainer)
+    log_memory(trainer)
+    return trainer
 
 
 def _samplers(

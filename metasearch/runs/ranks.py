@@ -17,13 +17,11 @@ class Rank:
         number: of the process, from 0; the first one writes, scores and speaks.
         count: of all processes.
         local: number of the process on its machine.
-        beside: processes of the run on its machine.
     """
 
     number: int = 0
     count: int = 1
     local: int = 0
-    beside: int = 1
 
 
 def rank() -> Rank:
@@ -43,8 +41,7 @@ def rank() -> Rank:
     if wrong := [name for name in _NAMES[:3] if not found[name].isdecimal()]:
         raise ConfigError(f"{wrong[0]}={found[wrong[0]]}: the environment variable is no number")
     number, count, local = (int(found[name]) for name in _NAMES[:3])
-    beside = os.environ.get("LOCAL_WORLD_SIZE", "")
-    return Rank(number, count, local, int(beside) if beside.isdecimal() else 1)
+    return Rank(number, count, local)
 
 
 def require_divides(count: int, shards: int, key: str) -> None:

@@ -18,8 +18,8 @@ from metasearch.spec.run_stages import NeutralSettings
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16"]
 Checkpointing = Literal["auto", "on", "texts", "off"]
-"""What is computed again on the way back: `on`, layers; `texts`, a few texts at a time; `auto`, layers where what they
-make would not fit the memory."""
+"""What is recomputed in the backward pass: `on`, layers; `texts`, a few texts at a time; `auto`, layers, once a step
+has run out of memory."""
 
 
 def require_way_back(checkpointing: Checkpointing, engine: Engine) -> None:

@@ -10,6 +10,9 @@ from metasearch.spec.recipe import Outer
 from metasearch.training.lars import LARS
 from metasearch.training.row_adamw import RowAdamW
 
+MOMENTS = {"adamw": 2, "lars": 1}
+"""Name of an optimiser → numbers that it keeps for each weight."""
+
 
 def build(parameters: Mapping[str, nn.Parameter], settings: Outer) -> torch.optim.Optimizer:
     """Return the optimiser over named parameters; AdamW in one fused kernel where the device has one.

@@ -3,10 +3,9 @@
 from torch import nn
 
 from metasearch.spec.recipe import Outer, Pace
+from metasearch.training.optimizer import MOMENTS
 
 _TABLES = (nn.Embedding, nn.EmbeddingBag)
-MOMENTS = {"adamw": 2, "lars": 1}
-"""Tensors of the optimiser's state for each weight, by the name of the optimiser."""
 
 
 def checkpoint_bytes(weights: int, dense: int, settings: Outer) -> int:

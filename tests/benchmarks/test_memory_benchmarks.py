@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.common.rows import read_rows
-from benchmarks.speed import adapting, allocators, checkpointing, fits, gpu
+from benchmarks.speed import adapting, allocators, checkpointing, gpu
 from metasearch.training.allocator import ALLOCATOR_VARIABLES
 
 
@@ -20,13 +20,12 @@ def run(script, *words):
 
 
 @pytest.mark.exhaustive
-def test_layers_computed_again_have_the_same_bits_and_are_said_to_keep_less(tmp_path):
+def test_layers_computed_again_have_the_same_bits(tmp_path):
     run(checkpointing, "--scale=small", "--rounds=1", "--shape=mini", "-o", tmp_path / "rows.jsonl")
     rows = {row["way"]: row for row in read_rows(tmp_path / "rows.jsonl")}
     assert list(rows) == list(checkpointing.WAYS)
     assert rows["checkpointing"]["gradient_error"] == rows["fast"]["gradient_error"] == 0
     assert 0 < rows["bf16"]["gradient_error"] == rows["bf16 checkpointing"]["gradient_error"] < 0.1
-    assert rows["checkpointing"]["predicted_mib"] < rows["fast"]["predicted_mib"]
     assert rows["texts"]["gradient_error"] < 1e-5
     assert rows["fast"]["times"] == rows["fast"]["cpu"] == 1
 
@@ -38,7 +37,6 @@ def test_there_is_a_row_for_each_part_that_adapts_beside_all_weights(tmp_path):
     rows = {row["adapt"]: row for row in read_rows(tmp_path / "rows.jsonl")}
     assert list(rows) == list(adapting.PARTS)
     assert all(f"`{part}`" in shown for part in rows)
-    assert rows["bias"]["predicted_mib"] < rows["all"]["predicted_mib"]
     assert rows["all"]["times"] == rows["all"]["cpu"] == 1
 
 
@@ -52,18 +50,6 @@ def test_on_a_gpu_there_is_a_row_for_each_way_of_each_case(tmp_path):
     ]
     assert all(row["way"] in shown and row["seconds"] > 0 for row in rows)
     assert [row["share"] is not None for row in rows] == [True, True, False, False, False]
-
-
-def test_a_card_has_a_tenth_to_spare():
-    assert fits.smallest(0.9 * 8e9 / fits.GIB) == "8 GB"
-    assert fits.smallest(0.91 * 8e9 / fits.GIB) == "16 GB"
-    assert fits.smallest(73e9 / fits.GIB) == "more"
-
-
-def test_the_episode_has_the_texts_of_the_papers_sets():
-    """k = 8 and q = 4 questions with 3 negatives each: 8 · (1 + 1 + 3) and 4 · (1 + 1 + 3) texts."""
-    texts = [{text for t in examples.examples for text in t.texts} for examples in fits.episode(8, 4).sets]
-    assert list(map(len, texts)) == [8 * 5, 4 * 5]
 
 
 def test_ratios_of_allocators_are_medians_of_those_within_a_round():

@@ -32,9 +32,7 @@ def metasearch(*words):
 def test_a_run_has_the_same_model_with_and_without_and_keeps_the_choice(tmp_path):
     models = []
     for choice in ("on", "off"):
-        shown = metasearch(*TRAIN, "--checkpointing", choice, "-o", tmp_path / choice).stderr
-        (line,) = [line for line in shown.splitlines() if "memory: an outer step takes about" in line]
-        assert line.endswith("; layers are computed again on the way back") == (choice == "on")
+        metasearch(*TRAIN, "--checkpointing", choice, "-o", tmp_path / choice)
         assert yaml.tree(tmp_path / choice / "config.yaml")["config"]["checkpointing"] == choice
         models.append(load_file(tmp_path / choice / "model" / "model.safetensors"))
     on, off = models

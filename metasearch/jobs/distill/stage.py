@@ -24,7 +24,7 @@ from metasearch.spec import registry, yaml
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.stages import Stage
 from metasearch.training.checkpoint import CheckpointStore
-from metasearch.training.memory import require_memory
+from metasearch.training.memory import log_memory
 from metasearch.training.processes import ALONE, Processes
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.step import save_failed_batch
@@ -113,8 +113,9 @@ def run_stage(
         dropout=stage.dropout,
         processes=processes,
     )
+    log_memory(trainer)
     with save_failed_batch(files.path) if processes.first else nullcontext():
-        return require_memory(trainer).fit(resume=True), source.described
+        return trainer.fit(resume=True), source.described
 
 
 def _say(name: str, stage: Stage, source: Source | PreparedSource) -> None:
