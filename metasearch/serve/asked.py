@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from metasearch.serve.limits import Limits
 from metasearch.serve.refused import Refused
@@ -28,7 +28,17 @@ Texts = Annotated[list[str], BeforeValidator(_first_wrong)]
 
 
 class _Asked(BaseModel):
+    """The body of a request: unknown keys are refused, and null in an optional key is the key's default."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, body: Any) -> Any:
+        if not isinstance(body, dict):
+            return body
+        optional = {key for key, field in cls.model_fields.items() if not field.is_required()}
+        return {key: value for key, value in body.items() if value is not None or key not in optional}
 
 
 class Embeddings(_Asked):

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.serving import running
+from metasearch.serve import asked
 
 EMBED, SEARCH = "/v1/embeddings", "/search"
 
@@ -66,6 +67,28 @@ def test_a_wrong_body_is_refused(served, path, content, status, says):
     found, message = told(served.post(path, content))
     assert found == status
     assert says in message
+
+
+SCHEMAS = {asked.Embeddings: (EMBED, {"input": "a"}), asked.Searching: (SEARCH, {"query": "a"})}
+
+
+def optional_keys():
+    for schema in asked._Asked.__subclasses__():
+        path, body = SCHEMAS[schema]
+        yield from ((path, body, key) for key, field in schema.model_fields.items() if not field.is_required())
+
+
+@pytest.mark.parametrize(("path", "body", "key"), list(optional_keys()))
+def test_null_in_an_optional_key_is_the_same_as_leaving_it_out(served, path, body, key):
+    rest = {name: value for name, value in body.items() if name != key} or {"queries": ["a"]}
+    assert served.post(path, {**rest, key: None}) == served.post(path, rest)
+    assert served.post(path, rest)[0] == 200
+
+
+def test_null_in_an_unknown_key_is_refused_like_any_value(served):
+    status, message = told(served.post(SEARCH, {"query": "a", "tops": None}))
+    assert status == 422
+    assert message.startswith("body: tops: unknown key. Did you mean 'top'?")
 
 
 @pytest.mark.parametrize(
