@@ -36,6 +36,16 @@ _NUMBER = re.compile(r"(?<!\S)\d[\d.,]*(?!\S)")
 """A number that stands alone, and is no part of a file's name."""
 
 
+class _Choice(click.Choice):  # type: ignore[type-arg]  # not generic in older versions of click
+    """A choice among names whose error suggests the nearest one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the chosen name."""
+        if value not in self.choices:
+            self.fail(f"unknown choice '{value}'.{nearest(str(value), self.choices)}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class _Failure(click.ClickException):
     """An error that ends a command: one line on stderr and an exit code."""
 
@@ -86,6 +96,9 @@ class Commands(click.Group):
         if name not in self.list_commands(ctx):
             return None
         command: click.Command = import_module(f"metasearch.cli.{name}").command
+        for parameter in command.params:
+            if isinstance(parameter.type, click.Choice):
+                parameter.type = _Choice(parameter.type.choices)
         # A command is imported once and may be asked for often.
         if not any(parameter.name == "debug" for parameter in command.params):
             command.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks."))
@@ -139,11 +152,24 @@ class Commands(click.Group):
                 _discard(sys.stderr)
             sys.exit(failure.exit_code)
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Parse the options before the command; a wrong one becomes one line and an exit code."""
+        if not args:  # the help is shown
+            return super().make_context(info_name, args, parent, **extra)
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            raise _usage_failure(error, "metasearch") from error
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; errors become one line and an exit code."""
         with signals.Raised():
             try:
                 return super().invoke(ctx)
+            except click.UsageError as error:
+                raise _usage_failure(error, f"{ctx.command_path} {ctx.invoked_subcommand or ''}".rstrip()) from error
             # Click ends these by itself.
             except (click.exceptions.Exit, click.ClickException, click.Abort):
                 raise
@@ -194,6 +220,12 @@ def _failure(error: MetasearchError, traced: bool = False) -> _Failure:
     return _Failure(str(error), error.exit_code)
 
 
+def _usage_failure(error: click.UsageError, command: str) -> _Failure:
+    """Return a usage error as one line that names the help of a command; click would print three."""
+    says = " ".join(error.format_message().split()).rstrip(".")
+    return _Failure(f"{says}; see {error.ctx.command_path if error.ctx else command} --help", error.exit_code)
+
+
 def _require_values(args: list[str], ctx: click.Context) -> None:
     """Refuse an empty value, such as that of a variable which is not set: to take the default would be a guess."""
     for before, arg in pairwise(args):
@@ -220,7 +252,7 @@ def _discard(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("metasearch", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="metasearch")
 def main() -> None:
     """Teach multilingual sentence encoders to search across languages from a handful of labels.

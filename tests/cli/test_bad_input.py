@@ -6,6 +6,7 @@ import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -84,6 +85,33 @@ def failing(*args, code):
 def test_a_wrong_name_or_flag_ends_with_code_2_and_the_right_choice(args, says, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert says in failing(*args, code=2)
+
+
+def choices():
+    """Yield each command with each of its options that take one of several names, and each name."""
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        for option in main.get_command(context, name).params:
+            if isinstance(option.type, click.Choice):
+                yield from ((name, option.opts[0], choice) for choice in option.type.choices)
+
+
+@pytest.mark.parametrize(("command", "option", "choice"), list(choices()))
+def test_a_misspelt_choice_of_any_option_is_answered_with_the_nearest_one(command, option, choice):
+    (line,) = failing(command, option, f"{choice}x", code=2).splitlines()
+    assert line.startswith(f"metasearch: error: Invalid value for '{option}'")
+    assert f"unknown choice '{choice}x'. Did you mean '{choice}'? Known: " in line
+    assert line.endswith(f"; see metasearch {command} --help")
+
+
+@pytest.mark.parametrize(
+    "args", [["--jsn"], ["--jsn", "train"], ["train", "--fold", "x"], ["train", "--jsn"], ["train", "--mode"], ["show"]]
+)
+def test_a_usage_error_is_one_line_that_names_the_help(args):
+    (line,) = failing(*args, code=2).splitlines()
+    command = "metasearch" if args[0] == "--jsn" else f"metasearch {args[0]}"
+    assert line.startswith("metasearch: error: ")
+    assert line.endswith(f"; see {command} --help")
 
 
 def test_scores_are_not_appended_to_what_holds_no_scores_which_is_said_before_any_work(tmp_path):
