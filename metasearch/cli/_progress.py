@@ -70,7 +70,7 @@ class ProgressBar(Listener):
         elif now - self._last >= EVERY_SECONDS or step == total:
             self._last = now
             done = step - self._first_step - 1
-            self._line(f"step {step}/{total} {phase} {shown}, {_left(now - self._began, done, total - step)} left")
+            self._line(f"step {step}/{total} {phase} {shown}{_left(now - self._began, done, total - step)}")
 
     def on_dev(self, step: int, score: float, best: bool) -> None:
         """Show a dev score."""
@@ -109,13 +109,15 @@ class ProgressBar(Listener):
         elif now - self._last >= EVERY_SECONDS or (done == total and self._said_texts):
             self._last, self._said_texts = now, True
             left = _left(now - self._texts_began, done - self._first_texts, total - done)
-            self._line(f"{line}, {left} left" if total else line)
+            self._line(f"{line}{left}" if total else line)
 
     def _line(self, text: str) -> None:
         print(f"{self.label}: {text}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def _left(seconds: float, done: int, left: int) -> str:
-    """Return the time for what is left at the pace of what was done in so many seconds, such as `1:05`."""
-    minutes, rest = divmod(round(left * seconds / done) if done else 0, 60)
-    return f"{minutes}:{rest:02d}"
+def _left(seconds: float, done: int, remaining: int) -> str:
+    """Return the estimate of the remaining time, such as `, 1:05 left`; nothing while no unit of work was timed."""
+    if remaining and not done:
+        return ""
+    minutes, rest = divmod(round(remaining * seconds / done) if done else 0, 60)
+    return f", {minutes}:{rest:02d} left"

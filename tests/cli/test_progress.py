@@ -101,6 +101,19 @@ def test_without_a_terminal_there_is_a_line_in_ten_seconds(clock, capsys):
     ]
 
 
+def test_there_is_no_estimate_of_the_time_left_before_a_step_was_timed(clock, capsys):
+    with _progress.ProgressBar("maml") as shown:
+        for step in (1, 2, 3):
+            clock[0] += 20
+            shown.on_step(step, 5, "meta-train", {"loss": 0.5})
+    # The first step warms up. Step 2 took 20 seconds, and 3 steps are left; then 2 are.
+    assert capsys.readouterr().err.splitlines() == [
+        "maml: step 1/5 meta-train loss 0.5",
+        "maml: step 2/5 meta-train loss 0.5, 1:00 left",
+        "maml: step 3/5 meta-train loss 0.5, 0:40 left",
+    ]
+
+
 def test_after_such_lines_the_last_text_is_said_too(clock, capsys):
     with _progress.ProgressBar("evaluate") as shown:
         for second in range(1, 13):
