@@ -95,7 +95,7 @@ checkpointing = click.option(
     type=click.Choice(["auto", "on", "texts", "off"]),
     default="auto",
     help="Recompute in the backward pass: layers (on; by default once a step runs out of memory), or a few texts at a "
-    "time (texts), for sets of any size. Less memory, a third more time, the same gradient.",
+    "time (texts), for sets of any size. Less memory, the same gradient, 1.5 to 1.8 times the CPU time in fp32.",
 )
 output = click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Run folder; by default a new one below runs/."
