@@ -6,6 +6,7 @@ import logging
 import numpy as np
 import pytest
 
+from helpers.serving import running
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.neutral import append, estimate
 from metasearch.errors import DataError, EncoderError, RunFolderError
@@ -89,6 +90,14 @@ def test_a_language_of_few_passages_has_no_part_in_the_estimate_which_a_line_say
 def test_one_language_alone_is_refused(docs, encoder):
     with pytest.raises(DataError, match=r"needs 20 passages in each of two languages or more; there are de 25"):
         index(docs, encoder, paths=("faq.de.jsonl",))
+
+
+def test_the_embeddings_that_a_server_of_it_gives_are_the_encoders_without_the_map(docs, encoder):
+    index(docs, encoder)
+    with running(Searcher(Index.open(docs / "index"), encoder)) as server:
+        _, answer = server.post("/v1/embeddings", {"input": "house number 7"})
+    (row,) = answer["data"]
+    np.testing.assert_allclose(row["embedding"], encoder.encode(["house number 7"], "candidate")[0], atol=1e-6)
 
 
 def test_an_encoder_that_is_neutral_is_refused(docs, encoder):
