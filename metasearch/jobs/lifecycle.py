@@ -8,7 +8,7 @@ from typing import Any
 
 from metasearch import signals
 from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted, ProcessLost, interrupted, to_resume
-from metasearch.files import OutOfRoom
+from metasearch.files import OutOfRoom, require_room
 from metasearch.runs.folder import Begun, RunFolder
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.study.read import STUDY_FILE
@@ -116,6 +116,11 @@ def holds_something(folder: Path) -> bool:
 
 def _go_on(folder: Path) -> str:
     return f". Go on with: {to_resume(folder)}"
+
+
+def require_disk_space(folder: Path, model: int) -> None:
+    """Raise `RunFolderError` unless the disk of a run folder has three times the bytes of its model free."""
+    require_room(folder, 3 * model, "model and checkpoints")
 
 
 def require_trust(folder: Path, began_with: bool, said: bool, what: str = "run") -> None:

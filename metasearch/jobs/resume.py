@@ -8,8 +8,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, RunFolderError, nearest, to_resume
 from metasearch.jobs import score, train
 from metasearch.jobs.distill import job as distill
-from metasearch.jobs.distill.checks import benchmarks_of, roles_of
-from metasearch.jobs.distill.rehearsal import rehearse
+from metasearch.jobs.distill.checks import benchmarks_of, check_stages, roles_of
 from metasearch.jobs.distill.roles import Roles
 from metasearch.jobs.lifecycle import (
     ENCODER,
@@ -18,6 +17,7 @@ from metasearch.jobs.lifecycle import (
     complete,
     hold_weights,
     holds_something,
+    require_disk_space,
     require_same_data,
     require_trust,
     resumable,
@@ -116,7 +116,7 @@ def _go_on(
         return train.follow(config, files.path, benchmark, encoder, processes)
     hold_weights(files, began, {ENCODER: encoder.origin})
     if isinstance(config, RunConfig) and not files.begun:
-        train.check_room(config, files.path, encoder)
+        require_disk_space(files.path, encoder.size)
     with listener_of(files.path.name) as listener:
         if isinstance(config, RunConfig):
             work = partial(train.run_to_end, files, config, benchmark, encoder, listener, processes)
@@ -140,7 +140,7 @@ def _go_on_distilling(
         return distill.follow(config, files.path, roles, processes)
     hold_weights(files, began, roles.origins)
     if not files.begun:
-        rehearse(config, roles, files.path)
+        check_stages(config, roles, files.path)
     work = partial(distill.run_to_end, files, config, benchmarks, roles, listener_of, processes)
     return complete(files, work, patience, processes)
 

@@ -10,12 +10,11 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import Mapped, append, require_none
 from metasearch.encoders.vectors import Remembered
 from metasearch.episodes.of_benchmark import check_sizes
-from metasearch.files import require_room
 from metasearch.jobs import compose
 from metasearch.jobs.cards.runs import write_card
 from metasearch.jobs.dev_score import DevScore
 from metasearch.jobs.fitting import check_fit
-from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, resumable, stopped
+from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, require_disk_space, resumable, stopped
 from metasearch.jobs.merge_stage import MergeStage
 from metasearch.jobs.neutral import neutralise, say, train_map
 from metasearch.jobs.score import add_scores, origin_of
@@ -31,8 +30,6 @@ from metasearch.spec.run_stages import Neutralise
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import used
 from metasearch.training.processes import ALONE, Processes, joined
-from metasearch.training.room import checkpoint_bytes, checkpoints_kept, dense_bytes
-from metasearch.training.schedule import total_steps
 from metasearch.training.step import save_failed_batch
 from metasearch.training.trainer import Outcome, Trainer
 
@@ -53,7 +50,7 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
     encoder = encoder_of(config, benchmark)
     if config.recipe.neutralise:
         require_none(encoder)
-    check_room(config, folder, encoder)
+    require_disk_space(folder, encoder.size)
     with resumable(folder):
         processes = joined()
         if not processes.first:
@@ -72,16 +69,6 @@ def follow(config: RunConfig, folder: Path, benchmark: Benchmark, encoder: Encod
     if outcome.reason == "interrupted":
         raise stopped(folder, f"stopped after outer step {outcome.steps}")
     return RunResult(folder, [], "")
-
-
-def check_room(config: RunConfig, folder: Path, encoder: Encoder) -> None:
-    """Raise `RunFolderError` where the disk has no room for the checkpoints of a run that is to begin and its model."""
-    budget = config.recipe.budget
-    count = checkpoints_kept(total_steps(budget, (budget.meta_train, budget.meta_valid), config.max_steps), budget)
-    weights = sum(weight.nbytes for _, weight in compose.make_learner(config.recipe, encoder).named_parameters())
-    checkpoint = checkpoint_bytes(weights, dense_bytes(encoder.embedder), config.recipe.outer)
-    what = f"{'two checkpoints' if count > 1 else 'a checkpoint'} and the model"
-    require_room(folder, count * checkpoint + encoder.size, what)
 
 
 def run_to_end(

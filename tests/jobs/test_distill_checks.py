@@ -1,8 +1,6 @@
 """What a distillation checks before its first step, and what it leaves behind where something is wrong."""
 
 import json
-import re
-from types import SimpleNamespace
 
 import pytest
 from sentence_transformers import SentenceTransformer
@@ -27,7 +25,6 @@ from helpers.stages import written
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import DataError
 from metasearch.jobs.compose import load_encoder
-from metasearch.jobs.distill import rehearsal
 from metasearch.spec.library import Library, overrides, shipped
 from metasearch.training.trainer import Trainer
 
@@ -199,44 +196,6 @@ def stages_of(place, tmp_path, second):
     }  # fmt: skip
     recipe = {"recipe": "twice", "description": "twice", "stages": {"first": stage, "second": stage | second}}
     return written(tmp_path, json.dumps(recipe), "twice")
-
-
-# The room that is needed on the disk.
-
-
-def free(monkeypatch, count):
-    """Let the disk have so many bytes free."""
-    monkeypatch.setattr("metasearch.files.shutil.disk_usage", lambda path: SimpleNamespace(free=count))
-
-
-@pytest.mark.slow
-def test_the_room_of_vectors_checkpoints_and_models_is_asked_for_before_the_first_stage(place, tmp_path, monkeypatch):
-    given = flags(place, "--stages=1", "--set=stages.assistant.budget.eval_every=1", steps=2)
-    free(monkeypatch, 10)
-    said = distill(*given, "-o", tmp_path / "run", code=5).stderr
-    needed = int(re.search(r"need at least ([\d,]+) bytes; 10 are free", said).group(1).replace(",", ""))
-    assert f"{tmp_path / 'run'}: the disk is too full: models, checkpoints and vectors of the frozen encoders" in said
-    assert not (tmp_path / "run").exists()
-    # Of a stage of two steps: the pivot texts of its pairs and of dev, two checkpoints and the model.
-    size = load_encoder(str(place / "assistant"), device="cpu").size
-    words = load_encoder(str(place / "assistant"), device="cpu").input.words.weight.nbytes
-    assert needed >= (2 * BATCH + DEV) * (16 + 4 * tiny.DIMENSIONS) + 2 * (2 * size + 2 * (size - words) * 0.8)
-    free(monkeypatch, needed)
-    distill(*given, "-o", tmp_path / "run")
-    written = sum(path.stat().st_size for path in (tmp_path / "run" / "targets").rglob("*.npy"))
-    assert written + 2 * size < needed
-
-
-@pytest.mark.slow
-def test_vectors_that_are_kept_already_need_no_room(place, tmp_path, monkeypatch):
-    given = flags(place, "--stages=1", f"--targets={tmp_path / 'targets'}", steps=1)
-    distill(*given, "-o", tmp_path / "first")
-    kept, checked = [], []
-    monkeypatch.setattr(rehearsal, "require_room", lambda path, needed, what: checked.append((path, needed)))
-    for folder in (tmp_path / "targets", tmp_path / "others"):
-        distill(*given, f"--targets={folder}", "-o", tmp_path / f"run-{folder.name}")
-        kept.append(dict(checked)[folder])
-    assert kept == [0, (BATCH + DEV) * (16 + 4 * tiny.DIMENSIONS)]
 
 
 # What is found wrong once the folder is made.

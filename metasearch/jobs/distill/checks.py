@@ -8,8 +8,10 @@ from metasearch.data.parallel.files import find
 from metasearch.errors import ConfigError
 from metasearch.jobs.distill.prepared import prepared_folder, require_settings
 from metasearch.jobs.distill.roles import Roles
+from metasearch.jobs.distill.sources import training_data
 from metasearch.jobs.distill.stage import learner_of
 from metasearch.jobs.distill.targets import comparable
+from metasearch.jobs.lifecycle import require_disk_space
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.library import Library
 from metasearch.spec.run import DataRef
@@ -87,6 +89,27 @@ def roles_of(config: DistillConfig) -> Roles:
         if wanted and stage.against:
             comparable(roles.stand_in(stage.against, stage.max_length), trained, wanted)
     return roles
+
+
+def check_stages(config: DistillConfig, roles: Roles, folder: Path) -> None:
+    """Read the data of every stage, and check its number of steps and the free disk space; nothing is written.
+
+    Raises:
+        ConfigError: a stage has fewer steps than its learner needs.
+        DataError: the data of a stage is damaged or too small.
+        RunFolderError: the disk of the run folder is too full.
+    """
+    largest = 0
+    for _, name, stage in config.stages:
+        encoder = roles.stand_in(stage.trains, stage.max_length)
+        largest = max(largest, encoder.size)
+        learner, options, _ = learner_of(stage, f"stage '{name}'")
+        steps = training_data(config, name, encoder).steps
+        try:
+            learner.check_steps(options, steps)
+        except ConfigError as error:
+            raise ConfigError(f"stage '{name}': {error}") from None
+    require_disk_space(folder, largest)
 
 
 def _check_corpus(config: DistillConfig, stage: Stage) -> None:

@@ -21,8 +21,7 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.jobs.cards.runs import write_card
-from metasearch.jobs.distill.checks import benchmarks_of, resolved, roles_of
-from metasearch.jobs.distill.rehearsal import rehearse
+from metasearch.jobs.distill.checks import benchmarks_of, check_stages, resolved, roles_of
 from metasearch.jobs.distill.report import stage_report, whole_report
 from metasearch.jobs.distill.roles import Roles
 from metasearch.jobs.distill.stage import run_stage
@@ -41,9 +40,8 @@ from metasearch.training.processes import ALONE, Processes, joined
 def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent) -> RunResult:
     """Run the chosen stages of a recipe in a new run folder.
 
-    Every name, option and task is checked before weights are loaded; every encoder, the data and the steps of every
-    stage, and the room on the disk, before the folder is made, so that no stage fails for them when the ones before it
-    are done.
+    Names, options and tasks are checked before weights are loaded. Encoders, the data and steps of every stage and the
+    free disk space are checked before the folder is made, so that no later stage fails for them.
 
     Raises:
         MetasearchError: of every kind that `metasearch.errors` lists; what was written before it stays.
@@ -52,7 +50,7 @@ def begin(config: DistillConfig, folder: Path, listener_of: ListenerOf = silent)
     config = resolved(config)
     benchmarks = benchmarks_of(config)
     roles = roles_of(config)
-    rehearse(config, roles, folder)
+    check_stages(config, roles, folder)
     with resumable(folder):
         processes = joined()
         if not processes.first:

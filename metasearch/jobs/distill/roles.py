@@ -17,12 +17,8 @@ from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.recipe import MaxLength
 from metasearch.spec.run import EncoderRef
 from metasearch.spec.stages import RoleName
-from metasearch.training.room import dense_bytes
 
 log = logging.getLogger(__name__)
-
-_FLOAT = 4
-"""Bytes of a weight in training."""
 
 
 class Roles:
@@ -75,16 +71,6 @@ class Roles:
             return self.at(role, max_length)
         assistant, settings = self.at("assistant", max_length), self.config.recipe.student
         return blank(assistant) if settings is not None and settings.static is not None else assistant
-
-    def planned_bytes(self, role: RoleName) -> tuple[int, int]:
-        """Return the bytes of a role's weights, and of those that are no tables; of a student that is not made, too."""
-        settings = self.config.recipe.student
-        if role != "student" or self.config.student is not None or settings is None or settings.static is not None:
-            encoder = self.stand_in(role, 3)
-            return encoder.size, dense_bytes(encoder.embedder)
-        config = transformer_of(self.at("assistant").model).config
-        counts = planned_sizes(config, settings.bottleneck, settings.recurrent, settings.repeats).counts
-        return _FLOAT * (sum(counts.values()) - counts["pooler"]), _FLOAT * (counts["layers"] + counts["projection"])
 
     def take(self, role: RoleName, folder: Path) -> None:
         """Go on with what a finished stage made of a role."""

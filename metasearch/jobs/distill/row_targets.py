@@ -194,11 +194,6 @@ def opened(folder: Path, encoder: Encoder, output: VectorOutput, kind: TargetTyp
     return RowTargets(path, encoder.dimension(output), kind)
 
 
-def bytes_each(dimension: int, kind: TargetType) -> int:
-    """Return the bytes of a text's row, vector and step."""
-    return 4 + dimension * _BYTES[kind] + (4 if kind == "int8" else 0)
-
-
 def _compute(
     targets: RowTargets,
     encoder: Encoder,

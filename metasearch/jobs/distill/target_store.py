@@ -106,12 +106,6 @@ def stored_targets(
     return Targets(list(stored.segments.values()), encoder.dimension(output))
 
 
-def stored_digests(folder: Path, encoder: Encoder, role: Role, output: VectorOutput = "sentence") -> NDArray[np.uint64]:
-    """Return the digests of the texts whose vectors are kept already, `(N, 2)`; makes nothing."""
-    segments = _opened(folder, encoder, (), role, output).segments.values()
-    return np.concatenate([np.zeros((0, 2), np.uint64), *(segment.digests for segment in segments)])
-
-
 def _opened(folder: Path, encoder: Encoder, texts: Sequence[str], role: Role, output: VectorOutput) -> SegmentFolder:
     key, about = key_of(encoder, role, output)
     return SegmentFolder(folder / key, about, texts)
