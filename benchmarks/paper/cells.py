@@ -55,10 +55,7 @@ def rows_of(study: Study, encoder: str, weights: str | None = None, pool: str | 
 
 
 def rows_of_pools(study: Study, encoder: str, weights: str | None = None) -> list[Row]:
-    """Return the same of the main pool and of those that rank it otherwise, as far as a cell has them.
-
-    Those that an earlier version scored lack a pool that came later.
-    """
+    """Return the same of the main pool and of those that rank it otherwise, as far as a cell has them."""
     pools = (None, *(pool for pool in RERANKED if pool in study.pools))
     return [row for pool in pools for row in rows_of(study, encoder, weights, pool) if row["values"]]
 

@@ -1,7 +1,6 @@
 """Options that several commands share."""
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -115,23 +114,11 @@ def seed(help: str) -> Callable[[F], F]:
     return click.option("--seed", type=SEEDS, default=0, show_default=True, metavar="SEED", help=help)
 
 
-class Renamed(click.Option):
-    """An option whose further names, which it had in earlier versions, are understood and not listed."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return its line of `--help`, with its first name alone."""
-        listed = copy(self)
-        listed.opts = self.opts[:1]
-        return click.Option.get_help_record(listed, ctx)
-
-
 def gradients(default: str | None = "fast", shown: str = "fast") -> Callable[[F], F]:
     """Return the option `--gradients`, `engine` of configurations, with its default and how that is shown."""
     return click.option(
         "--gradients",
-        "--engine",
         "engine",
-        cls=Renamed,
         type=click.Choice(["fast", "reference"]),
         default=default,
         help="How gradients are computed: the fast way, or learn2learn's plain loop as reference, slower and the same "

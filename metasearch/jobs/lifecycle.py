@@ -154,7 +154,7 @@ def hold_weights(files: RunFolder, began: Begun[Any], now: Mapping[str, str]) ->
             before.setdefault(ENCODER, row["weights"])
     for what, fingerprint in now.items():
         require_same_weights(f"{files.path}: its {what}", before.get(what, fingerprint), fingerprint)
-    # A study makes the folders of its cells before any encoder is loaded, and earlier releases noted none.
+    # A study makes the folders of its cells before it loads an encoder.
     if now.keys() - began.weights.keys():
         files.note_weights(began, now)
 

@@ -112,8 +112,7 @@ def add_scores(
     known = scored(files, task, {str(measure) for measure in benchmark.measures})
     stamp = {"data": benchmark.data.fingerprint, "versions": versions()}
     for split, data in parts.items():
-        questions = files.queries(task, label, split)
-        if (label, split) in known and (split != "test" or questions.is_file()):
+        if (label, split) in known:
             continue
         pools = RETRIEVAL_POOLS if split == "test" else RETRIEVAL_POOLS[:1]
         what = f"{label} on {split} of {task}"
@@ -121,12 +120,8 @@ def add_scores(
         results = evaluate_aloud(encoder, data, benchmark, pools, what, listener, vectors=vectors)
         if split == "test":
             # Before the rows: a row in the results says that the results by question are there.
-            results.questions.save(questions, facts | {"split": split} | stamp)
-        # Rows may stand without results by question, of an earlier version say: only these are made then.
-        if (label, split) not in known:
-            files.add_results(
-                {**facts, "split": split, **row, **stamp, "processor": processor()} for row in results.rows()
-            )
+            results.questions.save(files.queries(task, label, split), facts | {"split": split} | stamp)
+        files.add_results({**facts, "split": split, **row, **stamp, "processor": processor()} for row in results.rows())
 
 
 def evaluate_aloud(

@@ -27,7 +27,7 @@ from metasearch.runs.log import read_events
 from metasearch.runs.owner import owned
 from metasearch.runs.questions import questions_path
 from metasearch.spec.declared import Declared
-from metasearch.spec.run import Config, with_original_gradients
+from metasearch.spec.run import Config
 
 CONFIG = "config.yaml"
 
@@ -52,7 +52,7 @@ class Begun(sealed.Sealed, Generic[Config]):
     Attributes:
         data_fingerprint: of the task's data; empty where each stage of the run keeps its own.
         weights: what an encoder is to the run, such as `encoder` or `teacher` → fingerprint of its checkpoint; empty
-            before they are loaded, and in runs of earlier releases.
+            before they are loaded.
         config: the resolved configuration.
     """
 
@@ -99,8 +99,7 @@ class RunFolder:
         """
         if not (path / CONFIG).is_file():
             raise RunFolderError(f"{path} is no run folder: it has no {CONFIG}")
-        begun = sealed.read(path / CONFIG, Begun[kind])  # type: ignore[valid-type]
-        return cls(path), begun.model_copy(update={"config": with_original_gradients(begun.config)})
+        return cls(path), sealed.read(path / CONFIG, Begun[kind])  # type: ignore[valid-type]
 
     def note_weights(self, begun: Begun[Config], weights: Mapping[str, str]) -> None:
         """Write down the weights of encoders that were not known when the folder was made."""

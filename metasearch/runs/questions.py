@@ -78,14 +78,13 @@ class QuestionResults:
         columns: name and cell → a value for each of its questions, `(N,)`. The name is a measure such as `map@20`; a
             correlation has no value of a question, there the names are `predicted` and `gold`.
         ranking: ranking of a retrieval task with the multilingual pool, else None.
-        articles: id of a question → its article. What is not listed, such as the rows of similarity, is one of its own;
-            None where that is not known, in files of earlier versions.
+        articles: id of a question → its article. What is not listed, such as the rows of similarity, is one of its own.
     """
 
     units: Mapping[Cell, tuple[str, ...]] = field(default_factory=dict)
     columns: Mapping[tuple[str, *Cell], NDArray[np.float64]] = field(default_factory=dict)
     ranking: Ranking | None = None
-    articles: Mapping[str, str] | None = None
+    articles: Mapping[str, str] = field(default_factory=dict)
 
     def save(self, path: Path, facts: Mapping[str, Any]) -> None:
         """Write the file, whole or not at all.
@@ -102,9 +101,8 @@ class QuestionResults:
             "facts": dict(facts),
             "units": [[*cell, list(ids)] for cell, ids in self.units.items()],
             "columns": [list(key) for key in self.columns],
+            "articles": dict(self.articles),
         }
-        if self.articles is not None:
-            header["articles"] = dict(self.articles)
         arrays = {f"column{i}": values for i, values in enumerate(self.columns.values())}
         if self.ranking:
             for side in ("questions", "candidates"):
@@ -172,10 +170,10 @@ def _read(file: Any, header: Mapping[str, Any]) -> QuestionResults:
     return QuestionResults(units, columns, ranking, _articles(header))
 
 
-def _articles(header: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return the article of each question; None of a file written before there were any."""
-    articles = header.get("articles")
-    if articles is not None and not (isinstance(articles, dict) and all(isinstance(a, str) for a in articles.values())):
+def _articles(header: Mapping[str, Any]) -> dict[str, str]:
+    """Return the article of each question."""
+    articles = header["articles"]
+    if not (isinstance(articles, dict) and all(isinstance(name, str) for name in articles.values())):
         raise TypeError("its articles are no mapping of names")
     return articles
 

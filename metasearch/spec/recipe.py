@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from metasearch.errors import nearest
 from metasearch.spec.declared import Contradiction, Count, Declared, Length, NonNegative, Positive, Rate, Share
@@ -69,12 +69,6 @@ class Episodes(Declared):
     relative_margin: NonNegative = 0.05
     translations: bool = False
 
-    @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return what a file holds; what came later is left out where it is not asked for."""
-        asked = {"relative_margin": self.negatives == "mined", "translations": self.translations}
-        return {key: value for key, value in write(self).items() if asked.get(key, True)}
-
 
 class Loss(BaseModel):
     """The loss of a set of examples: a name, and options whose names and types that loss knows.
@@ -112,11 +106,6 @@ class Loss(BaseModel):
         """Return the options for a loss that has these; only what is no field here may be unknown to it."""
         own = {name: getattr(self, name) for name in ("margin", "distance") if name in known}
         return own | dict(self.model_extra or {})
-
-    @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return what a file holds; without a name it is what files held before losses had names."""
-        return {key: value for key, value in write(self).items() if (key, value) != ("name", None)}
 
 
 class Outer(Declared):
@@ -160,11 +149,6 @@ class Pace(Declared):
     eval_every: Count = 25
     patience: Count = 50
     shards: Shards = 1
-
-    @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return what a file holds; without shards it is what files held before there were any."""
-        return {key: value for key, value in write(self).items() if (key, value) != ("shards", 1)}
 
 
 class Budget(Pace):
@@ -226,9 +210,3 @@ class Recipe(Declared):
         """What the run's encoder is called in its results: the learner, and the stages after training."""
         name = with_merge(self.learner) if self.merge else self.learner
         return with_map(name) if self.neutralise and self.neutralise.when == "after" else name
-
-    @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return what a file holds; what is not asked for is left out, as in files from before it could be."""
-        unset = (("neutralise", None), ("merge", None), ("translate", True), ("labels", None))
-        return {key: value for key, value in write(self).items() if (key, value) not in unset}

@@ -163,14 +163,3 @@ class ScoreConfig(Declared):
 
 
 Config = TypeVar("Config", bound=Declared)
-
-
-def with_original_gradients(config: Config) -> Config:
-    """Return a configuration that was read back, with what computed its gradients when it began.
-
-    What was written before that could be chosen began on the reference, whatever the default is now, and goes on to the
-    same bits only there.
-    """
-    # `model_fields_set` tells a key that was written from one that has its default.
-    unsaid = "engine" in type(config).model_fields and "engine" not in config.model_fields_set
-    return config.model_copy(update={"engine": "reference"}) if unsaid else config

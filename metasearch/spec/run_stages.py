@@ -47,7 +47,7 @@ class Neutralise(NeutralSettings):
         return {"when": value} if isinstance(value, str) else value
 
     @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _changed(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Return what differs from the defaults, so that a label of an arm names that alone."""
         defaults = {name: field.default for name, field in type(self).model_fields.items() if name != "when"}
         return {name: value for name, value in write(self).items() if defaults.get(name, ...) != getattr(self, name)}

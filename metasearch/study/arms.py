@@ -67,9 +67,7 @@ def arm_of(row: Mapping[str, Any], config: Mapping[str, Any], source: str) -> Ar
 
 def settings_of(config: Mapping[str, Any]) -> Settings:
     """Return what a way to train depends on, of the configuration of a run: not the data, nor names and notes."""
-    # What is not set tells nothing, and runs of earlier versions do not have every key.
-    unset: tuple[Any, ...] = (None, "", [], {})
-    settings = {key: value for key, value in config.items() if key not in _NOT_SETTINGS and value not in unset}
+    settings = {key: value for key, value in config.items() if key not in _NOT_SETTINGS}
     recipe = config.get("recipe")
     if isinstance(recipe, Mapping):
         settings["recipe"] = {key: value for key, value in recipe.items() if key not in _NOT_RECIPE}
@@ -82,7 +80,10 @@ def digest(settings: Settings) -> str:
 
 
 def _flat(tree: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]:
+    """Yield the dotted key and the value of every setting that has one."""
     for key, value in tree.items():
+        if value is None:
+            continue
         if isinstance(value, Mapping):
             yield from _flat(value, f"{above}{key}.")
         else:
@@ -122,6 +123,12 @@ def _differences(hashes: Sequence[str], known: Mapping[str, Settings]) -> dict[s
     # Over the keys of all: what only one of them sets is a difference, too.
     every = {key: {known[one].get(key, "none") for one in hashed} for value in hashed for key in known[value]}
     keys = sorted(key for key, values in every.items() if len(values) > 1)
+    # A key that only some have follows from one beside it, such as an option of a loss from the name of the loss.
+    everywhere = {key for key in keys if all(key in known[one] for one in hashed)}
+    sections = {key.rpartition(".")[0] for key in everywhere}
+    shorter = [key for key in keys if key in everywhere or key.rpartition(".")[0] not in sections]
+    if len({tuple(known[one].get(key) for key in shorter) for one in hashed}) == len(hashed):
+        keys = shorter
     if not 0 < len(keys) <= _NAMED_SETTINGS:
         return hashed
     return {

@@ -86,11 +86,9 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
     return made
 
 
-def _clusters(units: Mapping[str, int], articles: Mapping[str, str] | None) -> tuple[NDArray[np.int64], str]:
+def _clusters(units: Mapping[str, int], articles: Mapping[str, str]) -> tuple[NDArray[np.int64], str]:
     """Return the cluster of each question, and why it is the question itself where articles cannot be drawn."""
     alone = np.arange(len(units))
-    if articles is None:
-        return alone, "an earlier version did not keep the articles of the questions"
     # A question and an article may have the same name.
     names = [("article", articles[unit]) if unit in articles else ("question", unit) for unit in units]
     number = {name: i for i, name in enumerate(sorted(set(names)))}

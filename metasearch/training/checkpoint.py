@@ -27,8 +27,7 @@ log = logging.getLogger(__name__)
 Tensors = Mapping[str, Tensor]
 _FILES = ("weights", "optimizer", "best", "learner")
 _STATE = "state.json"
-_KEYS = ({"state", "sha256"}, {"schema", "state", "sha256"})
-"""Schema of `state.json` → its keys beside its own hash, which schema 0 did not have."""
+_SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ def _write(folder: Path, checkpoint: Checkpoint) -> None:
         sync(path)
         hashes[name] = digest(path)
     # Last, as it holds the hashes of the others.
-    content = {"schema": len(_KEYS) - 1, "state": checkpoint.state, "sha256": hashes}
+    content = {"schema": _SCHEMA, "state": checkpoint.state, "sha256": hashes}
     path = folder / _STATE
     path.write_text(json.dumps({**content, "hash": _hash_of(content)}), encoding="utf-8")
     sync(path)
@@ -132,11 +131,9 @@ def _read(folder: Path) -> Checkpoint:
     path = folder / _STATE
     try:
         stored = json.loads(read_bytes(path))
-        schema = stored.get("schema", 0)
-        if schema not in range(len(_KEYS)):
-            raise ValueError(f"it has schema {schema}; this version of metasearch reads those up to {len(_KEYS) - 1}")
-        intact = schema == 0 or stored.pop("hash") == _hash_of(stored)
-        if not intact or stored.keys() != _KEYS[schema]:
+        if (schema := stored.get("schema")) != _SCHEMA:
+            raise ValueError(f"it has schema {schema}; this version of metasearch reads schema {_SCHEMA}")
+        if stored.pop("hash") != _hash_of(stored):
             raise ValueError("its content is not what was written")
         hashes, state = stored["sha256"], stored["state"]
         tensors = {}

@@ -161,7 +161,7 @@ def test_scores_in_a_reranked_pool_are_compared_with_those_in_the_main_pool_as_a
 def test_rows_are_of_all_pools_that_a_cell_was_scored_in(study, rows, monkeypatch):
     found = rows_of_pools(study, "e5")
     assert [row["pool"] for row in found] == [pool for pool in ("multilingual", *RERANKED) for _ in rows]
-    # A cell that was scored by an earlier version has no question in a pool that came later.
+    # A cell without one of the pools has no row of it.
     columns = study.of(study.arms[0])[0].questions.columns
     for cell in [cell for cell in columns if cell[1] == "balanced"]:
         monkeypatch.delitem(columns, cell)

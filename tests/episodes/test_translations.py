@@ -16,7 +16,6 @@ from metasearch.episodes.translations import QuestionTranslations
 from metasearch.errors import ConfigError, DataError
 from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.library import Library, load_recipe
-from metasearch.spec.recipe import Episodes
 from metasearch.spec.task import applies
 
 LIBRARY = Library()
@@ -135,11 +134,6 @@ def test_a_question_that_cannot_be_drawn_needs_no_translation():
     QuestionTranslations(unanswered, [Arrangement.parse("el_el -> el_{ar,el}")], "here")
     with pytest.raises(DataError, match="'q3'"):
         QuestionTranslations(data, [Arrangement.parse("el_el -> el_{ar,el}")], "here")
-
-
-def test_a_file_says_that_there_are_translations_only_where_they_are_asked_for():
-    assert "translations" not in Episodes().model_dump(mode="json")
-    assert Episodes(translations=True).model_dump(mode="json")["translations"] is True
 
 
 def test_scored_pairs_have_none():

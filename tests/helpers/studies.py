@@ -60,8 +60,7 @@ class Setting:
         distractors: candidates of each language that answer no question.
         languages: of the questions; of similarity, `a-b` pairs of them, neighbours and with itself.
         measures: of retrieval.
-        articles: of the questions of each fold, of retrieval; 0 where each question has one of its own, None where a
-            run does not know them, as those of earlier versions.
+        articles: of the questions of each fold, of retrieval; 0 where each question has one of its own.
     """
 
     task: str = "demo"
@@ -73,7 +72,7 @@ class Setting:
     fold_seed: int | None = None
     measures: Sequence[Measure] = (Measure("map", 20), Measure("map"))
     versions: Mapping[str, str] = field(default_factory=lambda: dict(VERSIONS))
-    articles: int | None = 0
+    articles: int = 0
 
 
 def write_study(
@@ -217,9 +216,9 @@ def _retrieval(way: Made, fold: int, split: str, shared: Setting, noises: Sequen
     return Evaluation(tuple(listed), kept)
 
 
-def _articles(ids: Sequence[str], count: int | None) -> dict[str, str] | None:
+def _articles(ids: Sequence[str], count: int) -> dict[str, str]:
     """Return question → article, in turns."""
-    return None if count is None else {unit: f"article-{i % count}" for i, unit in enumerate(ids) if count}
+    return {unit: f"article-{i % count}" for i, unit in enumerate(ids) if count}
 
 
 def _similarity(way: Made, fold: int, split: str, shared: Setting, noises: Sequence[np.random.Generator]) -> Evaluation:

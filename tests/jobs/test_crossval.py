@@ -86,7 +86,7 @@ def test_the_engine_is_kept_with_the_study_and_the_same_command_does_not_change_
     (study / "cells").symlink_to(whole[0] / "cells")  # of a study from before there was a choice
     run(*FLAGS, "-o", study)
     assert StudyFolder(study).stored().config.engine == "reference"
-    said = run(*FLAGS, "--engine=fast", "-o", study, code=2).output
+    said = run(*FLAGS, "--gradients=fast", "-o", study, code=2).output
     assert "the study has engine 'reference', not 'fast'" in said
     assert begun == []
 

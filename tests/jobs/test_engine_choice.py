@@ -1,6 +1,6 @@
 """`--gradients`: what is chosen is taken and written down, and what was begun with some gradients keeps them.
 
-Configurations, studies and facts call them `engine`, and so does a flag of earlier versions, `--engine`.
+Configurations, studies and facts call them `engine`.
 """
 
 import json
@@ -15,7 +15,6 @@ from metasearch.errors import ConfigError
 from metasearch.fast import FastGradients
 from metasearch.jobs import compose, train
 from metasearch.jobs.crossval import measure
-from metasearch.jobs.crossval.folder import Stored, StudyFolder
 from metasearch.jobs.crossval.plan import plan
 from metasearch.learners.gradients import ReferenceGradients
 from metasearch.runs.folder import RunFolder
@@ -23,7 +22,7 @@ from metasearch.spec import yaml
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.library import load_recipe
 from metasearch.spec.recipe import Outer, Recipe
-from metasearch.spec.run import RunConfig, ScoreConfig, with_original_gradients
+from metasearch.spec.run import RunConfig
 from metasearch.spec.stages import Distillation
 from metasearch.spec.study import StudyConfig, Trained
 
@@ -61,24 +60,6 @@ def metasearch(*args, code=0):
     return result
 
 
-def without_engine(path):
-    """Take the engine out of a file, as if it were from before there was a choice, or a hash."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    kept = [line for line in lines if not line.strip().startswith(("engine:", "sha256:"))]
-    assert len(kept) < len(lines) - 1
-    path.write_text("\n".join(kept), encoding="utf-8")
-
-
-@pytest.fixture
-def no_fast(monkeypatch):
-    """Let nothing take fast gradients."""
-
-    def refuse(encoder, checkpointing):
-        raise AssertionError("the fast engine")
-
-    monkeypatch.setattr(compose, "FastGradients", refuse)
-
-
 def test_gradients_are_fast_unless_the_reference_is_asked_for():
     encoder = compose.load_encoder("tiny", device="cpu")
     fast = compose.make_gradients(encoder)
@@ -92,19 +73,12 @@ def test_unknown_gradients_are_answered_with_the_nearest_ones():
         compose.make_gradients(compose.load_encoder("tiny", device="cpu"), "refrence")
 
 
-def test_help_lists_the_flag_by_its_present_name_alone():
-    shown = metasearch("train", "--help").output
-    assert "--gradients [fast|reference]" in shown
-    assert "--engine" not in shown
-
-
 @pytest.mark.parametrize(
     ("said", "engine"),
     [
         ([], "fast"),
         (["--gradients=fast"], "fast"),
         (["--gradients=reference"], "reference"),
-        (["--engine=reference"], "reference"),
     ],
 )
 def test_train_asks_for_the_gradients_that_are_said_and_by_default_for_fast_ones(monkeypatch, said, engine):
@@ -146,48 +120,9 @@ def test_a_configuration_is_read_back_with_its_engine(tmp_path, config, engine):
     assert RunFolder.open(tmp_path / "run", type(config))[1].config.engine == engine
 
 
-@pytest.mark.parametrize("config", [RUN, STAGES])
-def test_a_configuration_from_before_there_was_a_choice_means_the_reference(tmp_path, config):
-    RunFolder.create(tmp_path / "run", config, "")
-    without_engine(tmp_path / "run" / "config.yaml")
-    assert RunFolder.open(tmp_path / "run", type(config))[1].config.engine == "reference"
-
-
-def test_what_trains_nothing_has_no_engine():
-    config = ScoreConfig(task="demo", encoder="tiny")
-    assert with_original_gradients(config) == config
-
-
-def test_a_study_from_before_there_was_a_choice_means_the_reference_in_every_cell(tmp_path):
-    study = StudyFolder(tmp_path)
-    begun = STUDY.model_copy(update={"engine": "fast"})
-    study.store(Stored(data_fingerprint="x", versions={}, cells=[], made=[], config=begun))
-    assert study.stored().config == begun
-    without_engine(tmp_path / "study.yaml")
-    found = study.stored().config
-    assert (found.engine, found.distilled[0].engine) == ("reference", "reference")
-    assert {cell.config.engine for cell in plan(found, tmp_path) if cell.kind != "score"} == {"reference"}
-
-
-@pytest.mark.slow
-def test_an_old_run_goes_on_to_the_bits_of_the_reference(tmp_path, no_fast):
-    sizes = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
-    where = ["--task=demo-sts", "--mode=mono-bi", "--encoder=tiny", "--device=cpu"]
-    asked = ["train", *where, *(f"--set={value}" for value in sizes)]
-    whole, old = tmp_path / "whole", tmp_path / "old"
-    metasearch(*asked, "--engine=reference", "-o", whole)
-    old.mkdir()
-    (old / "config.yaml").write_bytes((whole / "config.yaml").read_bytes())
-    without_engine(old / "config.yaml")
-    metasearch("train", "--resume", old)
-    assert [json.loads((folder / "facts.json").read_text())["engine"] for folder in (whole, old)] == ["reference"] * 2
-    model = "model/model.safetensors"
-    assert (old / model).read_bytes() == (whole / model).read_bytes()
-
-
 @pytest.mark.parametrize("command", ["train", "distill", "crossval"])
 def test_what_is_resumed_keeps_its_engine(tmp_path, command):
-    error = metasearch(command, "--resume", tmp_path, "--engine=fast", code=2).output
+    error = metasearch(command, "--resume", tmp_path, "--gradients=fast", code=2).output
     assert "leave out --gradients" in error
 
 

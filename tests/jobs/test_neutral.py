@@ -177,8 +177,6 @@ def test_a_recipe_says_when_in_a_word_and_is_written_with_what_is_not_the_defaul
     longer = load_recipe("maml-tiny", ["neutralise.when=before", "neutralise.rank=2", "neutralise.languages=[ar, de]"])
     assert longer.model_dump(mode="json")["neutralise"] == {"when": "before", "rank": 2, "languages": ["ar", "de"]}
     assert type(longer).model_validate(longer.model_dump()) == longer
-    # As files were before there was such a stage, so that arms of older runs are the same.
-    assert "neutralise" not in load_recipe("maml-tiny").model_dump()
 
 
 @pytest.mark.parametrize(

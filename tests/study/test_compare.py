@@ -136,14 +136,6 @@ def test_the_questions_of_an_article_are_resampled_together(tmp_path):
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(mean, [0.025, 0.975])))
 
 
-def test_runs_that_do_not_know_articles_are_resampled_by_questions_and_it_is_said(tmp_path):
-    found = compare(read_study([write_study(tmp_path / "s", ARMS, articles=None)]), resamples=200)
-    own = compare(read_study([write_study(tmp_path / "own", ARMS, articles=0)]), resamples=200)
-    assert found.arms[0].interval == own.arms[0].interval
-    (said,) = set(found.missing) - set(own.missing)
-    assert said.startswith("Fold 0, 1, 2: an earlier version did not keep the articles of the questions")
-
-
 def test_a_fold_of_one_article_is_resampled_by_its_questions_and_it_is_said(tmp_path):
     found = compare(read_study([write_study(tmp_path / "s", ARMS, articles=1)]), resamples=200)
     assert found.arms[0].interval.low < found.arms[0].interval.high

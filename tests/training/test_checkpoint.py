@@ -3,7 +3,6 @@
 import json
 import os
 import resource
-import shutil
 import signal
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from metasearch.errors import RunFolderError
 from metasearch.runs.folder import RunFolder
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 FILES = ["weights.safetensors", "optimizer.safetensors", "best.safetensors", "learner.safetensors", "state.json"]
 
 
@@ -148,12 +146,6 @@ def test_an_edited_state_is_not_believed(tmp_path, change):
     edit(tmp_path / "checkpoint" / "state.json", change)
     with pytest.raises(RunFolderError, match=r"state\.json: the checkpoint is damaged"):
         store.load()
-
-
-@pytest.mark.parametrize("schema", [0, 1])
-def test_checkpoints_of_every_schema_can_be_read(tmp_path, schema):
-    shutil.copytree(FIXTURES / "checkpoints" / f"schema-{schema}", tmp_path / "checkpoint")
-    assert_is(CheckpointStore(tmp_path).load(), 5)
 
 
 def test_files_have_the_mode_of_other_files(tmp_path):

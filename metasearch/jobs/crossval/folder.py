@@ -24,7 +24,6 @@ from metasearch.runs.folder import RunFolder
 from metasearch.runs.owner import owned
 from metasearch.runs.sealed import Sealed
 from metasearch.spec.launchers import Place
-from metasearch.spec.run import with_original_gradients
 from metasearch.spec.study import StudyConfig
 from metasearch.study.read import STUDY_FILE
 
@@ -35,8 +34,7 @@ class Stored(Sealed):
     Attributes:
         data_fingerprint: of all data of the task.
         versions: of metasearch and its libraries, with which the study was begun.
-        weights: fingerprint of the encoder that all arms start from; empty where its weights are drawn from each seed,
-            and in studies of earlier releases.
+        weights: fingerprint of the encoder that all arms start from; empty where its weights are drawn from each seed.
         cells: names of the run folders that have scores on the task.
         made: names of those that do not: distillations.
         config: of the study.
@@ -81,11 +79,7 @@ class StudyFolder:
         if not self.begun:
             what = f"is no study: it has no {STUDY_FILE}" if self.path.exists() else "does not exist"
             raise RunFolderError(f"{self.path} {what}")
-        stored = sealed.read(self._file, Stored)
-        # Each distillation has an engine of its own, which an old file may lack as well.
-        distilled = tuple(with_original_gradients(each) for each in stored.config.distilled)
-        begun = with_original_gradients(stored.config).model_copy(update={"distilled": distilled})
-        return stored.model_copy(update={"config": begun})
+        return sealed.read(self._file, Stored)
 
     def store(self, stored: Stored) -> None:
         """Write `study.yaml`, whole or not at all; `RunFolderError` when there is no room for it."""

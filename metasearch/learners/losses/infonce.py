@@ -1,9 +1,8 @@
 """InfoNCE in the batch (van den Oord et al. 2018, equation 4): each question is to find its answer among all texts."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import torch
-from pydantic import SerializerFunctionWrapHandler, model_serializer
 from torch import Tensor
 
 from metasearch.learners.losses.aligned import contrast, divergence
@@ -37,12 +36,6 @@ class InfoNCE(Loss):
         align_weight: NonNegative = 1.0
         align_temperature: Rate | None = None
 
-        @model_serializer(mode="wrap")
-        def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-            """Return what a file holds; what came later is left out where it is not asked for."""
-            later = ("align", "align_weight") if self.align == "none" else ()
-            return {key: v for key, v in write(self).items() if key not in later and (key, v) != (_OWN, None)}
-
     options: Options
     columns = ("question", "positive")
 
@@ -53,9 +46,10 @@ class InfoNCE(Loss):
 
     @property
     def idle(self) -> tuple[str, ...]:
-        """Options of the term that aligns, where there is none."""
-        given = self.options.model_fields_set & {"align_weight", _OWN}
-        return tuple(sorted(given)) if self.options.align == "none" else ()
+        """Options of the alignment term that were changed although there is no such term."""
+        fields = type(self).Options.model_fields
+        changed = (name for name in _ALIGNS if getattr(self.options, name) != fields[name].default)
+        return tuple(changed) if self.options.align == "none" else ()
 
     def __call__(self, batch: Embedded) -> Tensor:
         """Return the loss of the columns `question`, `positive` and, where there are, `negative` and `translation`.
@@ -80,5 +74,5 @@ class InfoNCE(Loss):
         return contrast(question, translation, batch.texts["question"], batch.texts["translation"], temperature)
 
 
-_OWN = "align_temperature"
+_ALIGNS = ("align_temperature", "align_weight")
 LOSS = InfoNCE
