@@ -1,35 +1,46 @@
-"""`metasearch card`: the model card of a run, printed or written again."""
+"""`metasearch card`: print a model card, or set the licence in it."""
 
 from pathlib import Path
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _complete
 
 
-@click.command("card", short_help="The model card of a run, printed or written again.")
+@click.command("card", short_help="Print the card of a model, or set its licence.")
 @click.argument(
     "folder", type=click.Path(path_type=Path), shell_complete=_complete.runs_and_models, metavar="RUN_OR_MODEL"
 )
-@click.option("--licence", "--license", metavar="ID", help="Of the model as a whole, such as apache-2.0: yours to say.")
-@click.option("--write", is_flag=True, help="Put it in the place of the card that is there, in place of printing it.")
-@_options.options_group(_options.trust)
-def command(folder: Path, licence: str | None, write: bool, trust_remote_code: bool) -> None:
-    """Print the model card of RUN, made of its configuration and its scores, or that of MODEL as it is.
+@click.option("--licence", "--license", metavar="ID", help="Licence of the model as a whole, such as apache-2.0.")
+@click.option("--write", is_flag=True, help="Write the card to the model's folder instead of printing it.")
+def command(folder: Path, licence: str | None, write: bool) -> None:
+    """Print the model card of RUN or MODEL, if you like under another licence.
 
-    `metasearch train`, `distill`, `compress` and `neutralise` write one beside each model, as README.md. The licence
-    in it is `unknown` until you say one: those of the data and of the encoder that a model was made of are listed, and
-    which one follows from them is not for a program to guess.
+    `metasearch train`, `distill`, `compress` and `neutralise` write a card beside each model, as README.md. Its licence
+    is `unknown` until you set one: the card lists those of the data and of the base encoder, and you decide which one
+    follows from them.
 
     \b
     Examples:
       metasearch card runs/shop
       metasearch card runs/shop --licence cc-by-sa-4.0 --write
     """
-    from metasearch.jobs.cards.again import card_again, write_again
+    from metasearch.errors import RunFolderError
+    from metasearch.files import write_whole
+    from metasearch.publish.contents import model_of, without_card
+    from metasearch.publish.header import load_card
+    from metasearch.publish.licence import CARD, require_identifier
 
-    card = card_again(folder, licence, trust_remote_code)
+    model = model_of(folder)
+    path = model / CARD
+    if not path.is_file():
+        raise RunFolderError(without_card(model) if model.is_dir() else f"{model} does not exist")
+    card = load_card(path)
+    if licence is not None:
+        require_identifier(licence)
+        card.data["license"] = licence
     if write:
-        click.echo(f"card: {write_again(folder, card)}")
+        write_whole(path, str(card))
+        click.echo(f"card: {path}")
     else:
-        click.echo(card, nl=False)
+        click.echo(str(card), nl=False)

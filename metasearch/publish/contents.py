@@ -72,12 +72,8 @@ def model_of(folder: Path) -> Path:
 
 
 def without_card(folder: Path) -> str:
-    """Return that the folder of a model has no card, and how it gets one: of a run it is made, others write theirs."""
-    run = folder.absolute().parent
-    if folder.absolute().name == "model" and (run / CONFIG).is_file():
-        how = f"it is written by: metasearch card {quoted(folder.parent)} --write"
-    else:
-        how = "write the file, with the lines '---', 'license: ID' and '---' at its head and below what the model is"
+    """Return that the folder of a model has no card, and how to write one."""
+    how = "write the file: the lines '---', 'license: ID' and '---', and below them a description of the model"
     return f"{folder} has no {CARD}, its model card; {how}"
 
 

@@ -1,4 +1,4 @@
-"""The card of a model that is there already: its header, its title, and the header changed."""
+"""The card of a model that is there already: its header and its title."""
 
 import re
 from pathlib import Path
@@ -33,10 +33,3 @@ def title_of(path: Path) -> str:
     """Return the first heading of a card; empty where it has none. `DataError` as `load_card`."""
     found = _TITLE.search(load_card(path).text)
     return found[1] if found else ""
-
-
-def with_licence(path: Path, licence: str) -> str:
-    """Return a card with another licence in its header, all else as it is; `DataError` as `load_card`."""
-    card = load_card(path)
-    card.data["license"] = licence
-    return str(card)

@@ -7,8 +7,7 @@ every file. Folders of earlier releases have none, and are read unchecked.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from metasearch.errors import RunFolderError, quoted
@@ -17,7 +16,7 @@ from metasearch.files import digest, read_bytes, write_whole
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 _RESULTS = "results.jsonl"
-_SEALED = (_RESULTS, "log.jsonl", "facts.json", "queries/*.npz", "model/README.md")
+_SEALED = (_RESULTS, "log.jsonl", "facts.json", "queries/*.npz")
 
 
 def announce(folder: Path, content: str) -> None:
@@ -36,23 +35,6 @@ def seal(folder: Path, report: str) -> None:
     paths = sorted(path for pattern in _SEALED for path in folder.glob(pattern))
     hashes = {path.relative_to(folder).as_posix(): digest(path) for path in paths} | {"report.md": _hash(report)}
     write_whole(folder / SUMS, "".join(f"{each}  {name}\n" for name, each in hashes.items()))
-
-
-@contextmanager
-def replacing(folder: Path, name: str, content: str) -> Iterator[None]:
-    """Let a file of a finished run be written anew while entered: before and after, its hash is known.
-
-    Args:
-        folder: of the run; where it has no hashes, there is nothing to keep.
-        name: of the file, relative to the folder.
-        content: what the file will hold.
-    """
-    known = {each: sorted(hashes) for each, hashes in _read(folder / SUMS).items()}
-    if known:
-        _write(folder, known | {name: [*known.get(name, []), _hash(content)]})
-    yield
-    if known:
-        _write(folder, known | {name: [_hash(content)]})
 
 
 def require_unchanged(folder: Path, name: str = "") -> None:
