@@ -15,6 +15,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
+from metasearch.encoders.adapters import require_merged
 from metasearch.encoders.alike import normalise, pools_prompts, require_alike
 from metasearch.encoders.batches import BATCH_TOKENS, batches
 from metasearch.encoders.distinct import distinct_texts
@@ -73,11 +74,13 @@ class Encoder:
             names itself for each role, as one that `save` wrote does, else those of `MaxLength`.
 
     Raises:
-        EncoderError: the model's first module is another, or sentence-transformers would give other vectors.
+        EncoderError: the model's first module is another, a PEFT adapter stands beside its weights, or
+            sentence-transformers would give other vectors.
     """
 
     def __init__(self, model: SentenceTransformer, name: str, max_length: MaxLength | None = None) -> None:
         try:
+            require_merged(model)
             own = input_of(model).lengths
             require_alike(model)
         except EncoderError as error:

@@ -10,6 +10,7 @@ from typing import Any
 from sentence_transformers import SentenceTransformer
 from transformers import PreTrainedModel
 
+from metasearch.encoders.adapters import merge_adapter, separated
 from metasearch.errors import EncoderError
 
 log = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ class Loaded:
 
 @contextmanager
 def recorded() -> Iterator[list[Loaded]]:
-    """Give a list that fills with every transformer that is loaded inside.
+    """Give a list that fills with every transformer that is loaded inside, its PEFT adapters merged.
 
     Libraries between here and transformers keep its report of a load to themselves, so its public `from_pretrained` is
     exchanged for one that asks for the report too.
@@ -47,7 +48,10 @@ def recorded() -> Iterator[list[Loaded]]:
         before = PreTrainedModel.__dict__["from_pretrained"]
 
         def reporting(cls: Any, /, *args: Any, output_loading_info: bool = False, **kwargs: Any) -> Any:
-            model, info = before.__func__(cls, *args, output_loading_info=True, **kwargs)
+            with separated() as adapters:
+                model, info = before.__func__(cls, *args, output_loading_info=True, **kwargs)
+            for adapter in adapters:
+                model = merge_adapter(model, adapter)
             missing, unexpected = (tuple(sorted(info[key])) for key in ("missing_keys", "unexpected_keys"))
             found.append(Loaded(model, missing, unexpected))
             return (model, info) if output_loading_info else model

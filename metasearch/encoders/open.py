@@ -9,6 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers.utils import logging as transformers_logging
 
+from metasearch.encoders.adapters import missing_base
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.loading import recorded, require_fit, uses_pooler
 from metasearch.encoders.matryoshka import read_dimensions
@@ -16,7 +17,7 @@ from metasearch.errors import EncoderError, MetasearchError, first_line
 from metasearch.spec import registry
 from metasearch.spec.recipe import MaxLength
 
-_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "adapter_model.bin")
 
 
 def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote_code: bool = False) -> Encoder:
@@ -123,6 +124,13 @@ def _holds_modules(folder: Path) -> bool:
 def _why(name: str, local: bool, error: Exception) -> str:
     if "trust_remote_code" in str(error):
         return f"encoder '{name}' comes with its own Python code; pass --trust-remote-code if you trust its source"
+    if isinstance(error, ImportError) and "peft" in str(error):
+        return f"encoder '{name}' has a PEFT adapter, which is merged when it is opened; that needs: pip install peft"
+    if local and (base := missing_base(Path(name))) is not None:
+        return (
+            f"encoder '{name}' is a PEFT adapter of '{base}', which is no folder here and not in the cache of the hub; "
+            f"download it with: hf download {base}, or correct base_model_name_or_path in its adapter_config.json"
+        )
     if local:
         return f"encoder '{name}' cannot be loaded: {first_line(error)}"
     return (

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, EncoderError
 from metasearch.learners.adapt import ALL, Adaptation
 from metasearch.learners.inner_loop import FastModel
 from metasearch.learners.losses.base import Embedded, fitting, losses_of
@@ -67,6 +67,7 @@ class Learner(ABC):
 
     Raises:
         ConfigError: the encoder has not what is to adapt.
+        EncoderError: all weights of the encoder are frozen.
     """
 
     Options: ClassVar[type[Declared]]
@@ -76,6 +77,11 @@ class Learner(ABC):
     """Kinds of data that it learns from as such a stage: `parallel`, `scored` or `entailment`."""
 
     def __init__(self, encoder: Encoder, loss: Loss, options: Any, targets: Targets | None = None) -> None:
+        if not any(weight.requires_grad for weight in encoder.embedder.parameters()):
+            raise EncoderError(
+                f"{encoder.name}: all of its weights are frozen (requires_grad is False), so that nothing can be "
+                "trained; call model.requires_grad_(True) before making an encoder of the model"
+            )
         self.encoder = encoder
         self.losses = losses_of(loss)
         self.options = options

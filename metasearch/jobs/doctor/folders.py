@@ -25,7 +25,7 @@ _KINDS = {
     "score": "an encoder scored as it is",
     "study": "a study",
 }
-_ENCODER = ("modules.json", "config.json")
+_ENCODER = ("modules.json", "config.json", "adapter_config.json")
 _TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 
 
