@@ -132,11 +132,13 @@ def table(board: StatusBoard, rows: int) -> Group:
 
 
 def counted(board: StatusBoard) -> str:
-    """Return how many cells are in which state, such as `3 of 8 done, 1 failed`."""
+    """Return how many cells are in which state and the time left, such as `3 of 8 done, 1 failed, about 1:05 left`."""
     counts = board.counts()
     named: tuple[State, ...] = ("queued", "failed", "skipped", "stopped")
     other = "".join(f", {counts[state]} {state}" for state in named if counts[state])
-    return f"{counts['done']} of {len(board.cells)} done{other}"
+    seconds = board.seconds_left
+    left = f", about {clock(seconds)} left" if seconds else ""
+    return f"{counts['done']} of {len(board.cells)} done{other}{left}"
 
 
 def progress(status: CellStatus) -> str:

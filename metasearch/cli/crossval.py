@@ -71,7 +71,7 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 @_options.distilled
 @_options.options_group(_options.fold_seed, _options.device, _options.data, _options.include, _options.trust)
 @click.option("--keep-models", is_flag=True, help="Keep the model of each run; otherwise only what was distilled.")
-@click.option("--dry-run", is_flag=True, help="Show the cells, and by one step of each arm what they cost; do nothing.")
+@click.option("--dry-run", is_flag=True, help="List the cells and do nothing.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Folder of the study: a new one, or one to go on with."
 )
@@ -114,13 +114,25 @@ def command(
     place = place_of(launcher, launcher_settings)
     config = None if resume is not None else configure(folder=folder, **flags, trust_remote_code=trust_remote_code)
     if dry_run:
-        from metasearch.cli._forecast import shown, tree
-        from metasearch.jobs.crossval.estimate import forecast_of
-
-        forecast = forecast_of(config, folder, jobs, place)
-        click.echo(json.dumps(tree(forecast)) if as_json else shown(forecast))
+        _list_cells(config, folder, as_json)
     else:
         run(config, folder, jobs, place, as_json, trust_remote_code)
+
+
+def _list_cells(config: Any, folder: Path, as_json: bool) -> None:
+    """Print the cells of a study, and which are done."""
+    from metasearch.jobs.crossval.runner import listed_cells
+
+    cells = listed_cells(config, folder)
+    if as_json:
+        rows = [{"name": c.name, "kind": c.kind, "needs": list(c.needs), "done": done} for c, done in cells]
+        click.echo(json.dumps({"cells": rows}))
+        return
+    width = max(len(cell.name) for cell, _ in cells)
+    for cell, done in cells:
+        waits = f"  after {', '.join(cell.needs)}" if cell.needs else ""
+        click.echo(f"{cell.name.ljust(width)}  {cell.kind:7}  {'done' if done else 'to do'}{waits}")
+    click.echo(f"{sum(not done for _, done in cells)} of {len(cells)} cells to do")
 
 
 def run(

@@ -3,6 +3,7 @@
 They run in this process, as the processes of cells would.
 """
 
+import json
 import signal
 
 import pytest
@@ -49,13 +50,30 @@ def test_an_encoder_that_no_cell_could_load_is_refused_before_anything_is_writte
     assert begun == []
 
 
+def test_a_dry_run_lists_the_cells_and_what_they_wait_for_and_makes_nothing(tmp_path):
+    folder = tmp_path / "study"
+    names = ["zero-shot/fold-0-seed-0", "fine-tune-mono-bi/fold-0-seed-0"]
+    wanted = [*FLAGS, "--learner", "zero-shot,fine-tune:mono-bi", "--folds", "1", "--seeds", "0", "-o", folder]
+    assert run(*wanted, "--dry-run").stdout.splitlines() == [
+        f"{names[0].ljust(31)}  score    to do",
+        f"{names[1].ljust(31)}  train    to do  after {names[0]}",
+        "2 of 2 cells to do",
+    ]
+    found = json.loads(run(*wanted, "--dry-run", "--json").stdout)["cells"]
+    assert [(cell["name"], cell["needs"], cell["done"]) for cell in found] == [
+        (names[0], [], False),
+        (names[1], names[:1], False),
+    ]
+    assert not folder.exists()
+
+
 @pytest.mark.slow
 def test_a_study_that_came_to_nothing_may_be_configured_anew(tmp_path, begun, monkeypatch):
     lose(monkeypatch)
     run(*FLAGS, "--encoder", "tinny", "-o", tmp_path / "study", code=7)
     assert not StudyFolder(tmp_path / "study").reached
     anew = [*FLAGS, "--learner", "zero-shot", "-o", tmp_path / "study"]
-    assert "1 cell" in run(*anew, "--dry-run").stdout
+    assert "1 of 1 cells to do" in run(*anew, "--dry-run").stdout
     run(*anew)
     assert StudyFolder(tmp_path / "study").stored().config.encoder == "tiny"
     assert StudyFolder(tmp_path / "study").reached

@@ -14,7 +14,6 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
 from metasearch.fast import FastGradients
 from metasearch.jobs import compose, train
-from metasearch.jobs.crossval import measure
 from metasearch.jobs.crossval.plan import plan
 from metasearch.learners.gradients import ReferenceGradients
 from metasearch.runs.folder import RunFolder
@@ -103,14 +102,6 @@ def test_every_cell_that_trains_has_the_engine_of_the_study(tmp_path):
 
 def test_a_study_that_says_no_engine_is_planned_on_the_fast_one(tmp_path):
     assert {cell.config.engine for cell in plan(STUDY, tmp_path) if cell.kind != "score"} == {"fast"}
-
-
-def test_a_step_is_measured_on_the_engine_of_the_run(monkeypatch):
-    asked = []
-    monkeypatch.setattr(compose, "make_gradients", stop_with(asked))
-    with pytest.raises(Stop):
-        measure.measure(RUN.model_copy(update={"engine": "reference"}))
-    assert asked[0][0][1] == "reference"
 
 
 @pytest.mark.parametrize("config", [RUN, STAGES])

@@ -1,17 +1,14 @@
 """The cells of a study: which there are, in which order, and which wait for which."""
 
-from dataclasses import replace
-
 import pytest
 from pydantic import ValidationError
 
 from metasearch.jobs.crossval.board import StatusBoard
-from metasearch.jobs.crossval.estimate import Forecast, Measured, evaluations, seconds_of
 from metasearch.jobs.crossval.plan import Cell, plan
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.recipe import Outer, Recipe
 from metasearch.spec.run import RunConfig, ScoreConfig
-from metasearch.spec.run_stages import Merge, NeutralSettings
+from metasearch.spec.run_stages import NeutralSettings
 from metasearch.spec.stages import Distillation
 from metasearch.spec.study import StudyConfig, Trained
 
@@ -126,36 +123,20 @@ def test_what_needs_a_cell_that_failed_is_skipped_and_so_is_what_needs_that():
     ]
 
 
-@pytest.mark.parametrize(("steps", "every", "expected"), [(10, 5, 2), (11, 5, 3), (4, 5, 1), (10, 0, 1)])
-def test_a_dev_score_is_taken_every_so_many_steps_and_behind_the_last(steps, every, expected):
-    budget = RECIPE.budget.model_copy(update={"eval_every": every})
-    recipe = RECIPE.model_copy(update={"budget": budget})
-    assert evaluations(RunConfig(task="demo", mode="trans", encoder="tiny", recipe=recipe), steps) == expected
-
-
-def test_a_run_costs_its_steps_its_dev_scores_and_the_test(tmp_path):
-    cells = named(plan(study(), tmp_path))
-    cost = Measured(load=7, step=2, steps=50, dev=3, test=5, memory=100)
-    # Evaluated after steps 25 and 50 and once more at the end; zero-shot's scores are taken over.
-    assert seconds_of(cells["maml-trans/fold-0-seed-4"], cost) == 7 + 50 * 2 + (2 + 1) * 3 + 5
-    assert seconds_of(cells["zero-shot/fold-0-seed-4"], cost) == 7 + 3 + 5
-    # Merged: dev with each of three shares, then dev and test once more with the best of them.
-    trained = cells["maml-trans/fold-0-seed-4"]
-    recipe = trained.config.recipe.model_copy(update={"merge": Merge(alphas=(0.5, 1.0, 0.25))})
-    merged = replace(trained, config=trained.config.model_copy(update={"recipe": recipe}))
-    assert seconds_of(merged, cost) == 7 + 50 * 2 + (2 + 1) * 3 + 5 + (3 + 1) * 3 + 5
-
-
-def test_the_study_takes_all_cells_shared_by_the_processes_but_no_less_than_the_longest(tmp_path):
-    cells = plan(study(folds=(0,), seeds=(4,)), tmp_path)
-    zero = Measured(load=1, step=0, steps=0, dev=1, test=1, memory=10)
-    train = Measured(load=1, step=1, steps=25, dev=1, test=1, memory=30)
-    costs = {"zero-shot": zero, "maml-trans": train}
-
-    def forecast(jobs):
-        return Forecast(cells, cells, costs, jobs, threads=1)
-
-    assert forecast(1).total == 3 + (1 + 25 + 2 + 1)
-    assert forecast(2).total == 29
-    assert [forecast(jobs).memory for jobs in (1, 2, 3)] == [30, 40, 40]
-    assert "maml-trans/fold-0-seed-4" not in Forecast(cells, cells, {"zero-shot": zero}, 1, threads=1).seconds
+def test_the_time_left_is_the_mean_of_the_arm_or_else_of_the_kind_shared_by_the_cells_at_work(tmp_path):
+    cells = plan(study(folds=(0, 1, 2), seeds=(4,)), tmp_path)
+    found = StatusBoard.of(cells, ["zero-shot/fold-0-seed-4"])
+    # Nothing took any time in this call yet: one cell was done before it.
+    assert found.seconds_left is None
+    for fold, seconds in ((1, 10.0), (2, 20.0)):
+        status = found.cells[f"zero-shot/fold-{fold}-seed-4"]
+        status.state, status.seconds = "done", seconds
+    # Three cells are to be trained, and no trained one is done.
+    assert found.seconds_left is None
+    first, second, third = (found.cells[f"maml-trans/fold-{fold}-seed-4"] for fold in range(3))
+    first.state, first.seconds = "done", 100.0
+    assert found.seconds_left == 2 * 100
+    second.state = third.state = "queued"
+    assert found.seconds_left == 2 * 100 / 2
+    second.state, third.state = "done", "failed"
+    assert found.seconds_left == 0

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import mean
 from typing import Literal
 
 from metasearch.jobs.crossval.plan import Cell
@@ -119,6 +120,25 @@ class StatusBoard:
     def within(self, *states: State) -> list[CellStatus]:
         """Return the cells in some states."""
         return [status for status in self.cells.values() if status.state in states]
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until all cells are done, side by side as now; None as long as there is nothing to go by.
+
+        A cell takes the mean time of its arm in this call, or before one is done that of its kind.
+        """
+        took: dict[str, list[float]] = {}
+        for status in self.within("done"):
+            if status.seconds:
+                took.setdefault(f"arm {status.cell.arm}", []).append(status.seconds)
+                took.setdefault(f"kind {status.cell.kind}", []).append(status.seconds)
+        left = 0.0
+        for status in self.within("waiting", "queued", "running"):
+            known = took.get(f"arm {status.cell.arm}") or took.get(f"kind {status.cell.kind}")
+            if not known:
+                return None
+            left += max(0.0, mean(known) - status.elapsed)
+        return left / max(1, len(self.at_work))
 
     @property
     def at_work(self) -> list[CellStatus]:

@@ -10,7 +10,7 @@ from metasearch.jobs.crossval.board import UNWATCHED, CellStatus, StatusBoard, W
 from metasearch.jobs.crossval.folder import Stored, StudyFolder
 from metasearch.jobs.crossval.launchers.base import launcher_of
 from metasearch.jobs.crossval.merge import merged
-from metasearch.jobs.crossval.plan import plan
+from metasearch.jobs.crossval.plan import Cell, plan
 from metasearch.jobs.crossval.pool import Pool
 from metasearch.jobs.crossval.prepare import require_encoders
 from metasearch.jobs.crossval.process import threads_of
@@ -80,6 +80,21 @@ def begin(
             launcher = launcher_of(place)(place, study, stored)
             Pool(study, stored, board, launcher, jobs, watcher).run()
         return _report(study, board)
+
+
+def listed_cells(config: StudyConfig | None, folder: Path) -> list[tuple[Cell, bool]]:
+    """Return the cells that `begin` would have, and whether each is done; writes nothing.
+
+    Raises:
+        ConfigError: the configuration contradicts the study in the folder.
+        RunFolderError: there is no study in the folder and no configuration.
+    """
+    study = StudyFolder(folder)
+    # A study that has come to nothing may be configured anew.
+    old = study.stored().config if config is None or (study.begun and study.reached) else None
+    whole = merged(old, config, study.path) if old and config else config or old
+    assert whole is not None
+    return [(cell, study.done(cell.name)) for cell in plan(whole, study.path)]
 
 
 def _place(study: StudyFolder, asked: Place | None) -> Place:
