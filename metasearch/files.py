@@ -17,8 +17,6 @@ NEW = ".new"
 """Suffix of a file while it is written."""
 LOCK = ".lock"
 """Name of the file by which one process has a folder to itself."""
-OWNER = ".owner"
-"""Name of the file by which it has that on other machines, too: `metasearch.runs.owner`."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -125,6 +123,11 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def digest_of(content: bytes) -> str:
+    """Return the SHA-256 of bytes, in hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
 def share(folder: Path) -> None:
     """Give all files below a folder the mode of new files: safetensors makes its own for the owner alone."""
     probe = folder / f".mode{NEW}"
@@ -176,7 +179,7 @@ def taken(path: Path, first: str) -> bool:
         RunFolderError: the folder cannot be read.
     """
     try:
-        return path.exists() and (not path.is_dir() or bool(set(os.listdir(path)) - {LOCK, OWNER, f"{first}{NEW}"}))
+        return path.exists() and (not path.is_dir() or bool(set(os.listdir(path)) - {LOCK, f"{first}{NEW}"}))
     except OSError as error:
         raise RunFolderError(f"{path} cannot be read: {error.strerror}") from None
 

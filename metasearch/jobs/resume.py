@@ -24,9 +24,9 @@ from metasearch.jobs.lifecycle import (
     silent,
 )
 from metasearch.jobs.task_encoder import encoder_of
-from metasearch.runs import sealed
 from metasearch.runs.folder import CONFIG, Begun, RunFolder
 from metasearch.runs.ranks import rank, require_alone, require_divides
+from metasearch.spec import yaml
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
 from metasearch.study.read import STUDY_FILE
@@ -52,7 +52,7 @@ def kind_of(folder: Path) -> Kind:
         raise RunFolderError(_what_is_missing(folder))
     if (folder / STUDY_FILE).is_file():
         return "study"
-    config = sealed.tree(folder / CONFIG).get("config")
+    config = yaml.tree(folder / CONFIG).get("config")
     if not isinstance(config, dict):
         raise ConfigError(f"{folder / CONFIG}: config: this key is missing; it is no run of metasearch")
     # Configurations do not name their kind: a score has no recipe, and only that of a distillation has stages.

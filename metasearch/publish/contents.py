@@ -12,15 +12,16 @@ from safetensors import safe_open
 from metasearch.errors import ConfigError, EncoderError, RunFolderError, first_line, quoted
 from metasearch.files import read_bytes
 from metasearch.publish.licence import CARD
-from metasearch.runs import sums
+from metasearch.runs import checksums
 from metasearch.runs.folder import CONFIG
 
 MODULES = "modules.json"
 _WEIGHTS = (".safetensors", ".onnx")
 _NAMES = (
-    CARD, sums.SUMS, "LICENSE*", "LICENCE*", "NOTICE*", MODULES, "config.json", "config_sentence_transformers.json",
-    "sentence_*_config.json", "data_config.json", "generation_config.json", "preprocessor_config.json",
-    "tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt",
+    CARD, checksums.SUMS, "LICENSE*", "LICENCE*", "NOTICE*", MODULES, "config.json",
+    "config_sentence_transformers.json", "sentence_*_config.json", "data_config.json", "generation_config.json",
+    "preprocessor_config.json", "tokenizer*.json", "special_tokens_map.json", "added_tokens.json",
+    "vocab.json", "vocab.txt", "merges.txt",
     "*.model", "*.spm", "*.safetensors", "*.safetensors.index.json", "*.onnx", "*.onnx_data",
     "neutral.json", "languages.svg",
 )  # fmt: skip
@@ -147,7 +148,7 @@ def _require_weights(folder: Path, weights: Sequence[Path]) -> None:
 
 def _require_unchanged(folder: Path) -> None:
     """Raise `RunFolderError` where the model, or the run that it is of, is not as its hashes say."""
-    sums.require_unchanged(folder)
+    checksums.require_unchanged(folder)
     above = folder.absolute().parent
     if folder.absolute().name == "model" and (above / CONFIG).is_file():
-        sums.require_unchanged(above)
+        checksums.require_unchanged(above)

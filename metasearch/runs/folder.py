@@ -5,7 +5,7 @@
     results.jsonl    one line a score, with versions, seed and data fingerprint
     queries/         the score of each test question, and what ranked where: `metasearch.runs.questions`
     facts.json       time, memory and hardware
-    SHA256SUMS       hashes of the files above: `metasearch.runs.sums`
+    SHA256SUMS       hashes of the files above, once the run is finished: `metasearch.runs.checksums`
     report.md        the table against zero-shot; written last
     model/           loads with plain SentenceTransformer
     checkpoint/      only while a run is not finished
@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any, Generic, Protocol
 
 from metasearch.errors import ConfigError, RunFolderError, quoted, to_resume
-from metasearch.files import NEW, move, read_bytes, share, taken, unwritable, write_whole
-from metasearch.runs import sealed, sums
+from metasearch.files import NEW, held, move, read_bytes, share, taken, unwritable, write_whole
+from metasearch.runs import checksums
 from metasearch.runs.log import read_events
-from metasearch.runs.owner import owned
 from metasearch.runs.questions import questions_path
+from metasearch.spec import yaml
 from metasearch.spec.declared import Declared
 from metasearch.spec.run import Config
 
@@ -46,7 +46,7 @@ class Saveable(Protocol):
         """Write it to a folder that plain `SentenceTransformer` loads."""
 
 
-class Begun(sealed.Sealed, Generic[Config]):
+class Begun(Declared, Generic[Config]):
     """`config.yaml`: what a run was asked, and with what it began.
 
     Attributes:
@@ -86,34 +86,38 @@ class RunFolder:
             known = f", or go on with: {to_resume(path)}" if _is_run(path) else ""
             what = "exists already" if known else "exists already and is no run"
             raise RunFolderError(f"{path} {what}; choose another folder with -o{known}")
-        sealed.write(path / CONFIG, Begun(data_fingerprint=fingerprint, weights=weights or {}, config=config))
-        return cls(path)
+        files = cls(path)
+        files._begin(Begun(data_fingerprint=fingerprint, weights=weights or {}, config=config))
+        return files
 
     @classmethod
     def open(cls, path: Path, kind: type[Config]) -> tuple["RunFolder", Begun[Config]]:
         """Return an existing run and with what it began.
 
         Raises:
-            RunFolderError: there is none, or its configuration was changed since it began.
+            RunFolderError: there is none.
             ConfigError: its configuration cannot be read.
         """
         if not (path / CONFIG).is_file():
             raise RunFolderError(f"{path} is no run folder: it has no {CONFIG}")
-        return cls(path), sealed.read(path / CONFIG, Begun[kind])  # type: ignore[valid-type]
+        return cls(path), yaml.read(path / CONFIG, Begun[kind])  # type: ignore[valid-type]
 
     def note_weights(self, begun: Begun[Config], weights: Mapping[str, str]) -> None:
         """Write down the weights of encoders that were not known when the folder was made."""
-        sealed.write(self.path / CONFIG, begun.model_copy(update={"weights": {**begun.weights, **weights}}))
+        self._begin(begun.model_copy(update={"weights": {**begun.weights, **weights}}))
+
+    def _begin(self, begun: Begun[Any]) -> None:
+        write_whole(self.path / CONFIG, yaml.dump(begun.model_dump(mode="json")))
 
     @contextmanager
     def held(self, patience: float = 0) -> Iterator[None]:
-        """Keep other processes out of the folder, as `metasearch.runs.owner.owned`; wait `patience` seconds for them.
+        """Keep other processes out of the folder; wait `patience` seconds for them.
 
         Raises:
             RunFolderError: another process is at work here, or the folder cannot be written.
         """
         busy = f"{self.path}: another process is at work in this folder; wait for it to end"
-        with owned(self.path, busy, patience):
+        with held(self.path, busy, patience):
             yield
 
     def queries(self, task: str, label: str, split: str) -> Path:
@@ -167,16 +171,13 @@ class RunFolder:
         return read_events(self._log)
 
     def add_results(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Add scores to `results.jsonl`, all or none; `RunFolderError` where those that are there were changed."""
-        written = self._written() or ""
-        sums.require_unchanged(self.path, self._results.name)
+        """Add scores to `results.jsonl`, all or none."""
         # Written anew rather than appended to: a crash leaves the scores of an evaluation whole or not at all.
-        content = written + "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        sums.announce(self.path, content)
-        write_whole(self._results, content)
+        new = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        write_whole(self._results, (self._written() or "") + new)
 
     def results(self) -> list[dict[str, Any]]:
-        """Return all scores; `RunFolderError` names the line that is damaged, or the file where it was changed."""
+        """Return all scores; `RunFolderError` names the line that is damaged."""
         rows: list[dict[str, Any]] = []
         if (written := self._written()) is None:
             return rows
@@ -188,7 +189,6 @@ class RunFolder:
                 raise RunFolderError(
                     f"{self._results}:{number}: not JSON: {error}. To score again, delete {quoted(self._results)}"
                 ) from None
-        sums.require_unchanged(self.path, self._results.name)
         return rows
 
     def _written(self) -> str | None:
@@ -210,14 +210,14 @@ class RunFolder:
         return known
 
     def require_unchanged(self) -> None:
-        """Raise `RunFolderError` where a file is not as the run wrote it, as `metasearch.runs.sums` tells."""
-        sums.require_unchanged(self.path)
+        """Raise `RunFolderError` if a file of the finished run has changed."""
+        checksums.require_unchanged(self.path)
 
     def finish(self, report: str, facts: Mapping[str, Any] | None = None) -> None:
         """Write facts, hashes and report of the run, by which it counts as finished, and drop the checkpoint."""
         if facts is not None:
             write_whole(self._facts, json.dumps(facts, indent=2) + "\n")
-        sums.seal(self.path, report)
+        checksums.write_checksums(self.path, report)
         # A crash here leaves a finished run with a checkpoint, and never an unfinished one without.
         write_whole(self.report, report)
         self.remove_checkpoint()
@@ -231,8 +231,6 @@ class RunFolder:
 def _is_run(path: Path) -> bool:
     """Whether a path is that of a run: other programs have a `config.yaml`, too."""
     try:
-        return isinstance(sealed.tree(path / CONFIG).get("config"), dict)
+        return isinstance(yaml.tree(path / CONFIG).get("config"), dict)
     except ConfigError:
         return False
-    except RunFolderError:  # its configuration was changed, which resume says
-        return True

@@ -11,9 +11,9 @@ from typing import Any
 
 from metasearch.errors import ConfigError, DataError, RunFolderError, to_resume
 from metasearch.files import read_bytes
-from metasearch.runs import sealed
 from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.runs.rows import STAGE, Row, read_rows
+from metasearch.spec import yaml
 from metasearch.study.combined import combine, require_agreement
 from metasearch.study.study import Run, Study, abridged
 
@@ -77,7 +77,7 @@ def _named(paths: Sequence[Path]) -> dict[Path, str]:
 def _runs(path: Path, name: str) -> tuple[list[Run], list[str]]:
     """Return the finished runs of a folder, and what is not finished."""
     if (path / STUDY_FILE).is_file():
-        listed = sealed.tree(path / STUDY_FILE).get("cells")
+        listed = yaml.tree(path / STUDY_FILE).get("cells")
         if not isinstance(listed, list) or not all(isinstance(cell, str) for cell in listed):
             raise ConfigError(f"{path / STUDY_FILE}: cells: expected a list of names")
         done = [cell for cell in listed if RunFolder(path / "cells" / cell).finished]
@@ -106,7 +106,7 @@ def _run(path: Path, source: str) -> Run:
 
 
 def _config(path: Path) -> Mapping[str, Any]:
-    config = sealed.tree(path / CONFIG).get("config")
+    config = yaml.tree(path / CONFIG).get("config")
     if not isinstance(config, dict):
         raise ConfigError(f"{path / CONFIG}: config: this key is missing; it is no run of metasearch")
     return config

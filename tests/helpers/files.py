@@ -8,10 +8,3 @@ def write(path, content):
     data = content if isinstance(content, bytes) else content.encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
-
-
-def unsealed(path):
-    """Return the text of a file without the hash in its last line, as earlier releases wrote it, to be changed."""
-    text, mark, _ = path.read_text(encoding="utf-8").rpartition("sha256: ")
-    assert mark
-    return text

@@ -15,7 +15,6 @@ from metasearch.publish.card import render
 from metasearch.publish.figures import tasks
 from metasearch.publish.intervals import intervals
 from metasearch.publish.licence import CARD, UNKNOWN, licence_in
-from metasearch.runs import sealed
 from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.runs.rows import Row
 from metasearch.spec import yaml
@@ -171,7 +170,7 @@ def _source(use: str, task: Task, rows: Sequence[Row]) -> Source:
 def _intervals(
     files: RunFolder, rows: Sequence[Row], label: str, before: str, of: Mapping[str, Task]
 ) -> tuple[Interval, ...]:
-    config = sealed.tree(files.path / CONFIG)["config"]
+    config = yaml.tree(files.path / CONFIG)["config"]
     assert isinstance(config, dict)  # it has been read as a configuration
     found: list[Interval] = []
     for name, task in of.items():

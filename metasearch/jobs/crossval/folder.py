@@ -17,18 +17,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from metasearch.errors import ConfigError, RunFolderError
-from metasearch.files import read_bytes, taken, write_whole
+from metasearch.files import held, read_bytes, taken, write_whole
 from metasearch.jobs.crossval.plan import Cell
-from metasearch.runs import sealed
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.owner import owned
-from metasearch.runs.sealed import Sealed
+from metasearch.spec import yaml
+from metasearch.spec.declared import Declared
 from metasearch.spec.launchers import Place
 from metasearch.spec.study import StudyConfig
 from metasearch.study.read import STUDY_FILE
 
 
-class Stored(Sealed):
+class Stored(Declared):
     """`study.yaml`.
 
     Attributes:
@@ -79,11 +78,11 @@ class StudyFolder:
         if not self.begun:
             what = f"is no study: it has no {STUDY_FILE}" if self.path.exists() else "does not exist"
             raise RunFolderError(f"{self.path} {what}")
-        return sealed.read(self._file, Stored)
+        return yaml.read(self._file, Stored)
 
     def store(self, stored: Stored) -> None:
         """Write `study.yaml`, whole or not at all; `RunFolderError` when there is no room for it."""
-        sealed.write(self._file, stored)
+        write_whole(self._file, yaml.dump(stored.model_dump(mode="json")))
 
     def place(self) -> Place:
         """Return where the study's cells ran last; `RunFolderError` where that cannot be read."""
@@ -111,7 +110,7 @@ class StudyFolder:
         """
         if not self.begun and taken(self.path, STUDY_FILE):
             raise RunFolderError(f"{self.path} exists already and is no study; choose another folder with -o")
-        with owned(self.path, f"another crossval is at work in {self.path}; wait for it to end"):
+        with held(self.path, f"another crossval is at work in {self.path}; wait for it to end"):
             yield
 
     def at(self, name: str) -> Path:

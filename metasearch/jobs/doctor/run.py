@@ -8,11 +8,11 @@ from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import MetasearchError, RunFolderError
 from metasearch.jobs.doctor.finding import Finding, bad, checked, note
 from metasearch.jobs.resume import CONFIGS, Kind
-from metasearch.runs import sealed
+from metasearch.runs.checksums import SUMS
 from metasearch.runs.folder import CHECKPOINT_FOLDERS, CONFIG, RunFolder
 from metasearch.runs.log import damaged_lines
 from metasearch.runs.rows import read_rows
-from metasearch.runs.sums import SUMS
+from metasearch.spec import yaml
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.study.read import study_of
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
@@ -88,7 +88,7 @@ def _log(files: RunFolder) -> Iterator[Finding]:
 def _results(files: RunFolder) -> Iterator[Finding]:
     path = files.path / "results.jsonl"
     if files.finished:
-        tree = sealed.tree(files.path / CONFIG)["config"]
+        tree = yaml.tree(files.path / CONFIG)["config"]
         assert isinstance(tree, dict)  # it has been read as a configuration
         # A distillation may have no task to be scored on; its stages' own scores are there all the same.
         yield checked("results.jsonl", lambda: f"{len(read_rows(path, tree))} scores")
@@ -120,7 +120,7 @@ def _model(files: RunFolder, trust_remote_code: bool) -> Iterator[Finding]:
 
 def _unchanged(files: RunFolder) -> str:
     files.require_unchanged()
-    return "the files are as the run wrote them" if (files.path / SUMS).is_file() else "none, as of earlier releases"
+    return "the files are as the run wrote them" if (files.path / SUMS).is_file() else "none"
 
 
 def _end(files: RunFolder) -> Finding:

@@ -1,0 +1,47 @@
+"""`SHA256SUMS` of a finished run: the hash of each file that results are read from, for `sha256sum --check`, too."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from metasearch.errors import RunFolderError, quoted
+from metasearch.files import digest, digest_of, read_bytes, write_whole
+
+SUMS = "SHA256SUMS"
+_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+_COVERED = ("config.yaml", "results.jsonl", "log.jsonl", "facts.json", "queries/*.npz")
+
+
+def write_checksums(folder: Path, report: str) -> None:
+    """Write the hashes of a run's files, and of the report that is about to finish it; `RunFolderError` if it fails."""
+    paths = sorted(path for pattern in _COVERED for path in folder.glob(pattern))
+    hashes = {path.relative_to(folder).as_posix(): digest(path) for path in paths}
+    hashes["report.md"] = digest_of(report.encode())
+    write_whole(folder / SUMS, "".join(f"{each}  {name}\n" for name, each in hashes.items()))
+
+
+def require_unchanged(folder: Path) -> None:
+    """Raise `RunFolderError` if a file of a finished run has changed; readers report those that are missing."""
+    for name, expected in _read(folder / SUMS).items():
+        path = folder / name
+        if path.is_file() and digest(path) != expected:
+            raise RunFolderError(
+                f"{path}: it was changed or damaged since the run wrote it: its hash is not the one in "
+                f"{quoted(folder / SUMS)}. Put the file back; delete {SUMS} to read what you changed on purpose"
+            )
+
+
+def _read(path: Path) -> Mapping[str, str]:
+    """Return file name → hash; empty if there is no such file."""
+    if not path.exists():
+        return {}
+    try:
+        lines = read_bytes(path).decode().removesuffix("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunFolderError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    known: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        if not (found := _LINE.fullmatch(line)):
+            raise RunFolderError(f"{path}:{number}: expected a SHA-256 and a file's name. The file is damaged")
+        known[found[2]] = found[1]
+    return known
