@@ -20,7 +20,6 @@ from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.cells import BEST
 from benchmarks.paper.distillation_tables import stages_table
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
-from benchmarks.speed import allocators
 from benchmarks.speed.corpora_tables import corpora_table
 from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.index_tables import recall_table, size_table, time_table
@@ -127,7 +126,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed-targets": lambda: targets_table(rows_of("throughput")),
     "speed-peers": lambda: comparison_table(rows_of("throughput")),
     "checkpointing": lambda: checkpointing_table(rows_of("checkpointing")),
-    "allocators": lambda: allocators.table(rows_of("allocators")),
     "adapting": lambda: adapting_table(rows_of("adapting")),
     "distillation-speed": lambda: distillation_table(rows_of("distillation_throughput")),
     "index-recall": lambda: recall_table(rows_of("index_recall")),

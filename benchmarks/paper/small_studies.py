@@ -36,7 +36,6 @@ from metasearch.runs.listener import Listener
 from metasearch.runs.rows import append_rows
 from metasearch.runs.versions import versions
 from metasearch.spec.library import Library
-from metasearch.training.allocator import keep_memory
 
 ROWS = RESULTS / "small_studies.jsonl"
 
@@ -130,7 +129,6 @@ def _begin(threads: int) -> None:
     # Ctrl-C reaches all processes; the first one says what there is to say.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     torch.set_num_threads(threads)
-    keep_memory()
 
 
 def run_all(around: list[Point], setting: Setting, folder: str | None, processes: int, path: Path) -> None:

@@ -12,7 +12,7 @@ from benchmarks.speed import distillation_throughput as distilling
 from benchmarks.speed import gemm_limit
 from benchmarks.speed.evaluation import evaluation_rows
 from benchmarks.speed.memory import MIB
-from benchmarks.speed.race import RAISED, Job, Race, race, weigh
+from benchmarks.speed.race import Job, Race, race, weigh
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of
 from benchmarks.speed.targets import row
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
@@ -75,7 +75,7 @@ class Session:
 def maml(session: Session) -> list[Row]:
     """First-order MAML against the peers, and as a share of what the machine can do."""
     setting = session.setting("maml")
-    jobs = session.jobs(setting, ("fast", "learn2learn", f"learn2learn{RAISED}", "authors", "reference"))
+    jobs = session.jobs(setting, ("fast", "learn2learn", "authors", "reference"))
     rates: list[float] = []
     limit = _Limit(session, setting)
     outcome = race(jobs, session.rounds, session.apart, session.folder, each=lambda: rates.append(limit.rate()))
@@ -91,7 +91,7 @@ def maml(session: Session) -> list[Row]:
 def maml_align(session: Session) -> list[Row]:
     """MAML-Align in closed form against forms that keep all graphs of a meta-batch."""
     setting = session.setting("maml-align")
-    jobs = session.jobs(setting, ("fast", "plain", f"plain{RAISED}", "reference"))
+    jobs = session.jobs(setting, ("fast", "plain", "reference"))
     return _raced("maml-align", session, setting, race(jobs, session.rounds, session.apart, session.folder))
 
 
@@ -101,7 +101,7 @@ def second_order(session: Session) -> list[Row]:
     steps = session.inner_steps or size.shapes[session.shape].second_order_steps
     assignments = ["options.first_order=false", *([f"options.inner_steps={steps}"] if steps else [])]
     setting = session.setting("maml", assignments=assignments, batch=size.second_order_batch)
-    jobs = session.jobs(setting, ("fast", "learn2learn", f"learn2learn{RAISED}", "recompute"))
+    jobs = session.jobs(setting, ("fast", "learn2learn", "recompute"))
     return _raced("second-order", session, setting, race(jobs, session.rounds, session.apart, session.folder))
 
 

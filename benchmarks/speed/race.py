@@ -21,10 +21,7 @@ from benchmarks.common.clock import Seconds, clock
 from benchmarks.speed.loops import Loop, Ours, Peer, as_the_authors
 from benchmarks.speed.memory import MIB, LiveTensors, peak, reset_peak
 from benchmarks.speed.shapes import Setting, texts_of
-from metasearch.training import allocator
 
-RAISED = "+malloc"
-"""At the end of the name of a way: with the allocator thresholds that our training raises."""
 WAYS: dict[str, Callable[..., Loop]] = {
     "fast": partial(Ours, engine="fast"),
     "recompute": partial(Ours, engine="recompute"),
@@ -37,8 +34,6 @@ WAYS: dict[str, Callable[..., Loop]] = {
     "learn2learn": Peer,
     "authors": partial(Peer, watch=as_the_authors),
 }
-OURS = ("fast", "recompute", "checkpointing", "texts", "bf16", "bf16 checkpointing")
-"""They run with raised thresholds, as `metasearch train` does; others where their name ends in `+malloc`."""
 TOLERANCE = 1e-4
 """The largest relative difference of two float32 gradients (L2, over all parameters) that counts as rounding."""
 
@@ -54,11 +49,6 @@ class Job:
     way: str
     setting: Setting
     threads: int
-
-    @property
-    def raised(self) -> bool:
-        """Whether the process holds on to memory as our training does."""
-        return self.way.endswith(RAISED) or self.way in OURS
 
 
 class Running(Protocol):
@@ -83,7 +73,7 @@ class Runner:
         batches = job.setting.episodes()
         for role, texts in texts_of(batches).items():
             encoder.lengths(texts, role)
-        self.loop = WAYS[job.way.removesuffix(RAISED)](job.setting, encoder, batches)
+        self.loop = WAYS[job.way](job.setting, encoder, batches)
         self.encoder = encoder
         self.number = 0
 
@@ -257,10 +247,6 @@ _here: list[Runner] = []
 
 
 def _begin(job: Job) -> None:
-    if job.raised:
-        allocator.keep_memory()
-    if "checkpointing" in job.way or job.way == "texts":
-        allocator.return_memory()
     _here.append(Runner(job))
 
 

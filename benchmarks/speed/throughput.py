@@ -11,8 +11,7 @@ rounds (of ratios: of those within a round) with the lowest and the highest. Mem
 weights and data, in the first meta-batch, until the optimiser begins; `whole_step` is that with the optimiser.
 
 The gradient of the first meta-batch is compared with each peer's; a difference beyond rounding ends the run with an
-error. `times X` is how many times as long X takes as ours, `cpu` the same by the time of the processor; `X+malloc` is X
-with the allocator thresholds that our training raises.
+error. `times X` is how many times as long X takes as ours, `cpu` the same by CPU time.
 
 `--scale small` runs every case in seconds, in one process on the embedded task; its figures mean nothing.
 """
@@ -29,14 +28,13 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row
 from benchmarks.speed.cases import CASES, Session
 from benchmarks.speed.distillation_throughput import WAYS as OF_DISTILLATION
-from benchmarks.speed.race import RAISED
 from benchmarks.speed.shapes import SCALES
 from metasearch.runs.markdown import markdown
 from metasearch.runs.rows import append_rows
 
 ROWS = RESULTS / "throughput.jsonl"
 SHAPES = tuple(SCALES["full"].shapes)
-PEERS = ("learn2learn", f"learn2learn{RAISED}", "authors", "plain", f"plain{RAISED}", "reference", "recompute")
+PEERS = ("learn2learn", "authors", "plain", "reference", "recompute")
 SHOWN = ("case", "shape", "metric", "value", "low", "high", "target", "holds")
 
 

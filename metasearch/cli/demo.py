@@ -41,9 +41,7 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
     from metasearch.jobs import train
     from metasearch.jobs.train_report import side_by_side
     from metasearch.spec.library import Library
-    from metasearch.training.allocator import keep_memory
 
-    keep_memory()
     folder = output or fresh_folder(task)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RunFolderError(f"{folder} exists already; choose another folder with -o")

@@ -88,9 +88,7 @@ def command(
     from metasearch.jobs.evaluate import evaluate_encoder
     from metasearch.runs.rows import append_rows, require_appendable
     from metasearch.spec.run import EncoderRef
-    from metasearch.training.allocator import keep_memory
 
-    keep_memory()
     benchmark = load_benchmark(task, **data)
     _check(benchmark.task, pools, prompts)
     benchmark.part(split)  # asked for before an encoder is loaded, since a task that is all test has no other part

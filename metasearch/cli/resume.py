@@ -50,7 +50,6 @@ def command(
     from metasearch.cli._progress import ProgressBar
     from metasearch.jobs.lifecycle import WAIT_SECONDS
     from metasearch.jobs.resume import kind_of, resume_run
-    from metasearch.training.allocator import keep_memory
 
     if kind_of(folder) == "study":
         from metasearch.cli.crossval import run
@@ -64,7 +63,6 @@ def command(
             raise ConfigError(f"--{name} is for studies; {folder} is one run")
     if until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
-    keep_memory()
     # What the process of a killed runner has reached is saved first.
     show(resume_run(folder, ProgressBar, trust_remote_code, WAIT_SECONDS if cell or until_eof else 0), as_json)
 

@@ -53,9 +53,7 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
     from metasearch.cli._progress import ProgressBar
     from metasearch.jobs import train
     from metasearch.jobs.resume import resume_run
-    from metasearch.training.allocator import keep_memory
 
-    keep_memory()
     if resume is not None:
         refuse_others()
         result = resume_run(resume, ProgressBar, flags["trust_remote_code"])

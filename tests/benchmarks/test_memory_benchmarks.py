@@ -4,8 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.common.rows import read_rows
-from benchmarks.speed import adapting, allocators, checkpointing, gpu
-from metasearch.training.allocator import ALLOCATOR_VARIABLES
+from benchmarks.speed import adapting, checkpointing, gpu
 
 
 @pytest.fixture(autouse=True)
@@ -50,42 +49,3 @@ def test_on_a_gpu_there_is_a_row_for_each_way_of_each_case(tmp_path):
     ]
     assert all(row["way"] in shown and row["seconds"] > 0 for row in rows)
     assert [row["share"] is not None for row in rows] == [True, True, False, False, False]
-
-
-def test_ratios_of_allocators_are_medians_of_those_within_a_round():
-    ours, other = (
-        [dict.fromkeys(allocators.MEASURES, value) for value in values] for values in ((20, 20, 10), (10, 30, 40))
-    )
-    found = allocators.summary(other, ours)
-    assert found["times_seconds"] == sorted((10 / 20, 30 / 20, 40 / 10))[1]
-    assert found["peak_memory_mib"] == 30
-
-
-def test_a_command_has_the_variables_of_its_allocator_and_none_of_the_users(monkeypatch):
-    for name in ALLOCATOR_VARIABLES:
-        monkeypatch.setenv(name, "of the user")
-    seen = []
-
-    def started(_, env):
-        seen.append({name: env[name] for name in ALLOCATOR_VARIABLES if name in env})
-        raise InterruptedError
-
-    monkeypatch.setattr(allocators.subprocess, "Popen", started)
-    for variables in allocators.GLIBC.values():
-        with pytest.raises(InterruptedError):
-            allocators.measured(["ls"], variables)
-    assert seen == list(allocators.GLIBC.values())
-
-
-@pytest.mark.slow
-def test_a_command_is_run_with_each_allocator_that_there_is(monkeypatch, tmp_path):
-    # Ours, and the last one: a library where there is one.
-    there = [*allocators.ways().items()]
-    monkeypatch.setattr(allocators, "ways", lambda: dict([there[0], there[-1]]))
-    command = ["--", "compress", "tiny", "--bottleneck", "16"]
-    shown = run(allocators, "--name=small", "--rounds=1", "-o", tmp_path / "rows.jsonl", *command)
-    rows = {row["way"]: row for row in read_rows(tmp_path / "rows.jsonl")}
-    assert list(rows) == list(allocators.ways())
-    assert all(way in shown for way in rows)
-    assert rows[allocators.OURS]["times_seconds"] == 1
-    assert min(row["peak_memory_mib"] for row in rows.values()) > 100

@@ -5,7 +5,6 @@ import torch
 from metasearch.jobs.doctor.finding import Finding, note
 from metasearch.runs.host import cores, memory
 from metasearch.runs.versions import processor
-from metasearch.training.allocator import allocator_in_use, allocator_to_preload
 from metasearch.training.machine import cpu_bf16_time
 
 
@@ -17,20 +16,10 @@ def hardware() -> list[Finding]:
         Finding("processor", f"{processor()}, {cores()} cores to use"),
         Finding("threads", f"{torch.get_num_threads()}, which OMP_NUM_THREADS changes"),
         Finding("memory", _gibibytes(memory())),
-        _allocator(),
         Finding("bf16 on CPU", f"matrix products take {bf16:.2f} times as long as in fp32: {pays}"),
         *_cuda(),
         Finding("mps", "available") if torch.backends.mps.is_available() else note("mps", "none here"),
     ]
-
-
-def _allocator() -> Finding:
-    used = allocator_in_use()
-    if used != "glibc":
-        return Finding("allocator", used)
-    there = allocator_to_preload()
-    how = f"LD_PRELOAD={there} before a command" if there else "tcmalloc or jemalloc (Debian: libtcmalloc-minimal4)"
-    return note("allocator", f"glibc; trainings on a CPU may take less time and memory with {how}, see docs/memory.md")
 
 
 def _cuda() -> list[Finding]:
