@@ -90,7 +90,7 @@ def test_with_the_map_after_training_one_run_has_scores_with_and_without_it(runs
         assert mean(runs / "after", "maml+neutral", split) != mean(runs / "after", "maml", split)
     report = (runs / "after/report.md").read_text(encoding="utf-8")
     assert f"→ {100 * mean(runs / 'after', 'maml+neutral'):.2f}" in report.splitlines()[3]
-    assert "| after training |" in report
+    assert "| after training  " in report
 
 
 def test_the_dev_score_is_that_of_a_map_fitted_anew_at_each_step(runs):
