@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "study": {*BASE, "runs"},
     "reports": {*BASE, "runs", "study"},
     "search": {*BASE, "runs", "encoders", "formats", "documents", "index"},
-    "publish": {*BASE, "runs", "study"},
+    "publish": {*BASE, "runs"},
     "compress": {*_DATA, "encoders"},
     "export": {*BASE, "data", "runs", "encoders", "evaluation", "compress"},
     "learners": {*_MODEL},

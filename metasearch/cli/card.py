@@ -27,14 +27,13 @@ def command(folder: Path, licence: str | None, write: bool) -> None:
     """
     from metasearch.errors import RunFolderError
     from metasearch.files import write_whole
-    from metasearch.publish.contents import model_of, without_card
-    from metasearch.publish.header import load_card
-    from metasearch.publish.licence import CARD, require_identifier
+    from metasearch.publish.card import CARD, load_card, missing_card, require_identifier
+    from metasearch.publish.push import find_model
 
-    model = model_of(folder)
+    model = find_model(folder)
     path = model / CARD
     if not path.is_file():
-        raise RunFolderError(without_card(model) if model.is_dir() else f"{model} does not exist")
+        raise RunFolderError(missing_card(model) if model.is_dir() else f"{model} does not exist")
     card = load_card(path)
     if licence is not None:
         require_identifier(licence)

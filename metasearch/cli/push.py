@@ -15,7 +15,7 @@ from metasearch.errors import quoted
 @click.argument("name")
 @click.option("--private", is_flag=True, help="Make a new repository for its owner's eyes alone.")
 @click.option("--revision", metavar="BRANCH", default="main", show_default=True, help="Branch; made where it is new.")
-@click.option("--allow", multiple=True, metavar="PATTERN", help="Let further files go, such as eval/*.png; repeatable.")
+@click.option("--allow", multiple=True, metavar="PATTERN", help="Send further files, such as eval/*.png; repeatable.")
 @click.option("--yes", is_flag=True, help="Do it. Without this nothing is sent, and no network is used.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the plan and what came of it as one JSON object on stdout."
@@ -25,20 +25,23 @@ def command(model: Path, name: str, yes: bool, as_json: bool, **asked: Any) -> N
     send them.
 
     MODEL is the folder of a model, or a run with one; NAME is OWNER/NAME. All files go in one commit, or none. The
-    token is that of HF_TOKEN or of `hf auth login`, the hub that of HF_ENDPOINT. Folders that hold files which are no
-    model's, such as checkpoints, logs or .env, are refused.
+    token comes from HF_TOKEN or `hf auth login`, the hub from HF_ENDPOINT. Files that are no part of a model, such as
+    checkpoints, logs, code or .env, are listed and not sent.
 
     \b
     Examples:
       metasearch push runs/shop myname/shop-search
       metasearch push runs/shop myname/shop-search --private --yes
     """
-    from metasearch.publish.licence import UNKNOWN
-    from metasearch.publish.plan import plan
+    from metasearch.publish.card import UNKNOWN
+    from metasearch.publish.push import plan, push
 
     planned = plan(model, name, **asked)
     if not as_json:
         click.echo(planned.shown())
+    if planned.skipped:
+        names = ", ".join(planned.skipped)
+        click.echo(f"metasearch: these files are not sent; allow one with --allow: {names}", err=True)
     if planned.licence == UNKNOWN:
         say = f"metasearch card {quoted(model)} --licence ID --write"
         click.echo(f"metasearch: the card states no licence; say one with: {say}", err=True)
@@ -48,8 +51,6 @@ def command(model: Path, name: str, yes: bool, as_json: bool, **asked: Any) -> N
         else:
             click.echo("\nNothing was sent. Add --yes to send it.")
         return
-    from metasearch.publish.push import push
-
     done = push(planned)
     if done.others:
         click.echo(f"metasearch: files there that are not the model's stay: {', '.join(done.others)}", err=True)

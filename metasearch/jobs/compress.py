@@ -20,8 +20,8 @@ from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.int8 import StoredConfig
 from metasearch.errors import ConfigError, EncoderError, first_line
 from metasearch.files import write_whole
-from metasearch.jobs.cards.made import compressed_card
-from metasearch.publish.licence import CARD
+from metasearch.jobs.cards import compressed_card
+from metasearch.publish.card import CARD
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 

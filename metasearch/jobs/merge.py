@@ -8,9 +8,9 @@ from metasearch.compress.average import State, average, put, require_same_form, 
 from metasearch.compress.output import claim, whole
 from metasearch.encoders.encoder import Encoder
 from metasearch.files import write_whole
-from metasearch.jobs.cards.made import merged_card
+from metasearch.jobs.cards import merged_card
 from metasearch.jobs.compose import load_encoder
-from metasearch.publish.licence import CARD
+from metasearch.publish.card import CARD
 from metasearch.runs.markdown import markdown
 from metasearch.spec.run import EncoderRef
 

@@ -5,15 +5,12 @@ chosen on the part of dev that gives the dev scores of training.
 """
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 from metasearch.compress.average import average, copied, put
 from metasearch.encoders.encoder import Encoder
 from metasearch.jobs.dev_score import DevScore
-from metasearch.runs.rows import Row
 from metasearch.spec.recipe import Recipe
-from metasearch.spec.run_stages import Merge
 
 log = logging.getLogger(__name__)
 
@@ -51,10 +48,3 @@ class MergeStage:
         shown = ", ".join(f"{alpha:g} {100 * score:.2f}" for alpha, score in scores.items())
         log.info("merge: dev scores by alpha: %s; alpha %g is kept", shown, chosen)
         return chosen
-
-
-def said_of(merge: Merge, rows: Sequence[Row]) -> str:
-    """Return which α a run tried and which it kept, by its scores."""
-    tried = ", ".join(f"{alpha:g}" for alpha in sorted(set(merge.alphas)))
-    kept = next(f"{row['alpha']:g}" for row in rows if "alpha" in row)
-    return f"alpha {kept}, the best on dev of {tried}"

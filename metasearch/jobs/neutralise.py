@@ -15,11 +15,11 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.data.tagged import Tagged
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap, append, check, estimate, require_none
-from metasearch.jobs.cards.made import neutral_card
+from metasearch.jobs.cards import neutral_card
 from metasearch.jobs.lifecycle import Row
 from metasearch.jobs.neutral import vectors_of
 from metasearch.jobs.score import evaluate_aloud
-from metasearch.publish.licence import CARD
+from metasearch.publish.card import CARD
 from metasearch.reports.charts.points import Picture, point_chart, standalone
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.markdown import by_language, markdown, percent

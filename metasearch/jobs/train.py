@@ -11,7 +11,7 @@ from metasearch.encoders.neutral import Mapped, append, require_none
 from metasearch.encoders.vectors import Remembered
 from metasearch.episodes.of_benchmark import check_sizes
 from metasearch.jobs import compose
-from metasearch.jobs.cards.runs import write_card
+from metasearch.jobs.cards import write_card
 from metasearch.jobs.dev_score import DevScore
 from metasearch.jobs.fitting import check_fit
 from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, require_disk_space, resumable, stopped

@@ -6,11 +6,10 @@ from pathlib import Path
 from metasearch.data.benchmark import Benchmark
 from metasearch.files import write_whole
 from metasearch.jobs.lifecycle import Row, RunResult
-from metasearch.jobs.merge_stage import said_of
+from metasearch.runs.describe import describe
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.markdown import by_language, markdown
+from metasearch.runs.markdown import by_language, fact_table
 from metasearch.runs.rows import MEAN
-from metasearch.runs.versions import versions
 from metasearch.spec.recipe import ZERO_SHOT
 from metasearch.spec.run import RunConfig
 from metasearch.training.trainer import Outcome
@@ -19,31 +18,24 @@ from metasearch.training.trainer import Outcome
 def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: Outcome, seconds: float) -> str:
     """Return the scores before and after training, by language, and the facts of the run, in Markdown."""
     recipe, rows = config.recipe, files.results()
+    described = describe(config.model_dump(mode="json"), rows)
     monitor, scores = benchmark.task.monitor, monitored(rows, benchmark.task.monitor)
-    stage = recipe.neutralise
-    pairs = " pair" if benchmark.task.kind == "similarity" else ""
     verdicts = []
     for split in ("dev", "test"):
         before, after = 100 * scores[ZERO_SHOT, split], 100 * scores[recipe.delivers, split]
         verdicts.append(f"- {split}: {monitor} {before:.2f} → {after:.2f} ({after - before:+.2f})")
-    ended = {"patience": "no better dev score for the recipe's patience", "finished": "all steps done"}[outcome.reason]
-    shuffled = "" if config.fold_seed is None else f" (articles or rows shuffled with seed {config.fold_seed})"
-    facts = [
-        ["encoder", config.encoder],
-        ["learner", f"{recipe.learner} (recipe {recipe.recipe})"],
-        *([["neutralise", f"{stage.when} training"]] if stage else []),
-        *([["merge", said_of(recipe.merge, rows)]] if recipe.merge else []),
-        *([["translated", str(benchmark.translations)]] if benchmark.translations else []),
-        *([["labels", f"{recipe.labels} of each language{pairs}"]] if recipe.labels else []),
-        ["mode", config.mode],
-        ["fold, seed", f"{config.fold}{shuffled}, {config.seed}"],
-        ["outer steps", f"{outcome.steps}, weights of step {outcome.best_step} kept ({ended})"],
-        ["time", f"{seconds:.0f} s since the start or the last resume, evaluation included"],
-        ["data", f"{benchmark.data.describe()}, fingerprint {benchmark.data.fingerprint}"],
-        ["versions", ", ".join(f"{name} {value}" for name, value in versions().items())],
-    ]
+    translations = {"translated": str(benchmark.translations)} if benchmark.translations else {}
+    facts = (
+        described
+        | translations
+        | {
+            "outer steps": f"{outcome.steps}, weights of step {outcome.best_step} kept ({outcome.ended})",
+            "time": f"{seconds:.0f} s since the start or the last resume, evaluation included",
+            "data": f"{benchmark.data.describe()}, fingerprint {benchmark.data.fingerprint}",
+        }
+    )
     parts = [f"# {recipe.learner} on {config.task}", "\n".join(verdicts)]
-    parts += [by_language(rows, "test"), by_language(rows, "dev"), markdown(["run", ""], facts, left=2)]
+    parts += [by_language(rows, "test"), by_language(rows, "dev"), fact_table("run", facts)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -101,6 +101,11 @@ def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int | 
     return "\n".join(f"| {' | '.join(line)} |" for line in padded)
 
 
+def fact_table(title: str, facts: Mapping[str, str]) -> str:
+    """Return a table with the name and the value of each fact."""
+    return markdown([title, ""], [list(fact) for fact in facts.items()], left=2)
+
+
 def percent(value: float | None) -> str:
     """Return a score times 100 with two decimals; nothing where there is none."""
     return "" if value is None else f"{100 * value:.2f}"

@@ -21,6 +21,11 @@ def versions() -> dict[str, str]:
     return {"metasearch": __version__, "python": platform.python_version(), **{n: _version(n) for n in LIBRARIES}}
 
 
+def describe_versions(versions: Mapping[str, str]) -> str:
+    """Return versions as one line of text."""
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
 def _version(name: str) -> str:
     loaded = sys.modules.get(name.replace("-", "_"))
     return str(getattr(loaded, "__version__", None) or version(name))

@@ -62,6 +62,13 @@ class Outcome:
     best_score: float | None
     best_step: int
 
+    @property
+    def ended(self) -> str:
+        """Reason in words."""
+        return {
+            "patience": "the dev score stopped improving", "finished": "all steps done", "interrupted": "interrupted",
+        }[self.reason]  # fmt: skip
+
 
 @dataclass
 class Trainer:

@@ -78,9 +78,7 @@ def test_a_language_that_no_file_has_is_trained_on(shop):
     assert f"fingerprint {fingerprint}" in report
     facts = json.loads((folder / "run/facts.json").read_text(encoding="utf-8"))["translated"]
     assert (facts["by"], facts["into"], facts["fingerprint"]) == ("command", ["de"], fingerprint)
-    assert "| trained on translations | en into de by command" in (folder / "run/model/README.md").read_text(
-        encoding="utf-8"
-    )
+    assert "| translations  | en into de by command" in (folder / "run/model/README.md").read_text(encoding="utf-8")
     shown = metasearch("show", "shop", "--mode", "mono-mono", "--include", folder / "tasks").output
     assert "de_de -> de_de" in shown
     # Questions of the episode, in the program's German.

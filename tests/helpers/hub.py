@@ -56,8 +56,8 @@ def _commit(files):
 
 
 class _Refused(Exception):
-    def __init__(self, code, message="", error=""):
-        self.code, self.message, self.error = code, message, error
+    def __init__(self, code, message="", error="", **content):
+        self.code, self.message, self.error, self.content = code, message, error, content
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -92,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refused(404, f"nobody answers {line}")
         except _Refused as error:
             headers = {"X-Error-Message": error.message, **({"X-Error-Code": error.error} if error.error else {})}
-            self._send(error.code, {"error": error.message}, headers)
+            self._send(error.code, {"error": error.message, **error.content}, headers)
 
     do_GET = do_POST = do_PUT = do_HEAD = _answer
 
@@ -146,13 +146,15 @@ class _Handler(BaseHTTPRequestHandler):
         asked = json.loads(body)
         name = f"{asked['organization']}/{asked['name']}"
         if name in hub.repositories:
-            raise _Refused(409, "You already created this model repo")
+            raise _Refused(409, "You already created this model repo", url=f"{hub.endpoint}/{name}")
         hub.make(name, asked.get("visibility") == "private", {".gitattributes": b"*.safetensors filter=lfs\n"})
         return 200, {"url": f"{hub.endpoint}/{name}"}, {}
 
     def branch(self, hub, body, name, branch):
         self._writer()
         branches = self._repository(hub, name)["branches"]
+        if branch in branches:
+            raise _Refused(409, "Reference already exists")
         branches[branch] = (branches["main"][0], dict(branches["main"][1]))
         return 200, {}, {}
 

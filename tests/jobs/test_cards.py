@@ -11,10 +11,7 @@ from huggingface_hub import ModelCard
 from helpers.parallel import distill, flags, save_assistant, write_corpus
 from metasearch.cli import main
 from metasearch.jobs import compose
-from metasearch.publish.intervals import RESAMPLES
 from metasearch.runs.folder import RunFolder
-from metasearch.study.compare import compare
-from metasearch.study.read import read_study
 
 SMALL = [f"--set=budget.{key}" for key in ("meta_train=4", "meta_valid=0", "eval_every=1")]
 
@@ -76,16 +73,6 @@ def test_the_figures_of_the_header_are_those_of_the_results_with_zero_shot_besid
     assert (first.task_type, first.dataset_type, first.dataset_split, first.dataset_revision, first.dataset_args) == (
         "information-retrieval", "demo", "test", data, {"fold": 0, "pool": "multilingual", "questions": 15},
     )  # fmt: skip
-
-
-def test_the_gain_has_the_interval_that_compare_gives_it(run):
-    (compared,) = compare(read_study([run]), resamples=RESAMPLES).arms
-    low, high = 100 * compared.interval.low, 100 * compared.interval.high
-    gain = 100 * (compared.value.mean - compared.baseline.mean)
-    assert re.search(
-        rf"\| demo, map@20 +\| maml less zero-shot \| +{re.escape(f'{gain:+.2f} | [{low:+.2f}, {high:+.2f}]')} \|",
-        text_of(run / "model"),
-    )
 
 
 def test_the_example_of_the_card_gives_the_vectors_of_the_run_with_its_prompts_and_lengths(run, monkeypatch):

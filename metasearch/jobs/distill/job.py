@@ -20,7 +20,7 @@ from pathlib import Path
 from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, DataError, EncoderError
-from metasearch.jobs.cards.runs import write_card
+from metasearch.jobs.cards import write_card
 from metasearch.jobs.distill.checks import benchmarks_of, check_stages, resolved, roles_of
 from metasearch.jobs.distill.report import stage_report, whole_report
 from metasearch.jobs.distill.roles import Roles

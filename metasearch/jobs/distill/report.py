@@ -4,29 +4,29 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from metasearch.encoders.encoder import Encoder
+from metasearch.runs.describe import describe
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.markdown import by_language, markdown, percent
+from metasearch.runs.markdown import by_language, fact_table, markdown, percent
 from metasearch.runs.rows import MEAN, STAGE
-from metasearch.runs.versions import versions
+from metasearch.runs.versions import describe_versions, versions
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.training.trainer import Outcome
 
 _MEBI = 2**20
-_ENDED = {"patience": "no better dev score for the stage's patience", "finished": "all steps done"}
 
 
 def stage_report(config: DistillConfig, name: str, outcome: Outcome, described: str) -> str:
     """Return what a finished stage did, on the data so described."""
     stage = config.recipe.stages[name]
-    facts = [
-        ["what", stage.description],
-        ["learner", f"{stage.learner}: the {stage.trains}" + (f" from the {stage.against}" if stage.against else "")],
-        ["data", described],
-        ["steps", f"{outcome.steps}, weights of step {outcome.best_step} kept ({_ENDED.get(outcome.reason, '')})"],
-        [f"dev {stage.monitor}", " → ".join(_dev(stage.monitor, v) for v in (outcome.baseline, outcome.best_score))],
-        ["versions", ", ".join(f"{library} {value}" for library, value in versions().items())],
-    ]
-    return f"# Stage {name} of {config.recipe.recipe}\n\n{markdown(['stage', ''], facts, left=2)}\n"
+    facts = {
+        "what": stage.description,
+        "learner": f"{stage.learner}: the {stage.trains}" + (f" from the {stage.against}" if stage.against else ""),
+        "data": described,
+        "steps": f"{outcome.steps}, weights of step {outcome.best_step} kept ({outcome.ended})",
+        f"dev {stage.monitor}": " → ".join(_dev(stage.monitor, v) for v in (outcome.baseline, outcome.best_score)),
+        "versions": describe_versions(versions()),
+    }
+    return f"# Stage {name} of {config.recipe.recipe}\n\n{fact_table('stage', facts)}\n"
 
 
 def whole_report(files: RunFolder, config: DistillConfig, encoder: Encoder, seconds: float) -> str:
@@ -37,14 +37,11 @@ def whole_report(files: RunFolder, config: DistillConfig, encoder: Encoder, seco
         own = [row for row in rows if row["task"] == task]
         parts.append(f"## {task}\n\n{_by_group(own) or by_language(own, 'test')}")
     count = encoder.parameter_count
-    facts = [
-        *([role, config.named(role) or "made of the assistant"] for role in config.used),
-        ["model", f"{count:,} parameters, {4 * count / _MEBI:.1f} MiB in float32, {2 * count / _MEBI:.1f} in float16"],
-        ["seed", str(config.seed)],
-        ["time", f"{seconds:.0f} s since the start or the last resume, evaluation included"],
-        ["versions", ", ".join(f"{library} {value}" for library, value in versions().items())],
-    ]
-    return "\n\n".join([*parts, markdown(["run", ""], facts, left=2)]) + "\n"
+    facts = describe(config.model_dump(mode="json"), rows) | {
+        "model": f"{count:,} parameters, {4 * count / _MEBI:.1f} MiB in float32, {2 * count / _MEBI:.1f} in float16",
+        "time": f"{seconds:.0f} s since the start or the last resume, evaluation included",
+    }
+    return "\n\n".join([*parts, fact_table("run", facts)]) + "\n"
 
 
 def _by_group(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -1,12 +1,12 @@
 """What was run and on what: data, versions, seeds, hardware, time and memory."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from metasearch.reports.main_table import heads_of
 from metasearch.reports.section import Inputs, Section
 from metasearch.reports.table import Cell, Line, Table
+from metasearch.runs.describe import describe
 from metasearch.study.arms import Arm
 from metasearch.study.study import Run, Study
 
@@ -20,6 +20,10 @@ _HARDWARE = {
 }
 
 
+_DESCRIBED = ("fold seed", "encoder", "recipe", "labels", "neutralise", "merge", "precision", "gradients", "versions")
+"""Facts of `metasearch.runs.describe` that are shown; runs may differ in them."""
+
+
 def section(inputs: Inputs) -> Section:
     """Return the facts of all runs, and their time and memory."""
     tables = tuple(table for table in (fact_table(inputs.study), run_table(inputs.study)) if table)
@@ -29,25 +33,17 @@ def section(inputs: Inputs) -> Section:
 def fact_table(study: Study) -> Table:
     """Return name and value of each fact; all values, where runs differ."""
     facts = [run.facts for run in study.runs]
-    versions: dict[str, set[str]] = defaultdict(set)
-    for scored in study.scored:
-        for name, version in (scored.rows[0].get("versions") or {}).items():
-            versions[name].add(version)
-
+    described = [describe(run.config, run.rows) for run in study.runs]
     rows = {
         "Task": study.task,
         "Data fingerprint": study.data,
-        "Folds": _listed(study.folds),
-        "Fold seed": _listed(_known((each.rows[0] for each in study.scored), "fold_seed")) or "the task's own folds",
-        "Seeds": _listed(study.seeds),
-        "Encoder": _listed(row["encoder"] for scored in study.scored for row in scored.rows[:1]),
-        "Precision": _listed(_known((run.config for run in study.runs), "precision")),
-        "Engine": _listed(_known((run.config for run in study.runs), "engine")),
+        "Folds": _join(study.folds),
+        "Seeds": _join(study.seeds),
         "Runs": str(len(study.runs)),
-        **{f"Version of {name}": _listed(values) for name, values in versions.items()},
-        **{shown: _listed(_known(facts, name)) for name, shown in _HARDWARE.items()},
+        **{name.capitalize(): _join(_values(described, name), "; ") for name in _DESCRIBED},
+        **{shown: _join(_values(facts, name)) for name, shown in _HARDWARE.items()},
     }
-    if seconds := _known(facts, "seconds"):
+    if seconds := _values(facts, "seconds"):
         rows["Time of all runs together"] = duration(sum(seconds))
     lines = tuple(Line((name,), (Cell(text=value),)) for name, value in rows.items() if value)
     notes = tuple(f"Missing: {text}." for text in study.missing)
@@ -61,8 +57,8 @@ def run_table(study: Study) -> Table | None:
     for arm in study.arms:
         facts = [run.facts for run in own_runs(study, arm) if run.facts]
         if facts:
-            means = (_mean(_known(facts, name)) for name in ("seconds", "peak_memory_mib", "peak_device_memory_mib"))
-            steps = _span(_known(facts, "steps"))
+            means = (_mean(_values(facts, name)) for name in ("seconds", "peak_memory_mib", "peak_device_memory_mib"))
+            steps = _span(_values(facts, "steps"))
             lines.append(Line(own[arm], (Cell(text=str(len(facts))), Cell(text=steps), *map(Cell, means))))
     columns: tuple[str, ...] = ("Runs", "Outer steps", "Seconds", "Peak memory, MiB", "Peak device memory, MiB")
     if lines and all(line.cells[-1].value is None for line in lines):
@@ -87,13 +83,14 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def _known(trees: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
+def _values(trees: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
     """Return a value of all that have it."""
     return [tree[name] for tree in trees if tree.get(name) is not None]
 
 
-def _listed(values: Iterable[Any]) -> str:
-    return ", ".join(sorted(set(map(str, values)), key=lambda text: (len(text), text)))
+def _join(values: Iterable[Any], separator: str = ", ") -> str:
+    """Return the distinct values as text, the short ones first."""
+    return separator.join(sorted(set(map(str, values)), key=lambda text: (len(text), text)))
 
 
 def _span(values: Collection[Any]) -> str:

@@ -1,1 +1,0 @@
-"""The model cards of what the commands make."""
