@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.util import load_file_path
 
+from metasearch.encoders.incomplete import SETTINGS, read_settings
 from metasearch.errors import EncoderError
 
-_FILE = "config_sentence_transformers.json"
 _KEY = "matryoshka_dimensions"
 
 
@@ -33,7 +32,7 @@ def set_trained_dimensions(model: SentenceTransformer, dimensions: Sequence[int]
 def write_dimensions(model: SentenceTransformer, folder: Path) -> None:
     """Add the record to the configuration of a model that was just saved; without one the file stays as it is."""
     if dimensions := trained_dimensions(model):
-        path = folder / _FILE
+        path = folder / SETTINGS
         settings = json.loads(path.read_text(encoding="utf-8")) | {_KEY: list(dimensions)}
         path.write_text(json.dumps(settings, indent=2, sort_keys=True), encoding="utf-8")
 
@@ -49,15 +48,12 @@ def read_dimensions(model: SentenceTransformer, name: str, local: bool) -> None:
     Raises:
         EncoderError: what it says is no list of whole numbers from 1 to the width of the vectors.
     """
-    found = load_file_path(name, _FILE, local_files_only=local)
-    settings = json.loads(Path(found).read_text(encoding="utf-8")) if found else {}
+    settings = read_settings(name, local)
     if _KEY not in settings:
         return
     said, width = settings[_KEY], model.get_embedding_dimension()
     if not (isinstance(said, list) and all(_is_cut(value, width) for value in said)):
-        raise EncoderError(
-            f"{name}: {_FILE}: {_KEY}: {said!r}: expected a list of whole numbers from 1 to {width}, which vectors have"
-        )
+        raise EncoderError(f"{name}: {SETTINGS}: {_KEY}: {said!r}: expected a list of whole numbers from 1 to {width}")
     set_trained_dimensions(model, said)
 
 

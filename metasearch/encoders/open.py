@@ -11,11 +11,14 @@ from transformers.utils import logging as transformers_logging
 
 from metasearch.encoders.adapters import missing_base
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.incomplete import assumption, missing_part
 from metasearch.encoders.loading import recorded, require_fit, uses_pooler
 from metasearch.encoders.matryoshka import read_dimensions
 from metasearch.errors import EncoderError, MetasearchError, first_line
 from metasearch.spec import registry
 from metasearch.spec.recipe import MaxLength
+
+log = logging.getLogger(__name__)
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "adapter_model.bin")
 
@@ -23,8 +26,8 @@ _WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "adapter_model.bin")
 def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote_code: bool = False) -> Encoder:
     """Load an encoder in float32 from a local folder or by its hub name.
 
-    A folder is read without touching the network. A checkpoint of plain transformers gets mean pooling. Python code
-    that comes with a checkpoint is run with `trust_remote_code` only.
+    A folder is read without touching the network. What is assumed of a checkpoint without `modules.json`, such as one
+    of plain transformers, is logged. Python code that comes with a checkpoint is run with `trust_remote_code` only.
 
     Raises:
         EncoderError: there is no such checkpoint, it has no weights or others than its configuration asks for, or
@@ -47,6 +50,9 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
     except Exception as error:  # the libraries below raise anything from OSError to bare Exception
         raise EncoderError(_why(name, local, error)) from error
     require_fit(f"encoder '{name}'", loaded, pooled=uses_pooler(model))
+    if assumed := assumption(model, name, local):
+        line, wrong = assumed
+        log.log(logging.WARNING if wrong else logging.INFO, "encoder '%s': %s", name, line)
     encoder = Encoder(model, name, max_length)
     read_dimensions(model, name, local)
     # transformers makes up a tokenizer of special tokens alone when a folder has none.
@@ -122,6 +128,8 @@ def _holds_modules(folder: Path) -> bool:
 
 
 def _why(name: str, local: bool, error: Exception) -> str:
+    if local and (missing := missing_part(Path(name), error)):
+        return f"encoder '{name}' cannot be loaded: {missing}"
     if "trust_remote_code" in str(error):
         return f"encoder '{name}' comes with its own Python code; pass --trust-remote-code if you trust its source"
     if isinstance(error, ImportError) and "peft" in str(error):

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from metasearch.encoders.incomplete import assumption
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import MetasearchError, RunFolderError
 from metasearch.jobs.doctor.finding import Finding, bad, checked, note
@@ -60,13 +61,17 @@ def going_on(folder: Path) -> str:
 
 
 def model(folder: Path, about: str, trust_remote_code: bool) -> Finding:
-    """Return whether an encoder can be loaded from a folder, and its weights are those of its configuration."""
+    """Return whether an encoder can be loaded from a folder and its weights fit its configuration.
 
-    def load() -> str:
+    What is assumed of an incomplete folder is a note.
+    """
+    try:
         encoder = open_checkpoint(str(folder), trust_remote_code=trust_remote_code)
-        return f"loads: {encoder.parameter_count:,} parameters, {encoder.dimension()} dimensions"
-
-    return checked(about, load)
+    except MetasearchError as error:
+        return bad(about, error)
+    loads = f"loads: {encoder.parameter_count:,} parameters, {encoder.dimension()} dimensions"
+    assumed = assumption(encoder.model, str(folder), local=True)
+    return note(about, f"{loads}; {assumed[0]}") if assumed else Finding(about, loads)
 
 
 def _log(files: RunFolder) -> Iterator[Finding]:

@@ -1,0 +1,146 @@
+"""Checkpoints without some of their files: a line says what is missing and assumed, or an error names it."""
+
+import json
+import logging
+import shutil
+
+import numpy as np
+import pytest
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from helpers.backbones import LENGTHS, TEXTS, make
+from metasearch.encoders.open import open_checkpoint
+from metasearch.errors import EncoderError
+from metasearch.jobs.doctor.folders import sections_of
+
+MEANS = "assumed: embeddings are means of tokens, without prompts"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a checkpoint with a pooling of first tokens, a linear map and prompts, of which nothing is missing."""
+    encoder = make("bert", dense=True)
+    encoder.model[1].pooling_mode = "cls"
+    encoder.model.prompts = {"query": "q: ", "document": "d: "}
+    encoder.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def change(path, function):
+    """Replace a JSON file by what a function makes of it."""
+    path.write_text(json.dumps(function(json.loads(path.read_text(encoding="utf-8")))), encoding="utf-8")
+
+
+def lines(caplog):
+    return [(each.levelname, each.getMessage()) for each in caplog.records if each.name == "metasearch.encoders.open"]
+
+
+def doctor(folder):
+    """Return what `metasearch doctor` finds of an encoder, as (state, text)."""
+    ((section),) = sections_of(folder)
+    return [(each.state, each.found) for each in section.findings]
+
+
+def test_of_a_whole_checkpoint_nothing_is_assumed(folder, caplog):
+    caplog.set_level(logging.INFO)
+    open_checkpoint(str(folder))
+    assert lines(caplog) == []
+    assert [state for state, _ in doctor(folder)] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("gone", "found"),
+    [
+        ((), "1_Pooling and config_sentence_transformers.json"),
+        (("1_Pooling",), "config_sentence_transformers.json"),
+        (("config_sentence_transformers.json",), "1_Pooling"),
+    ],
+)
+def test_a_list_of_modules_that_is_missing_is_named_with_what_shows_it(folder, caplog, gone, found):
+    for name in ("modules.json", *gone):
+        shutil.rmtree(folder / name) if (folder / name).is_dir() else (folder / name).unlink()
+    encoder = open_checkpoint(str(folder), LENGTHS)
+    said = f"modules.json is missing, though it has {found}; {MEANS}"
+    assert lines(caplog) == [("WARNING", f"encoder '{folder}': {said}")]
+    assert [encoder.prompt(role) for role in ("question", "candidate")] == ["", ""]
+    ((state, text),) = doctor(folder)
+    assert state == "note"
+    assert text.endswith(f"; {said}")
+
+
+def test_a_plain_transformers_checkpoint_gives_means_of_tokens_and_a_line_says_so(tmp_path, caplog):
+    made = make("bert")
+    made.model[0].auto_model.save_pretrained(tmp_path)
+    made.model.tokenizer.save_pretrained(tmp_path)
+    caplog.set_level(logging.INFO)
+    np.testing.assert_allclose(
+        open_checkpoint(str(tmp_path), LENGTHS).encode(TEXTS, "text"), made.encode(TEXTS, "text"), atol=1e-6
+    )
+    assert ("INFO", f"encoder '{tmp_path}': a plain transformers checkpoint; {MEANS}") in lines(caplog)
+    ((state, text),) = doctor(tmp_path)
+    assert (state, text.endswith(MEANS)) == ("note", True)
+
+
+def test_a_plain_decoder_gives_the_last_token_and_a_line_says_so(tmp_path, caplog):
+    tokenizer = make("bert").model.tokenizer
+    GPT2LMHeadModel(
+        GPT2Config(vocab_size=len(tokenizer), n_embd=8, n_layer=1, n_head=1, n_positions=40)
+    ).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    caplog.set_level(logging.INFO)
+    encoder = open_checkpoint(str(tmp_path), LENGTHS)
+    pooled = {"mean": "means of tokens", "lasttoken": "states of the last token"}[encoder.model[1].pooling_mode]
+    assert f"assumed: embeddings are {pooled}, without prompts" in lines(caplog)[-1][1]
+
+
+@pytest.mark.parametrize("kind", ["CrossEncoder", "SparseEncoder", "MultiVectorEncoder"])
+def test_a_model_of_another_kind_is_named(folder, caplog, kind):
+    change(folder / "config_sentence_transformers.json", lambda settings: {**settings, "model_type": kind})
+    open_checkpoint(str(folder))
+    (line,) = lines(caplog)
+    assert line == (
+        "WARNING", f"encoder '{folder}': it was saved as a {kind}, of which the transformer alone is used; {MEANS}"
+    )  # fmt: skip
+
+
+def module(place, kind):
+    """Return what gives a module in `modules.json` another class."""
+    return lambda modules: [{**each, "type": kind} if i == place else each for i, each in enumerate(modules)]
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_package_that_a_module_needs_is_named(folder, trusted):
+    change(folder / "modules.json", module(1, "not_installed.poolings.Weighted"))
+    says = "its module not_installed.poolings.Weighted needs the package 'not_installed', which is not installed"
+    with pytest.raises(EncoderError, match=says):
+        open_checkpoint(str(folder), trust_remote_code=trusted)
+    assert doctor(folder)[0][0] == "bad"
+
+
+def test_code_that_stands_in_the_folder_asks_for_trust(folder):
+    change(folder / "modules.json", module(1, "own_pooling.Weighted"))
+    (folder / "own_pooling.py").touch()
+    with pytest.raises(EncoderError, match="comes with its own Python code; pass --trust-remote-code"):
+        open_checkpoint(str(folder))
+
+
+@pytest.mark.parametrize("name", ["1_Pooling", "2_Dense"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_settings_of_a_module_that_are_missing_are_named(folder, name, whole):
+    shutil.rmtree(folder / name) if whole else (folder / name / "config.json").unlink()
+    with pytest.raises(EncoderError, match=rf"{folder / name / 'config.json'} is missing, the settings of its module"):
+        open_checkpoint(str(folder))
+
+
+@pytest.mark.parametrize("content", ["{", "{}", '["Pooling"]', "[{}]"])
+def test_a_damaged_list_of_modules_is_named(folder, content):
+    (folder / "modules.json").write_text(content)
+    with pytest.raises(EncoderError, match=rf"{folder / 'modules.json'}: no list of modules|empty modules list"):
+        open_checkpoint(str(folder))
+
+
+def test_a_damaged_configuration_is_named_where_no_list_of_modules_asks_for_it(folder):
+    (folder / "modules.json").unlink()
+    (folder / "config_sentence_transformers.json").write_text("{")
+    with pytest.raises(EncoderError, match=r"config_sentence_transformers\.json: no JSON: .* line 1"):
+        open_checkpoint(str(folder))
