@@ -78,7 +78,5 @@ def test_a_record_that_is_no_list_of_numbers_of_the_vectors_is_refused_with_the_
     noted().save(tmp_path)
     settings = json.loads((tmp_path / FILE).read_text()) | {"matryoshka_dimensions": said}
     (tmp_path / FILE).write_text(json.dumps(settings))
-    with pytest.raises(
-        EncoderError, match=rf"{FILE}: matryoshka_dimensions: .* from 1 to {HIDDEN}, which vectors have"
-    ):
+    with pytest.raises(EncoderError, match=rf"{FILE}: matryoshka_dimensions: .* from 1 to {HIDDEN}$"):
         open_checkpoint(str(tmp_path))
