@@ -68,13 +68,12 @@ def command(
         raise ConfigError(f"-o {output}: a CSV file is written; give it a name that ends in .csv")
     languages_of(output)
 
-    from metasearch.jobs.augment import augment
-    from metasearch.jobs.augment.cross_encoder import load_cross_encoder
+    from metasearch.jobs import augment
     from metasearch.jobs.compose import load_encoder
 
     known, excluded = augment.read_pairs(pairs), augment.read_pairs(exclude)
     loaded = load_encoder(encoder, device=device, trust_remote_code=trust_remote_code)
-    scorer = load_cross_encoder(cross_encoder, loaded.device, trust_remote_code)
+    scorer = augment.load_cross_encoder(cross_encoder, loaded.device, trust_remote_code)
     candidates = augment.find_candidates(loaded, known, excluded, top)
     with click.progressbar(length=len(candidates.pairs), label="scoring pairs", file=sys.stderr) as bar:
         done = augment.augment(

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 from sentence_transformers import CrossEncoder
 from transformers import BertConfig, BertForSequenceClassification, BertModel
 
@@ -19,9 +16,8 @@ from metasearch.data.scored import read_scored
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.open import quiet
 from metasearch.errors import DataError, EncoderError, Interrupted, NonFiniteError, RunFolderError
-from metasearch.jobs.augment import augment as job
-from metasearch.jobs.augment.augment import augment, find_candidates, neighbours
-from metasearch.jobs.augment.cross_encoder import load_cross_encoder
+from metasearch.jobs import augment as job
+from metasearch.jobs.augment import augment, find_candidates, load_cross_encoder
 
 WORDS = ["man", "dog", "horse", "child"], ["runs", "sleeps", "sings"], ["home", "away"]
 SENTENCES = [f"A {who} {what} {where}." for who, what, where in itertools.product(*WORDS)]
@@ -98,24 +94,6 @@ def brute_force(encoder, pairs, excluded, top):
         found |= {frozenset((sentence, other)) for other in others[:top]}
     known = unordered(pairs)
     return found, found & known, (found - known) & unordered(excluded)
-
-
-@given(
-    st.integers(2, 12).flatmap(lambda n: arrays.arrays(np.float32, (n, 3), elements=st.integers(-2, 2))),
-    st.integers(1, 14),
-)
-def test_neighbours_are_the_best_dot_products_and_of_equal_ones_the_first(vectors, top):
-    found = neighbours(vectors, top)
-    for i, row in enumerate(found):
-        others = [j for j in range(len(vectors)) if j != i]
-        assert row.tolist() == sorted(others, key=lambda j: (-float(vectors[i] @ vectors[j]), j))[:top]
-
-
-def test_neighbours_do_not_depend_on_the_block(monkeypatch):
-    vectors = np.random.default_rng(0).integers(-3, 4, size=(50, 4)).astype(np.float32)
-    whole = neighbours(vectors, 5)
-    monkeypatch.setattr(job, "_ROWS", 7)
-    assert np.array_equal(neighbours(vectors, 5), whole)
 
 
 @pytest.mark.parametrize("top", [1, 3, 10])
@@ -212,11 +190,13 @@ def test_an_interrupted_call_goes_on_and_gives_the_same_file(candidates, scorer,
 
     with monkeypatch.context() as patch:
         Stops(scorer, patch, after)
-        with pytest.raises(
-            Interrupted, match="the same command goes on" if after else "^stopped; nothing was written$"
-        ):
+        with pytest.raises(Interrupted, match=f"the same command goes on after the {10 * after} pairs in "):
             augment(candidates, scorer, output)
     assert not output.exists()
+    if after:  # a kill may tear the last line
+        (partial,) = tmp_path.glob("cut-en.csv.*.partial")
+        with partial.open("a") as file:
+            file.write("[0.5, 0.")
 
     with monkeypatch.context() as patch:
         again = Stops(scorer, patch)
@@ -266,29 +246,13 @@ def test_an_output_that_exists_or_cannot_be_written_is_refused(candidates, score
         augment(candidates, scorer, tmp_path / "file" / "x-en.csv")
 
 
-@pytest.mark.parametrize("where", ["mkdir", "open"])
-def test_a_full_disk_names_what_is_kept_only_if_it_is_there(candidates, scorer, tmp_path, monkeypatch, where):
+def test_a_full_disk_is_one_error_that_names_the_file(candidates, scorer, tmp_path, monkeypatch):
     def full(*args, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(f"pathlib.Path.{where}", full)
-    with pytest.raises(RunFolderError, match=r"x-en\.csv.* cannot be written: No space left") as caught:
+    monkeypatch.setattr("pathlib.Path.open", full)
+    with pytest.raises(RunFolderError, match=r"x-en\.csv.* cannot be written: No space left"):
         augment(candidates, scorer, tmp_path / "x-en.csv")
-    assert ("partial keeps what is done" in str(caught.value)) == (where == "open")
-
-
-def test_sentences_to_encode_and_scores_with_other_settings_are_mentioned(encoder, scorer, tmp_path, caplog):
-    (tmp_path / "x-en.csv.01234567.partial").mkdir()
-    (tmp_path / "other.csv.01234567.partial").mkdir()
-    with caplog.at_level("INFO", "metasearch.jobs.augment.augment"):
-        augment(find_candidates(encoder, PAIRS, top=2), scorer, tmp_path / "x-en.csv")
-    said = [record.getMessage() for record in caplog.records]
-    assert said[0] == f"tiny encodes {len(SENTENCES)} sentences"
-    assert said[1].startswith(f"{len(SENTENCES)} sentences have ")
-    assert said[2:] == [
-        f"{tmp_path}/x-en.csv.01234567.partial holds scores of a stopped call with other settings; "
-        "delete it if they are not wanted"
-    ]
 
 
 def test_a_model_that_gives_no_single_score_is_refused(tmp_path, model):

@@ -4,35 +4,38 @@
     candidates  each with its nearest neighbours by the encoder, without the given and the excluded pairs
     scores      of the cross-encoder, written as a file that `metasearch.data.scored` reads
 
-Neighbours are exact: dot products of unit vectors, block by block. Scores are written block by block, so that the same
-call goes on after a stop and gives the same file.
+Scores are appended to a file beside the output, a block of pairs in each line. The same call after a stop goes on with
+the next block, and writes the same output.
 """
 
+import json
 import logging
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sentence_transformers import CrossEncoder
+from sentence_transformers.util import semantic_search
 
 from metasearch.compress.output import claim_file
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.scored import scored_csv, scored_rows
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.fingerprint import fingerprint
-from metasearch.errors import DataError, NonFiniteError, RunFolderError, interrupted
-from metasearch.evaluation.metrics.ranking import highest
+from metasearch.encoders.loading import recorded, require_fit
+from metasearch.encoders.open import is_path, quiet
+from metasearch.errors import DataError, EncoderError, NonFiniteError, RunFolderError, first_line, interrupted
 from metasearch.files import write_whole
 
 BLOCK = 2048
 """Pairs that are scored, and then written, at a time."""
 
-_ROWS = 1024
-"""Sentences whose similarity to all others is held in memory at a time."""
+EXAMPLE = "cross-encoder/stsb-roberta-base"
+"""A cross-encoder that scores the similarity of two sentences."""
+
+_HEADS = ("ForSequenceClassification", "ForCausalLM")
 
 log = logging.getLogger(__name__)
 
@@ -83,22 +86,6 @@ def read_pairs(paths: Sequence[Path]) -> list[TextPair]:
     return [(first, second) for path in paths for first, second, _ in scored_rows(path)]
 
 
-def neighbours(vectors: NDArray[np.float32], top: int, device: str | torch.device = "cpu") -> NDArray[np.int64]:
-    """Return the numbers of the k rows nearest to each row of `(N, D)` by dot product, itself left out.
-
-    Returns:
-        Numbers `(N, min(k, N − 1))`, nearest first; of equally near ones the first.
-    """
-    everything = torch.from_numpy(vectors).to(device)
-    parts: list[NDArray[np.int64]] = []
-    for start in range(0, len(vectors), _ROWS):
-        block = (everything[start : start + _ROWS] @ everything.T).cpu().numpy()
-        own = np.arange(len(block))
-        block[own, start + own] = -np.inf
-        parts.append(highest(block, min(top, len(vectors) - 1)))
-    return np.concatenate(parts)
-
-
 def find_candidates(
     encoder: Encoder, pairs: Sequence[TextPair], excluded: Iterable[TextPair] = (), top: int = 10
 ) -> Candidates:
@@ -117,10 +104,12 @@ def find_candidates(
     vectors = encoder.encode(sentences, "text")
     if not np.isfinite(vectors).all():
         raise NonFiniteError(f"encoder '{encoder.name}' gives vectors that are not finite")
-    nearest = neighbours(vectors, top, encoder.device)
+    rows = torch.from_numpy(vectors).to(encoder.device)
     distinct: dict[frozenset[str], TextPair] = {}
-    for i, row in enumerate(nearest):
-        for j in row:
+    for i, hits in enumerate(semantic_search(rows, rows, top_k=top + 1)):
+        # The nearest is mostly the sentence itself; a duplicate in other words may stand before it.
+        others = [int(hit["corpus_id"]) for hit in hits if hit["corpus_id"] != i]
+        for j in others[:top]:
             distinct.setdefault(frozenset((sentences[i], sentences[j])), (sentences[i], sentences[j]))
     given = {frozenset(pair) for pair in pairs}
     barred = {frozenset(pair) for pair in excluded} - given
@@ -142,48 +131,48 @@ def augment(
     batch_size: int = 32,
     progress: Progress | None = None,
 ) -> Augmented:
-    """Score the candidates and write them to a new file, or go on with what an interrupted call has scored.
+    """Score the candidates and write them to a new file, or go on with the scores of an interrupted call.
 
-    Scores are cut to 0 to 1, and written as 0 to 5 with four decimals. Until the output is whole, its blocks are in the
-    folder `<output>.<key>.partial`; `progress` is called after each.
+    Scores are clipped to 0 to 1, and written as 0 to 5 with four decimals. `progress` is called after each block.
 
     Raises:
         RunFolderError: the output exists or cannot be written.
         NonFiniteError: a score is not finite.
-        Interrupted: Ctrl-C; the blocks that are whole are kept.
+        Interrupted: Ctrl-C; `<output>.<key>.partial` keeps the blocks that were scored.
     """
     claim_file(output)
     pairs = candidates.pairs
-    # All that changes a score: the size of a batch, too, whose padding changes last bits.
+    # Everything that changes a score; the batch size changes padding, and with it the last bits.
     settings = (scorer.activation_fn, scorer.max_seq_length, scorer.device, batch_size, BLOCK)
     key = fingerprint_of(pairs, repr((fingerprint(scorer), *settings)))[:8]
     partial = output.with_name(f"{output.name}.{key}.partial")
-    for path in sorted(output.parent.glob("*.partial")):
-        if path.name.startswith(f"{output.name}.") and path != partial:
-            log.info("%s holds scores of a stopped call with other settings; delete it if they are not wanted", path)
+    scores: list[float] = []
     try:
-        for start in range(0, len(pairs), BLOCK):
-            # Padded with zeros, so that names sort as numbers do.
-            path = partial / f"{start:012d}.csv"
-            part = pairs[start : start + BLOCK]
-            if not path.exists():
-                scores = _scores(scorer, part, batch_size)
-                write_whole(path, scored_csv((*pair, score) for pair, score in zip(part, scores, strict=True)))
+        scores += _resume(partial)
+        for start in range(len(scores), len(pairs), BLOCK):
+            block = _scores(scorer, pairs[start : start + BLOCK], batch_size)
+            with partial.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(block) + "\n")
+            scores += block
             if progress:
-                progress(start + len(part), len(pairs))
-        parts = sorted(partial.glob("*.csv"))
-        # Bytes: reading as text would change line ends, which a quoted field may hold.
-        write_whole(output, "".join(path.read_bytes().decode() for path in parts))
-    except RunFolderError as error:
-        rest = f"; {partial} keeps what is done" if partial.is_dir() else ""
-        raise RunFolderError(f"{error}{rest}") from None
+                progress(len(scores), len(pairs))
+        write_whole(output, scored_csv((*pair, score) for pair, score in zip(pairs, scores, strict=True)))
+        partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise RunFolderError(f"{partial} cannot be written: {error.strerror}") from None
     except KeyboardInterrupt:
-        kept = f"{partial} keeps what is done, and the same command goes on"
-        raise interrupted(f"stopped; {kept if partial.is_dir() else 'nothing was written'}") from None
-    shutil.rmtree(partial, ignore_errors=True)
-    # Read back, since blocks of an earlier call are a part of the file.
-    scores = [5 * score for _, _, score in scored_rows(output)]
-    return Augmented(output, candidates, tuple(np.histogram(scores, bins=5, range=(0, 5))[0].tolist()))
+        raise interrupted(f"stopped; the same command goes on after the {len(scores)} pairs in {partial}") from None
+    return Augmented(output, candidates, tuple(np.histogram(5 * np.array(scores), bins=5, range=(0, 5))[0].tolist()))
+
+
+def _resume(partial: Path) -> list[float]:
+    """Return the scores of the whole blocks in a file, and cut off a torn last line; makes the folder."""
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    lines = partial.read_text(encoding="utf-8").splitlines(keepends=True) if partial.is_file() else []
+    whole = [line for line in lines if line.endswith("\n")]
+    if len(whole) < len(lines):
+        write_whole(partial, "".join(whole))
+    return [score for line in whole for score in json.loads(line)]
 
 
 def _scores(scorer: CrossEncoder, pairs: Sequence[TextPair], batch_size: int) -> list[float]:
@@ -193,3 +182,51 @@ def _scores(scorer: CrossEncoder, pairs: Sequence[TextPair], batch_size: int) ->
         if not np.isfinite(score):
             raise NonFiniteError(f"the cross-encoder's score of '{pair[0][:60]}' and '{pair[1][:60]}' is {score}")
     return [round(5 * score, 4) / 5 for score in scores.clip(0.0, 1.0).tolist()]
+
+
+def load_cross_encoder(name: str, device: str | torch.device = "cpu", trust_remote_code: bool = False) -> CrossEncoder:
+    """Return a cross-encoder that gives two sentences one score, from a local folder or by its hub name.
+
+    Raises:
+        EncoderError: it cannot be loaded, is a sentence encoder, has more than one label, or has not learnt to score.
+    """
+    local = Path(name).exists()
+    if not local and is_path(name):
+        raise EncoderError(f"cross-encoder '{name}': no such folder")
+    if _is_sentence_encoder(Path(name)):
+        raise EncoderError(f"cross-encoder '{name}' is a sentence encoder, which reads one text; try {EXAMPLE}")
+    quiet()
+    try:
+        with recorded() as loaded:
+            model = CrossEncoder(
+                name,
+                device=str(device),
+                local_files_only=local,
+                trust_remote_code=trust_remote_code,
+                model_kwargs={"dtype": torch.float32},
+            )
+        labels, heads = model.num_labels, model.config.architectures or ()
+    except Exception as error:  # the libraries below raise anything from OSError to bare Exception
+        where = "" if local else "is no folder here, and "
+        raise EncoderError(f"cross-encoder '{name}' {where}cannot be loaded: {first_line(error)}") from error
+    if labels != 1:
+        raise EncoderError(f"cross-encoder '{name}' has {labels} labels; one that gives a single score is needed")
+    # A checkpoint without a head gets a random one, whose scores mean nothing.
+    if not any(head.endswith(_HEADS) for head in heads):
+        raise EncoderError(
+            f"cross-encoder '{name}' is a {', '.join(heads) or 'model'} without a head that scores pairs; try {EXAMPLE}"
+        )
+    require_fit(f"cross-encoder '{name}'", loaded, pooled=True)
+    return model
+
+
+def _is_sentence_encoder(folder: Path) -> bool:
+    """Return whether a folder says that it is one; what cannot be read is left to who loads it."""
+    if not (folder / "modules.json").is_file():
+        return False
+    try:
+        about = json.loads((folder / "config_sentence_transformers.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        about = {}
+    # Folders of older releases name no type; cross-encoders had no modules then.
+    return not isinstance(about, dict) or about.get("model_type", "SentenceTransformer") != "CrossEncoder"

@@ -1,1 +1,0 @@
-"""More scored pairs, labelled by a cross-encoder."""
