@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import click
 
 from metasearch.errors import ConfigError, DataError
+from metasearch.formats.blank import blank
 
 _AT_ONCE = 64
 
 
 def check_query(text: str) -> str:
     """Return a query without white space at its ends; `ConfigError` where it is blank or not UTF-8."""
-    if not text.strip():
+    if blank(text):
         raise ConfigError("the query is blank; say what to search for")
     try:
         text.encode()
@@ -42,7 +43,7 @@ def _typed() -> Iterator[list[str]]:
         line = sys.stdin.buffer.readline()
         if not line:
             return
-        if text := _decoded(line, "what was typed"):
+        if not blank(text := _decoded(line, "what was typed")):
             yield [text]
 
 
@@ -51,7 +52,7 @@ def _piped() -> Iterator[list[str]]:
     waiting: list[str] = []
     for number, line in enumerate(sys.stdin.buffer, 1):
         start = codecs.BOM_UTF8 if number == 1 else b""
-        if text := _decoded(line.removeprefix(start), f"line {number} of the standard input"):
+        if not blank(text := _decoded(line.removeprefix(start), f"line {number} of the standard input")):
             waiting.append(text)
         if len(waiting) == _AT_ONCE:
             yield waiting

@@ -7,6 +7,7 @@ from itertools import islice
 from transformers import PreTrainedTokenizerBase
 
 from metasearch.compress._train_pieces import BYTES
+from metasearch.formats.blank import remove_invisible
 
 _BATCH = 1000
 
@@ -47,7 +48,7 @@ def fertility(tokenizer: PreTrainedTokenizerBase, texts: Iterable[str]) -> Ferti
     """Return the counts over texts, of which one at least must not be blank."""
     byte_ids = {number for name, number in tokenizer.get_vocab().items() if name in BYTES}
     words = characters = tokens = spelt = 0
-    remaining = iter(texts)
+    remaining = map(remove_invisible, texts)
     while batch := list(islice(remaining, _BATCH)):
         parts = [word for text in batch for word in text.split()]
         words += len(parts)

@@ -20,6 +20,7 @@ from metasearch.encoders.inputs import is_static
 from metasearch.encoders.limits import check_fewer
 from metasearch.encoders.transformer import ROTARY, TransformerInput
 from metasearch.errors import DataError, EncoderError
+from metasearch.formats.blank import remove_invisible
 
 POSITIONS = 32
 """Positions whose mean vector stands for all, the first ones: about the length of a sentence.
@@ -156,7 +157,7 @@ def _shares(tokenizer: Tokenizer, texts: Iterable[str], size: int) -> Tensor:
 
 
 def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    rest = iter(texts)
+    rest = map(remove_invisible, texts)
     while batch := list(islice(rest, _TEXTS)):
         yield batch
 

@@ -20,6 +20,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.prompts import prompt_of
 from metasearch.errors import DataError, EncoderError
+from metasearch.formats.blank import remove_invisible
 from metasearch.spec.recipe import Role
 
 log = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Enc
 def _inputs(encoder: Encoder, texts: Iterable[str]) -> list[str]:
     """Return each distinct text behind the prompt of each role, and the prompts alone."""
     prompts = dict.fromkeys(prompt_of(encoder.model, role) for role in get_args(Role))
-    distinct = dict.fromkeys(texts)
+    distinct = dict.fromkeys(map(remove_invisible, texts))
     if not distinct:
         raise DataError("there are no texts whose vocabulary could be kept")
     # Prompts of other names stand alone: they may be put before any text later.

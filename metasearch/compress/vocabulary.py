@@ -14,6 +14,7 @@ from metasearch.compress._train_pieces import BYTES, Kind
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
 from metasearch.errors import ConfigError, DataError, require_known
+from metasearch.formats.blank import remove_invisible
 
 # The order of XLM-R: `<s>` 0, `<pad>` 1, `</s>` 2, `<unk>` 3, and `<mask>` last. Positions of its family depend on it.
 _FIRST = ("<s>", "<pad>", "</s>", "<unk>")
@@ -43,7 +44,7 @@ def train_tokenizer(
     """
     require_known("kind of tokenizer", kind, get_args(Kind))
     blank = _blank(lowercase)
-    lines = [line for text in texts if (line := blank.normalizer.normalize_str(text))]
+    lines = [line for text in texts if (line := blank.normalizer.normalize_str(remove_invisible(text)))]
     if not lines:
         raise DataError("a tokenizer needs texts to learn from; these are empty")
     alphabet = pieces.covered(lines)

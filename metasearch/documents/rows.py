@@ -49,7 +49,7 @@ def section_of(row: Mapping[str, object], where: str, settings: Settings, notes:
         notes[BLANK] += 1
         return None
     try:
-        tag = tag_of(language) if language.strip() else ""
+        tag = "" if blank(language) else tag_of(language)
     except ValueError as error:
         raise DataError(f"{where}: language: {error}") from None
     return Section(text, language=tag, title="" if blank(title) else " ".join(title.split()))

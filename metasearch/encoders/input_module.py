@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from metasearch.formats.blank import remove_invisible
 from metasearch.spec.recipe import MaxLength, Role
 
 Features = Mapping[str, Tensor]
@@ -106,9 +107,16 @@ class InputModule(ABC):
         Returns whether it can; where it cannot, it cuts all texts at the longest of them.
         """
 
-    @abstractmethod
     def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
-        """Return what the tokenizer gives for each token, such as `input_ids`, text by text, cut at a limit."""
+        """Return what the tokenizer gives for each token, such as `input_ids`, text by text, truncated at a limit.
+
+        Characters that show nothing are removed before (`metasearch.formats.blank`).
+        """
+        return self._tokenise([remove_invisible(text) for text in texts], limit)
+
+    @abstractmethod
+    def _tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
+        """Return the same of texts in which every character counts."""
 
     @abstractmethod
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:

@@ -91,7 +91,7 @@ class StaticInput(InputModule):
         self.module.tokenizer.enable_truncation(max(lengths.values()), direction="left" if self._cuts_left else "right")
         return len(set(lengths.values())) == 1
 
-    def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
+    def _tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
         """Return tokens without special ones."""
         tokenizer, cut, left = self.module.tokenizer, self.module.tokenizer.truncation, self._cuts_left
         # Its own length may be shorter than the limit.

@@ -141,7 +141,7 @@ class TransformerInput(InputModule):
         self.module.tokenizer.init_kwargs.update({name: getattr(self.module.tokenizer, name) for name in _SIDES})
         return by_role or len(set(lengths.values())) == 1
 
-    def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
+    def _tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
         """Return tokens with special ones."""
         tokenizer = self.module.tokenizer
         with _unchanged(getattr(tokenizer, "backend_tokenizer", None)):

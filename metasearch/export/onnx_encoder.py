@@ -20,6 +20,7 @@ from metasearch.export.facts import Facts, read_facts
 from metasearch.export.form import require
 from metasearch.export.tokenizer_files import TOKENIZER
 from metasearch.files import digest
+from metasearch.formats.blank import remove_invisible
 from metasearch.spec.recipe import MaxLength, Role
 
 _COLUMNS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
@@ -114,7 +115,7 @@ class OnnxEncoder:
         found: list[NDArray[np.int64]] = []
         # A tokenizer holds far more of each text than its ids until all of its texts are done.
         for start in range(0, len(texts), _TOKENISED_AT_ONCE):
-            rows = self._tokenizer.encode_batch(list(texts[start : start + _TOKENISED_AT_ONCE]))
+            rows = self._tokenizer.encode_batch(list(map(remove_invisible, texts[start : start + _TOKENISED_AT_ONCE])))
             found += [np.array([getattr(row, _COLUMNS[name]) for name in self.inputs], np.int64) for row in rows]
         return found
 

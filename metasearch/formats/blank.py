@@ -1,15 +1,28 @@
-"""Says whether a text shows anything: white space, control characters and characters without a width do not."""
+"""Characters that show nothing: whether a text has any others, and the text without those that say nothing, either.
+
+An encoder reads two texts that look the same as the same text. So `remove_invisible` comes before every tokenizer.
+"""
 
 import re
 
-# Unicode's controls and Default_Ignorable_Code_Point (DerivedCoreProperties.txt), annotation marks and the joiners of
-# hieroglyphs. Of the other format characters (Cf), such as the Arabic number sign, all are drawn.
-_NOTHING = (
-    r"\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
-    r"\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    r"\U000e0000-\U000e0fff"
+# Unicode's controls that are no white space, Default_Ignorable_Code_Point (DerivedCoreProperties.txt) and annotation
+# marks, without what is in `_SHAPING`: soft hyphen, zero-width space, direction marks, byte-order mark, and so on.
+_INVISIBLE = (
+    r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u17b4\u17b5\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    r"\ufeff\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
 )
-_SHOWN = re.compile(f"[^{_NOTHING}]")
+# Without a shape of their own, these change that of characters beside them: fillers of Hangul syllables, joiners,
+# variation selectors, and format controls of Mongolian, hieroglyphs and shorthand.
+_SHAPING = (
+    r"\u115f\u1160\u180b-\u180f\u200c\u200d\u3164\ufe00-\ufe0f\uffa0\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    r"\U000e0100-\U000e01ef"
+)
+# Of the other format characters (Cf), such as the Arabic number sign, all are drawn.
+_SHOWN = re.compile(rf"[^\s{_INVISIBLE}{_SHAPING}]")
+# Tags (U+E0020 to U+E007F) behind a black flag make it the flag of a region, as England's.
+_REMOVED = re.compile(rf"(\U0001f3f4[\U000e0020-\U000e007f]+)|[{_INVISIBLE}]+")
+# Nearly every text has none of them, and a class alone is searched for several times as fast.
+_ANY = re.compile(f"[{_INVISIBLE}]")
 
 
 def blank(text: str) -> str:
@@ -22,3 +35,16 @@ def blank(text: str) -> str:
     if _SHOWN.search(text):
         return ""
     return "only characters that show nothing" if text.strip() else "nothing"
+
+
+def remove_invisible(text: str) -> str:
+    """Return a text without the characters that neither show anything nor shape what is beside them.
+
+    The zero-width space, which separates words in Thai and Khmer, leaves nothing in its place: most texts of these
+    languages have none, and an encoder is to read those with it as those without.
+
+    Example:
+        >>> remove_invisible("\ufeffsoft\u00adware")
+        'software'
+    """
+    return _REMOVED.sub(lambda found: found[1] or "", text) if _ANY.search(text) else text

@@ -62,7 +62,7 @@ class Bm25:
         Raises:
             RunFolderError: a segment is damaged.
         """
-        key = hashlib.sha256(json.dumps([1, index.contents_name, name]).encode()).hexdigest()
+        key = hashlib.sha256(json.dumps([2, index.contents_name, name]).encode()).hexdigest()
         folder = index.folder / FOLDER
         kept = beside.kept(folder, key, _PARTS)
         if kept is None:

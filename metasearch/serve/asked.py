@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
+from metasearch.formats.blank import blank
 from metasearch.serve.limits import Limits
 from metasearch.serve.refused import Refused
 from metasearch.spec.recipe import Role
@@ -102,7 +103,7 @@ def require_texts(name: str, texts: Sequence[str], limits: Limits) -> None:
         message = f"{name}: {len(texts)} texts; a request may have {limits.inputs} (--max-inputs)"
         raise Refused(422, "too_many_inputs", message)
     for i, text in enumerate(texts):
-        if not text.strip():
+        if blank(text):
             raise Refused(422, "blank_input", f"{name}[{i}]: the text is blank")
         try:
             text.encode("utf-8")

@@ -16,6 +16,7 @@ from metasearch.data.prepared.shard import write_shard
 from metasearch.data.report import EXAMPLES
 from metasearch.errors import RunFolderError
 from metasearch.formats.arrays import Stored, check
+from metasearch.formats.blank import remove_invisible
 
 _AT_ONCE = 4096
 """Texts that are tokenised together: the tokenizer holds far more of each than its numbers until all are done."""
@@ -61,7 +62,7 @@ class Tokeniser:
         """Return the numbers of the tokens of each text."""
         found: list[NDArray[Any]] = []
         for start in range(0, len(texts), _AT_ONCE):
-            some = [self.tokens.prompt + text for text in texts[start : start + _AT_ONCE]]
+            some = [remove_invisible(self.tokens.prompt + text) for text in texts[start : start + _AT_ONCE]]
             encoded = self._tokenizer.encode_batch_fast(some, add_special_tokens=self._special)
             found += [np.array(each.ids, self._kind) for each in encoded]
         return found

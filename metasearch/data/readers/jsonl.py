@@ -9,6 +9,7 @@ from pathlib import Path
 from metasearch.data.readers import _rows
 from metasearch.data.records import Data
 from metasearch.errors import DataError
+from metasearch.formats.blank import blank
 from metasearch.formats.text_files import json_of, lines_of
 from metasearch.spec.task import Task
 
@@ -25,7 +26,7 @@ def read(folder: Path, task: Task) -> Data:
 
 def _lines(path: Path) -> Iterator[tuple[int, _rows.Row]]:
     for number, line in enumerate(lines_of(path), 1):
-        if not line.strip():
+        if blank(line):
             continue
         row = json_of(line, path, number)
         if not isinstance(row, dict):

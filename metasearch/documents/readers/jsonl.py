@@ -9,13 +9,14 @@ from metasearch.documents.rows import section_of
 from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
 from metasearch.errors import DataError
+from metasearch.formats.blank import blank
 from metasearch.formats.text_files import json_of
 
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
     """Yield the text of each object that has one."""
     for number, line in enumerate(lines(path), 1):
-        if not line.strip():
+        if blank(line):
             continue
         row = json_of(line, path, number)
         if not isinstance(row, dict):

@@ -9,6 +9,7 @@ from metasearch.documents.rows import section_of
 from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
 from metasearch.errors import DataError, nearest
+from metasearch.formats.blank import blank
 from metasearch.formats.text_files import column_names, rows_of, suffix_of
 
 
@@ -39,4 +40,4 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
 def _rows(path: Path) -> Iterable[tuple[int, Sequence[str]]]:
     if suffix_of(path) == ".csv":
         return rows_of(lines(path), path)
-    return ((n, line.rstrip("\n").split("\t") if line.strip() else []) for n, line in enumerate(lines(path), 1))
+    return ((n, line.rstrip("\n").split("\t") if not blank(line) else []) for n, line in enumerate(lines(path), 1))

@@ -28,7 +28,7 @@ from metasearch.spec.recipe import MaxLength
 from metasearch.spec.run import DataRef, EncoderRef
 
 LENGTH = 128
-_SAMPLE = ("", "a", "One sentence, and 2 numbers: 34.", "Ένα. 一二三 ١٢٣ ไทย é", "word " * 600)
+_SAMPLE = ("", "a", "One sentence, and 2 numbers: 34.", "Ένα. 一二三 ١٢٣ ไทย é", "\ufeffsoft\u00adware", "word " * 600)
 """Texts on which an encoder and its tokenizer alone must agree; the last is longer than most limits."""
 
 
