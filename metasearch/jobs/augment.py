@@ -28,6 +28,7 @@ from metasearch.encoders.loading import recorded, require_fit
 from metasearch.encoders.open import is_path, quiet
 from metasearch.errors import DataError, EncoderError, NonFiniteError, RunFolderError, first_line, interrupted
 from metasearch.files import write_whole
+from metasearch.formats.blank import remove_invisible
 
 BLOCK = 2048
 """Pairs that are scored, and then written, at a time."""
@@ -177,7 +178,8 @@ def _resume(partial: Path) -> list[float]:
 
 def _scores(scorer: CrossEncoder, pairs: Sequence[TextPair], batch_size: int) -> list[float]:
     """Return scores from 0 to 1 that have four decimals when they are multiplied by 5."""
-    scores = np.asarray(scorer.predict(list(pairs), batch_size=batch_size, show_progress_bar=False), dtype=np.float64)
+    texts = [(remove_invisible(first), remove_invisible(second)) for first, second in pairs]
+    scores = np.asarray(scorer.predict(texts, batch_size=batch_size, show_progress_bar=False), dtype=np.float64)
     for pair, score in zip(pairs, scores, strict=True):
         if not np.isfinite(score):
             raise NonFiniteError(f"the cross-encoder's score of '{pair[0][:60]}' and '{pair[1][:60]}' is {score}")

@@ -70,7 +70,9 @@ def test_languages_are_chosen_and_hits_come_as_json(index):
 
 
 def test_lines_of_the_standard_input_are_queries(index):
-    lines = metasearch("search", "faq.index", "--json", "--top=1", input=f"{EN[0]}\n\n{DE[0]}\n").stdout.splitlines()
+    lines = metasearch(
+        "search", "faq.index", "--json", "--top=1", input=f"{EN[0]}\n\n\u200b\u200e\n{DE[0]}\n"
+    ).stdout.splitlines()
     assert [json.loads(line)["query"] for line in lines] == [EN[0], DE[0]]
 
 
@@ -155,6 +157,7 @@ def test_documents_of_one_language_cannot_be_expanded(docs):
         (["index", "docs/de", "-o", "faq.index"], 2, "such as 'docs/en/faq.txt'"),
         (["search", "docs", "x"], 5, "docs is no index: it has no manifest.json"),
         (["search", "faq.index", "  "], 2, "the query is blank"),
+        (["search", "faq.index", "\u2066 \u00ad\u200d\ufeff"], 2, "the query is blank"),
         (["search", "nowhere", "x"], 5, "nowhere does not exist"),
         (["search", "faq.index", "x", "--language=dee"], 2, "no passage is in language 'dee'. Did you mean 'de'?"),
         (["search", "faq.index", "x", "--encoder=mini"], 6, "its vectors are of encoder 'tiny'"),

@@ -3,14 +3,17 @@
 import unicodedata
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helpers.formats import copy, read
+from helpers.passages import shown
 from metasearch.compress.texts import read_texts
 from metasearch.data.entailment import read_entailment
 from metasearch.data.parallel.read import read_corpus
 from metasearch.data.tagged import read_tagged
 from metasearch.errors import DataError
-from metasearch.formats.blank import blank
+from metasearch.formats.blank import blank, remove_invisible
 from metasearch.spec.corpus import CorpusSettings
 
 UNSEEN = " \u200b\u200c\u200d\u2060\ufeff"
@@ -35,6 +38,36 @@ def test_of_the_format_characters_those_that_are_drawn_are_none_of_it():
     drawn = [c for c in map(chr, range(0x110000)) if unicodedata.category(c) == "Cf" and not blank(c)]
     assert {unicodedata.name(c).split()[0] for c in drawn} <= {"ARABIC", "SYRIAC", "KAITHI"}
     assert len(drawn) == 13
+
+
+def test_of_controls_and_format_characters_those_that_shape_what_is_beside_them_are_kept():
+    """Beside white space and what is drawn: joiners, and controls of Mongolian, hieroglyphs and shorthand."""
+    every = [c for c in map(chr, range(0x110000)) if unicodedata.category(c) in ("Cc", "Cf")]
+    kept = {c for c in every if remove_invisible(c) and blank(c) == "only characters that show nothing"}
+    assert {"\u200c", "\u200d", "\u180e"} <= kept
+    assert {unicodedata.name(c, "UNNAMED").split()[0] for c in kept - {"\u200c", "\u200d"}} <= {
+        "MONGOLIAN", "EGYPTIAN", "SHORTHAND", "UNNAMED",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["क्\u200dष", "می\u200cخواهم", "❤\ufe0f", "\u1820\u180b", "\u115f\u1161", " \t\n\u00a0\u2028"]
+)
+def test_what_shapes_or_separates_is_kept(text):
+    assert remove_invisible(text) == text
+
+
+def test_tags_are_kept_in_the_flag_of_a_region_and_nowhere_else():
+    tags = "".join(chr(0xE0000 + ord(letter)) for letter in "gbeng") + "\U000e007f"
+    assert remove_invisible(f"a{tags}\U0001f3f4{tags}!{tags}") == f"a\U0001f3f4{tags}!"
+
+
+@given(st.text(st.characters() | st.sampled_from("\u200b\u200d\ufeff\u00ad \n\U0001f3f4\U000e0067")))
+def test_a_text_is_as_blank_without_the_characters_that_are_removed(text):
+    found = remove_invisible(text)
+    assert remove_invisible(found) == found
+    assert bool(blank(found)) == bool(blank(text))
+    assert [c for c in found if not blank(c)] == [c for c in text if not blank(c)]
 
 
 @pytest.mark.parametrize(
@@ -94,3 +127,18 @@ def test_a_file_of_nothing_else_has_no_text(reading, tmp_path):
     path.write_text(f"{UNSEEN}\n\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"de\.txt: the file has no text"):
         reading(path)
+
+
+@pytest.mark.parametrize("form", ["jsonl-labelled", "jsonl-pairs"])
+def test_a_line_of_a_task_that_shows_nothing_is_passed_over_like_a_blank_one(form, tmp_path):
+    before = read(form, copy(form, tmp_path / "before"))
+    folder = copy(form, tmp_path / "after")
+    for path in folder.glob("*.jsonl"):
+        path.write_text(path.read_text(encoding="utf-8").replace("\n", f"\n{UNSEEN}\n"), encoding="utf-8")
+    assert read(form, folder) == before
+
+
+@pytest.mark.parametrize(("name", "row"), [("a.jsonl", '{"text": "Bees."}'), ("a.tsv", "Bees.")])
+def test_a_line_of_a_document_that_shows_nothing_is_passed_over_like_a_blank_one(name, row, tmp_path):
+    head = "" if name.endswith("l") else "text\n"
+    assert shown(tmp_path / name, f"{UNSEEN}\n{head}{UNSEEN}\n{row}\n")[0][1] == "Bees."

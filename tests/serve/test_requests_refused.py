@@ -39,6 +39,7 @@ def told(answer):
         (EMBED, {"input": [[1, 2], [3]]}, 422, "lists of token ids are not taken"),
         (EMBED, {"input": []}, 422, "input: the list is empty"),
         (EMBED, {"input": ["a", " "]}, 422, "input[1]: the text is blank"),
+        (EMBED, {"input": ["a", "\u00ad\u2060"]}, 422, "input[1]: the text is blank"),
         (EMBED, b'{"input": ["a\\ud800"]}', 422, "input[0]: character 1 is '\\ud800', a half of a surrogate pair"),
         (EMBED, {"input": ["a"] * 9}, 422, "input: 9 texts; a request may have 8 (--max-inputs)"),
         (EMBED, {"input": "a", "dimension": 3}, 422, "dimension: unknown key. Did you mean 'dimensions'?"),
@@ -51,6 +52,7 @@ def told(answer):
         (SEARCH, {"query": ["a"]}, 422, "query"),
         (SEARCH, {"queries": ["a"] * 9}, 422, "queries: 9 texts"),
         (SEARCH, {"query": ""}, 422, "blank"),
+        (SEARCH, {"query": "\u200b\ufeff"}, 422, "queries[0]: the text is blank"),
         # Of many that are wrong, the first, or three keys: a message for each would take seconds.
         (SEARCH, {"queries": ["a", 0, *[None] * 99]}, 422, "queries: [1]: expected a text, got a number"),
         (SEARCH, {"query": "a", "languages": [[]] * 99}, 422, "body: languages: [0]: expected a text, got a list"),
