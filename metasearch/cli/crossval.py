@@ -11,7 +11,6 @@ import click
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import absolute_encoder, absolute_folders, listed, refuse_others
 from metasearch.errors import CellsFailed, ConfigError, nearest
-from metasearch.spec.default_encoder import default_encoder
 from metasearch.spec.launchers import Place, place_of
 
 log = logging.getLogger(__name__)
@@ -187,7 +186,7 @@ def configure(
     settings = {
         **rest,
         "task": task,
-        "encoder": absolute_encoder(encoder or default_encoder(task, declared.encoder)),
+        "encoder": absolute_encoder(encoder or declared.encoder),
         "folds": folds_of(folds, declared),
         "seeds": seeds_of(seeds, folder, trains=bool(recipes or distillations or {*learners} - {ZERO_SHOT, NEUTRAL})),
         **absolute_folders(include, data, beside=bool(declared.data)),

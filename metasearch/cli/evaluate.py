@@ -9,7 +9,6 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.errors import ConfigError
-from metasearch.spec.default_encoder import default_encoder
 from metasearch.spec.measure import RETRIEVAL_POOLS
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def command(
     benchmark.part(split)  # asked for before an encoder is loaded, since a task that is all test has no other part
     if output is not None:
         require_appendable(output)
-    chosen = encoder or default_encoder(task, benchmark.task.encoder)
+    chosen = encoder or benchmark.task.encoder
     ref = EncoderRef(name=chosen, prompts=prompts, device=device, trust_remote_code=trust_remote_code)
     with ProgressBar("evaluate") as bar:
         rows = evaluate_encoder(ref, benchmark, split, pools, bar, precision)

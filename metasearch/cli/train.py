@@ -9,7 +9,6 @@ import click
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import absolute_encoder, absolute_folders, fresh_folder, refuse_others
 from metasearch.errors import ConfigError
-from metasearch.spec.default_encoder import default_encoder
 
 
 @click.command("train", short_help="Meta-train an encoder; report against zero-shot.")
@@ -84,7 +83,7 @@ def configure(
     require_training(library.task(task))
     if mode is None:
         raise ConfigError(f"--mode is missing; one of {', '.join(library.names('mode'))}, or --resume RUN")
-    encoder = encoder or default_encoder(task, library.task(task).encoder)
+    encoder = encoder or library.task(task).encoder
     keys = [each.partition("=")[0].strip() for each in assignments]
     if epochs and (same := next((key for key in keys if key in ("budget", "budget.epochs")), None)):
         raise ConfigError(f"--epochs {epochs} and --set {same} say the same thing; leave one of them out")

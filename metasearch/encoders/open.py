@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+from huggingface_hub.errors import EntryNotFoundError, HFValidationError, RepositoryNotFoundError
 from sentence_transformers import SentenceTransformer
 from transformers.utils import logging as transformers_logging
 
@@ -21,6 +23,16 @@ from metasearch.spec.recipe import MaxLength
 log = logging.getLogger(__name__)
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "adapter_model.bin")
+_HUB_WEIGHTS = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+_SECONDS = 5.0
+"""Time for the model hub to answer."""
+
+log = logging.getLogger(__name__)
 
 
 def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote_code: bool = False) -> Encoder:
@@ -33,7 +45,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
         EncoderError: there is no such checkpoint, it has no weights or others than its configuration asks for, or
             it cannot be loaded.
     """
-    local = check_name(name)
+    local = check_name(name) or _only_cached(name)
     quiet()
     try:
         # Weights that a checkpoint lacks, such as a pooler, are drawn: the same ones every time it is opened.
@@ -139,9 +151,29 @@ def _why(name: str, local: bool, error: Exception) -> str:
             f"encoder '{name}' is a PEFT adapter of '{base}', which is no folder here and not in the cache of the hub; "
             f"download it with: hf download {base}, or correct base_model_name_or_path in its adapter_config.json"
         )
-    if local:
-        return f"encoder '{name}' cannot be loaded: {first_line(error)}"
+    return f"encoder '{name}' cannot be loaded: {first_line(error)}" if local else _not_on_hub(name, first_line(error))
+
+
+def _only_cached(name: str) -> bool:
+    """Return whether the model hub cannot be reached and a checkpoint is in its cache; asks for one file's headers.
+
+    Raises:
+        EncoderError: the hub cannot be reached, and the cache does not have the weights.
+    """
+    try:
+        get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=_SECONDS)
+    except (EntryNotFoundError, RepositoryNotFoundError, HFValidationError):
+        return False  # the hub answers, and loading names what is wrong
+    except Exception as error:  # the client raises errors of its own, of its HTTP library and of the system
+        if any(isinstance(try_to_load_from_cache(name, file), str) for file in _HUB_WEIGHTS):
+            log.info("encoder '%s' is taken from the cache: the model hub cannot be reached", name)
+            return True
+        raise EncoderError(_not_on_hub(name, f"{type(error).__name__}: {first_line(error)}")) from error
+    return False
+
+
+def _not_on_hub(name: str, reason: str) -> str:
     return (
-        f"encoder '{name}' is no built-in encoder, no folder here, and cannot be loaded from the model hub "
-        f"({first_line(error)}). See `metasearch ls encoders`"
+        f"encoder '{name}' is no built-in encoder, no folder here, and cannot be loaded from the model hub ({reason}). "
+        "Built-in encoders need no network, such as --encoder mini-e5; see `metasearch ls encoders`"
     )
