@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from metasearch.spec.distill_run import DistillConfig
     from metasearch.spec.library import load_distillation, load_recipe
     from metasearch.spec.recipe import Recipe
-    from metasearch.spec.run import DataRef, EncoderRef
+    from metasearch.spec.run import DataConfig, EncoderConfig
     from metasearch.study.compare import compare
     from metasearch.study.read import read_study
 
 _HOME = {  # module, and the name there where it is another one
     "Benchmark": "data.benchmark",
-    "DataRef": "spec.run",
+    "DataConfig": "spec.run",
     "DistillConfig": "spec.distill_run",
     "Encoder": "encoders.encoder",
-    "EncoderRef": "spec.run",
+    "EncoderConfig": "spec.run",
     "MetasearchError": "errors",
     "Recipe": "spec.recipe",
     "compare": "study.compare",
@@ -60,10 +60,10 @@ _HOME = {  # module, and the name there where it is another one
 
 __all__ = [
     "Benchmark",
-    "DataRef",
+    "DataConfig",
     "DistillConfig",
     "Encoder",
-    "EncoderRef",
+    "EncoderConfig",
     "MetasearchError",
     "Recipe",
     "compare",

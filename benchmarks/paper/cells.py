@@ -19,9 +19,10 @@ from metasearch.evaluation.scores import Evaluation, Score
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.questions import Cell, QuestionResults
 from metasearch.spec import yaml
+from metasearch.spec.declared import Settings
 from metasearch.spec.measure import RERANKED
 from metasearch.spec.recipe import MERGED, NEUTRAL, ZERO_SHOT
-from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
+from metasearch.spec.run import RunConfig, ScoreConfig
 from metasearch.study.bias import bias_of
 from metasearch.study.read import STUDY_FILE, read_study
 from metasearch.study.study import Scored, Study
@@ -112,7 +113,7 @@ def restored(rows: Iterable[Row], data: str, folder: Path) -> Study:
     for number, run in enumerate(runs.values()):
         key = run[0]["task"], run[0]["fold"]
         if key not in benchmarks:
-            benchmarks[key] = load_benchmark(DataRef(task=key[0], fold=key[1], data=data))
+            benchmarks[key] = load_benchmark(key[0], fold=key[1], data=data)
         _write(run, benchmarks[key], folder / "cells" / f"{number}")
     listed = {"cells": [f"{number}" for number in range(len(runs))]}
     (folder / STUDY_FILE).write_text(yaml.dump(listed), encoding="utf-8")
@@ -148,7 +149,9 @@ def _write(rows: Sequence[Row], benchmark: Benchmark, folder: Path) -> None:
             f"the rows were made on data {first['data']}; {first['task']} is {benchmark.data.fingerprint} here"
         )
     kind: type[RunConfig | ScoreConfig] = RunConfig if "recipe" in first["config"] else ScoreConfig
-    files = RunFolder.create(folder, yaml.check(first["config"], kind, "config of a row"), first["data"])
+    files = RunFolder.create(
+        folder, yaml.check(_in_sections(first["config"], kind), kind, "config of a row"), first["data"]
+    )
     for row in rows:
         facts = {key: row[key] for key in _FACTS} | {"fold_seed": None, "split": "test"}
         stamp = {"data": row["data"], "versions": row["versions"]}
@@ -156,6 +159,18 @@ def _write(rows: Sequence[Row], benchmark: Benchmark, folder: Path) -> None:
         results.questions.save(files.queries(row["task"], row["learner"], "test"), facts | stamp)
         files.add_results({**facts, **each, **stamp} for each in results.rows())
     files.finish(f"# {first['learner']}\n", first["facts"])
+
+
+def _in_sections(config: Row, kind: type[Settings]) -> Row:
+    """Return the settings of a row, which has them without sections, as a run has them; unknown ones had one value."""
+    tree = {}
+    for name, field in kind.model_fields.items():
+        section = field.annotation
+        if isinstance(section, type) and issubclass(section, Settings):
+            tree[name] = _in_sections(config, section)
+        elif (key := "encoder" if name == "name" else name) in config:
+            tree[name] = config[key]
+    return tree
 
 
 def _evaluation(row: Row, benchmark: Benchmark) -> Evaluation:

@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from metasearch.cli import _complete, _options
+from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError
+from metasearch.spec.run import Device
 
 _FILE = click.Path(path_type=Path)
 
@@ -30,7 +32,7 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--batch-size", type=click.IntRange(min=1), default=32, show_default=True, help="Pairs in one forward pass."
 )
-@_options.options_group(_options.device, _options.trust)
+@options_group(_options.device, _options.trust)
 @click.option(
     "-o",
     "--output",
@@ -45,7 +47,7 @@ def command(
     top: int,
     exclude: Sequence[Path],
     batch_size: int,
-    device: str,
+    device: Device,
     trust_remote_code: bool,
     output: Path,
 ) -> None:

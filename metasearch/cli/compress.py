@@ -7,7 +7,9 @@ from typing import Any
 import click
 
 from metasearch.cli import _complete, _options
+from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError
+from metasearch.spec.run import Device
 
 
 class LayersType(click.ParamType):  # type: ignore[type-arg]  # generic in some releases of click only
@@ -85,13 +87,13 @@ class LayersType(click.ParamType):  # type: ignore[type-arg]  # generic in some 
 )
 @_options.seed("Of fresh weights, and of the choice among more texts than are needed.")
 @click.option("--sizes-only", is_flag=True, help="Print the table and write nothing; a config.json is enough.")
-@_options.options_group(_options.device, _options.trust)
+@options_group(_options.device, _options.trust)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the student; new or empty.")
 @click.option("--json", "as_json", is_flag=True, help="Print the sizes as one JSON object on stdout.")
 def command(
     encoder: str,
     sizes_only: bool,
-    device: str,
+    device: Device,
     trust_remote_code: bool,
     output: Path | None,
     as_json: bool,

@@ -2,16 +2,20 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import absolute_encoder, absolute_folders, listed, refuse_others
+from metasearch.cli._settings_options import settings, tree
 from metasearch.errors import CellsFailed, ConfigError, nearest
+from metasearch.spec.distill_run import DistillConfig, RolesConfig, TextsConfig
 from metasearch.spec.launchers import Place, place_of
+from metasearch.spec.stages import RoleName
+from metasearch.spec.study import StudyConfig
 
 log = logging.getLogger(__name__)
 
@@ -19,13 +23,7 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
 
 
 @click.command("crossval", short_help="Cross-validate learners: every fold and seed, compared in one table.")
-@click.option(
-    "--task",
-    default="demo",
-    show_default=True,
-    shell_complete=_complete.declared("task"),
-    help="What to train on; see `metasearch ls tasks`.",
-)
+@settings(StudyConfig, first=("task", "name"), task="demo")
 @click.option(
     "--learner",
     metavar="NAMES",
@@ -56,20 +54,14 @@ LEARNERS = "zero-shot,fine-tune,maml,maml-align"
     "--set", "assignments", multiple=True, metavar="[NAME:]KEY=VALUE",
     help="Override a value of all recipes, or of one learner or recipe; repeatable.",
 )  # fmt: skip
-@click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each run at most; both phases shrink.")
-@_options.encoder
-@_options.precision
-@_options.checkpointing
-@_options.gradients(None, "fast, or the study's")
 @click.option(
     "--distill",
     metavar="RECIPES",
     shell_complete=_complete.declared("distillation", listed=True),
     help="Distil once with each seed, of what follows, and score on each fold.",
 )
-@_options.distilled
-@_options.options_group(_options.fold_seed, _options.device, _options.data, _options.include, _options.trust)
-@click.option("--keep-models", is_flag=True, help="Keep the model of each run; otherwise only what was distilled.")
+@settings(RolesConfig, without=("trust_remote_code",))
+@settings(TextsConfig)
 @click.option("--dry-run", is_flag=True, help="List the cells and do nothing.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Folder of the study: a new one, or one to go on with."
@@ -157,48 +149,41 @@ def run(
 
 def configure(
     folder: Path,
-    task: str,
     learner: str | None,
     recipe: str | None,
-    mode: str | None,
     folds: str | None,
     seeds: str | None,
     assignments: Sequence[str],
-    encoder: str | None,
+    mode: str | None,
     distill: str | None,
-    include: Sequence[str],
-    data: str | None,
-    **rest: Any,
-) -> Any:
-    """Return the configuration of a study, every name in it checked."""
+    **flags: Any,
+) -> StudyConfig:
+    """Return the settings of a study, with every name in them checked."""
     from metasearch.jobs.crossval.resolve import arms_of, folds_of, neutral_of, seeds_of
     from metasearch.spec.library import Library
     from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
-    from metasearch.spec.study import StudyConfig
 
-    declared = Library(include).task(task)
-    stages = _stages(rest, distill)
+    task = Library(flags["include"]).task(flags["task"])
+    stages = _stages(flags, distill)
     # Named recipes and distillations stand alone: the default learners are not trained beside them.
-    trains = not (declared.evaluation_only or recipe or distill)
+    trains = not (task.evaluation_only or recipe or distill)
     learners = listed("learner", (LEARNERS if trains else ZERO_SHOT) if learner is None else learner)
     recipes, distillations = listed("recipe", recipe), listed("distill", distill)
     changes = _changes(assignments, [*learners, *recipes, *distillations])
-    settings = {
-        **rest,
-        "task": task,
-        "encoder": absolute_encoder(encoder or declared.encoder),
-        "folds": folds_of(folds, declared),
-        "seeds": seeds_of(seeds, folder, trains=bool(recipes or distillations or {*learners} - {ZERO_SHOT, NEUTRAL})),
-        **absolute_folders(include, data, beside=bool(declared.data)),
-    }
-    config = StudyConfig.model_validate(settings)
-    trained = arms_of(learners, recipes, listed("mode", mode), changes, config, named=learner is not None)
-    distilled = tuple(_distillation(name, changes.get(name, ()), stages, include, config) for name in distillations)
-    own = {"trained": trained, "distilled": distilled, "neutral": neutral_of(learners, changes, config)}
+    flags["encoder"] = absolute_encoder(flags["encoder"] or task.encoder)
+    include = flags["include"]
+    flags |= absolute_folders(include, flags["data"], beside=bool(task.data))
+    trained = bool(recipes or distillations or {*learners} - {ZERO_SHOT, NEUTRAL})
+    runs = {"folds": folds_of(folds, task), "seeds": seeds_of(seeds, folder, trains=trained)}
+    config = StudyConfig.model_validate({**tree(StudyConfig, flags), **runs, "threads": flags["threads"]})
+    arms = arms_of(learners, recipes, listed("mode", mode), changes, config, named=learner is not None)
+    asked = {**flags, **stages, "include": include}
+    distilled = tuple(_distillation(name, changes.get(name, ()), asked) for name in distillations)
+    own = {"trained": arms, "distilled": distilled, "neutral": neutral_of(learners, changes, config)}
     return _said_idle(StudyConfig.model_validate({**config.model_dump(), **own}), folder)
 
 
-def _said_idle(config: Any, folder: Path) -> Any:
+def _said_idle(config: StudyConfig, folder: Path) -> StudyConfig:
     """Return the configuration of a study; say which of its options do nothing where it is new and trains nothing."""
     from metasearch.jobs.crossval.folder import StudyFolder
 
@@ -210,24 +195,19 @@ def _said_idle(config: Any, folder: Path) -> Any:
 
 def _stages(flags: dict[str, Any], distill: str | None) -> dict[str, Any]:
     """Take the flags of distillations out of all flags, and return them."""
-    stages = {key: flags.pop(key) for key in ("teacher", "assistant", "student", "corpus", "scored", "entailment")}
+    names = [*TextsConfig.model_fields, *get_args(RoleName)]
+    stages = {name: flags.pop(name) for name in names}
     if distill is None and any(stages.values()):
-        raise ConfigError(f"--{next(key for key, value in stages.items() if value)} goes with --distill RECIPE")
+        raise ConfigError(f"--{next(name for name, value in stages.items() if value)} goes with --distill RECIPE")
     return stages
 
 
-def _distillation(
-    name: str, assignments: Sequence[str], stages: Mapping[str, Any], include: Sequence[str], config: Any
-) -> Any:
+def _distillation(name: str, assignments: Sequence[str], flags: dict[str, Any]) -> DistillConfig:
     from metasearch.cli import distill
     from metasearch.jobs.distill.checks import benchmarks_of, resolved
-    from metasearch.spec.recipe import DEFAULT_ENGINE
 
-    keys = ("max_steps", "device", "precision", "checkpointing", "trust_remote_code", "data")
-    shared = {key: getattr(config, key) for key in keys}
-    shared["engine"] = config.engine or DEFAULT_ENGINE
-    named = {**stages, **shared, "recipe": name, "stages": None, "evaluate": (), "targets": None, "include": include}
-    distillation = resolved(distill.configure(**named, assignments=assignments))
+    asked = {**flags, "evaluate": (), "targets": None}
+    distillation = resolved(distill.configure(name, None, assignments, **asked))
     benchmarks_of(distillation)
     return distillation
 

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import absolute_encoder, absolute_folders, fresh_folder, refuse_others
+from metasearch.cli._settings_options import settings, tree
 from metasearch.errors import ConfigError
-
-_PATHS = ("corpus", "scored", "entailment")
+from metasearch.spec.distill_run import DistillConfig, TextsConfig
+from metasearch.spec.stages import RoleName
 
 
 @click.command("distill", short_help="Make a small student, or align an encoder across languages.")
@@ -21,25 +22,9 @@ _PATHS = ("corpus", "scored", "entailment")
     shell_complete=_complete.declared("distillation"),
     help="See `metasearch ls distillations`.",
 )
-@_options.distilled
+@settings(DistillConfig)
 @click.option("--stages", metavar="WHICH", help="Part of the stages, such as 2-4, 3 or student,contrast.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable.")
-@click.option(
-    "--evaluate",
-    multiple=True,
-    metavar="TASK",
-    shell_complete=_complete.declared("task"),
-    help="Score on a task before and after stages; repeatable.",
-)
-@click.option("--targets", metavar="DIR", help="Where outputs of frozen encoders are kept; by default in the run.")
-@click.option(
-    "--target-type",
-    type=click.Choice(["fp32", "fp16", "int8"]),
-    default="fp32",
-    help="How they are kept, of a prepared corpus.",
-)
-@_options.seed("Of batches, dropout and the student.")
-@click.option("--max-steps", type=click.IntRange(min=1), help="Steps of each stage, at most.")
 @_options.run
 def command(resume: Path | None, output: Path | None, as_json: bool, **flags: Any) -> None:
     """Run the stages of a recipe: teach an assistant, compress it into a student, align languages.
@@ -65,23 +50,23 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
     show(result, as_json)
 
 
-def configure(recipe: str, stages: str | None, assignments: Sequence[str], include: Sequence[str], **rest: Any) -> Any:
-    """Return the configuration of a distillation, every name in it checked and every path made absolute."""
-    from metasearch.spec.distill_run import DistillConfig
+def configure(recipe: str, stages: str | None, assignments: Sequence[str], **flags: Any) -> DistillConfig:
+    """Return the settings of a distillation, with every name checked and every path absolute."""
     from metasearch.spec.library import Library, overrides
 
-    library = Library(include)
+    library = Library(flags["include"])
     chosen = library.distillation(recipe, overrides(assignments))
     if stages is not None:
         chosen = chosen.only(stages)
-    for task in rest["evaluate"]:
+    for task in flags["evaluate"]:
         library.task(task)
-    for kind in _PATHS:
-        missing = [path for path in rest[kind] if not Path(path).exists()]
+    for kind in TextsConfig.model_fields:
+        missing = [path for path in flags[kind] if not Path(path).exists()]
         if missing:
             raise ConfigError(f"--{kind} {missing[0]}: no such file or folder")
-        rest[kind] = tuple(str(Path(path).resolve()) for path in rest[kind])
-    for role in ("teacher", "assistant", "student"):
-        rest[role] = absolute_encoder(rest[role]) if rest[role] else None
-    rest["targets"] = str(Path(rest["targets"]).resolve()) if rest["targets"] else None
-    return DistillConfig.model_validate({**rest, "recipe": chosen, **absolute_folders(include, rest["data"])})
+        flags[kind] = tuple(str(Path(path).resolve()) for path in flags[kind])
+    for role in get_args(RoleName):
+        flags[role] = absolute_encoder(flags[role]) if flags[role] else None
+    flags["targets"] = str(Path(flags["targets"]).resolve()) if flags["targets"] else None
+    flags |= absolute_folders(flags["include"], flags["data"])
+    return DistillConfig.model_validate({**tree(DistillConfig, flags), "recipe": chosen})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metasearch.cli import _complete, _options
+from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError
 from metasearch.spec.measure import RETRIEVAL_POOLS
 
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     "multilingual pool with each candidate drawn to its like in other languages; balanced is the multilingual "
     "pool with each score measured from the best of its language.",
 )
-@_options.options_group(
+@options_group(
     _options.prompts,
     _options.fold,
     _options.fold_seed,
@@ -64,7 +65,7 @@ def command(
     encoder: str | None,
     split: str,
     pools: Sequence[Any],
-    prompts: dict[Any, str],
+    prompt: dict[Any, str],
     precision: Any,
     device: Any,
     trust_remote_code: bool,
@@ -86,17 +87,17 @@ def command(
     from metasearch.data.benchmark import load_benchmark
     from metasearch.jobs.evaluate import evaluate_encoder
     from metasearch.runs.rows import append_rows, require_appendable
-    from metasearch.spec.run import EncoderRef
+    from metasearch.spec.run import EncoderConfig
 
     benchmark = load_benchmark(task, **data)
-    _check(benchmark.task, pools, prompts)
+    _check(benchmark.task, pools, prompt)
     benchmark.part(split)  # asked for before an encoder is loaded, since a task that is all test has no other part
     if output is not None:
         require_appendable(output)
     chosen = encoder or benchmark.task.encoder
-    ref = EncoderRef(name=chosen, prompts=prompts, device=device, trust_remote_code=trust_remote_code)
+    ref = EncoderConfig(name=chosen, prompts=prompt, trust_remote_code=trust_remote_code)
     with ProgressBar("evaluate") as bar:
-        rows = evaluate_encoder(ref, benchmark, split, pools, bar, precision)
+        rows = evaluate_encoder(ref, benchmark, split, pools, bar, precision, device)
     if as_json:
         click.echo(json.dumps({"results": rows}, ensure_ascii=False))
     else:

@@ -8,6 +8,7 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import refuse_idle
+from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError
 
 
@@ -30,7 +31,7 @@ from metasearch.errors import ConfigError
     "--task", shell_complete=_complete.declared("task"),
     help="Score on the test part of a task before and after; --onnx --int8 asks for it.",
 )  # fmt: skip
-@_options.options_group(
+@options_group(
     _options.fold, _options.fold_seed, _options.data, _options.include, _options.trust
 )  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder to write; new or empty.")

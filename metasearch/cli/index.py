@@ -8,6 +8,7 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import listed
+from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError, quoted
 
 
@@ -44,7 +45,7 @@ from metasearch.errors import ConfigError, quoted
     help="What a search reads: int8, or for millions of passages bits, after which the best are scored with int8.",
 )  # fmt: skip
 @click.option("--drop", is_flag=True, help="Let documents that were not named leave the index, even if still there.")
-@_options.options_group(_options.device, _options.trust)
+@options_group(_options.device, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object on stdout.")
 def command(
     documents: tuple[Path, ...],
@@ -91,11 +92,11 @@ def command(
     )
 
 
-def _settings(prompts: dict[str, str], detect: str | None, **asked: Any) -> dict[str, Any]:
+def _settings(prompt: dict[str, str], detect: str | None, **asked: Any) -> dict[str, Any]:
     """Return what was asked of the index's settings; what was not keeps the index's values."""
     given = {key: value for key, value in asked.items() if value is not None}
-    if prompts:
-        given["prompts"] = prompts
+    if prompt:
+        given["prompts"] = prompt
     if detect is not None:
         given["detect"] = detect if detect == "all" else listed("detect", detect)
     return given

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from metasearch.cli import _complete, _options
+from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError
 
 
@@ -18,7 +19,7 @@ from metasearch.errors import ConfigError
     help="Of the way from the first of two encoders to the second: (1 - A) first + A second.",
 )  # fmt: skip
 @click.option("--shares", metavar="LIST", help="Of each encoder, such as 0.5,0.3,0.2; by default all have the same.")
-@_options.options_group(_options.trust)
+@options_group(_options.trust)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the encoder; new or empty.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was merged as one JSON object on stdout.")
 def command(
@@ -51,9 +52,9 @@ def command(
     shares_of(len(encoders), alpha, listed)
 
     from metasearch.jobs.merge import merge
-    from metasearch.spec.run import EncoderRef
+    from metasearch.spec.run import EncoderConfig
 
-    refs = [EncoderRef(name=name, device="cpu", trust_remote_code=trust_remote_code) for name in encoders]
+    refs = [EncoderConfig(name=name, trust_remote_code=trust_remote_code) for name in encoders]
     done = merge(refs, output, alpha, listed)
     if as_json:
         click.echo(json.dumps({"model": str(output), **asdict(done)}, ensure_ascii=False))

@@ -8,6 +8,7 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import listed
+from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError, quoted
 
 
@@ -44,13 +45,13 @@ from metasearch.errors import ConfigError, quoted
     help="Leave out texts that stand in this test set; repeatable.",
 )  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes that work at once.")
-@_options.options_group(_options.data, _options.include, _options.trust)
+@options_group(_options.data, _options.include, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object on stdout.")
 def command(
     corpus: tuple[Path, ...],
     output: Path | None,
     encoder: str,
-    prompts: Any,
+    prompt: Any,
     jobs: int,
     languages: str | None,
     only: str | None,
@@ -75,13 +76,13 @@ def command(
     from metasearch.cli._progress import ProgressBar
     from metasearch.jobs.prepare.begin import prepare_corpus
     from metasearch.jobs.prepare.report import summary, totals
-    from metasearch.spec.run import EncoderRef
+    from metasearch.spec.run import EncoderConfig
 
     names = ("pivot", "max_lines", "max_chars", "max_tokens", "normalise")
     settings = {name: flags.pop(name) for name in names}
     settings |= {"languages": listed("languages", languages), "only": listed("only", only)}
     told = listed("detect", detect)
-    ref = EncoderRef(name=encoder, prompts=prompts, trust_remote_code=trust_remote_code, device="cpu")
+    ref = EncoderConfig(name=encoder, prompts=prompt, trust_remote_code=trust_remote_code)
     with ProgressBar("prepare") as bar:
         manifest = prepare_corpus(corpus, output, ref, settings, detect=told, processes=jobs, listener=bar, **flags)
     if as_json:

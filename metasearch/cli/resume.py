@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from metasearch.cli import _complete, _options
+from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError
 from metasearch.spec.launchers import place_of
 
@@ -24,7 +25,7 @@ from metasearch.spec.launchers import place_of
     hidden=True,
     help="As --cell, and stop, with a checkpoint, at the end of standard input.",
 )
-@_options.options_group(_options.trust, _options.as_json)
+@options_group(_options.trust, _options.as_json)
 def command(
     folder: Path,
     jobs: int | None,

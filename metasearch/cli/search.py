@@ -12,6 +12,7 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._queries import asked_queries, check_query
+from metasearch.cli._settings_options import options_group
 
 if TYPE_CHECKING:
     from metasearch.index.hit import Hit
@@ -35,7 +36,7 @@ log = logging.getLogger(__name__)
 )
 @click.option("--balance", is_flag=True, help="Measure scores from the best of their language: for answers in several.")
 @_options.moved_encoder
-@_options.options_group(_options.device, _options.trust)
+@options_group(_options.device, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print each query and its hits as one JSON object a line.")
 def command(
     index: Path,

@@ -8,6 +8,7 @@ import click
 
 from metasearch import signals
 from metasearch.cli import _complete, _options
+from metasearch.cli._settings_options import options_group
 
 _BIGGEST = click.IntRange(min=1)
 
@@ -28,7 +29,7 @@ _BIGGEST = click.IntRange(min=1)
 )  # fmt: skip
 @click.option("--name", metavar="NAME", help="Of the model in /v1/models; by default the encoder's.")
 @_options.moved_encoder
-@_options.options_group(_options.device, _options.trust)
+@options_group(_options.device, _options.trust)
 @click.option("--max-inputs", type=_BIGGEST, default=256, show_default=True, help="Texts of a request.")
 @click.option("--max-bytes", type=_BIGGEST, default=2_000_000, show_default=True, help="Bytes of a request's body.")
 @click.option("--max-hits", type=_BIGGEST, default=100, show_default=True, help="Passages for each query.")

@@ -7,10 +7,11 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import refuse_idle
+from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from metasearch.spec.run import DataRef
+    from metasearch.spec.run import DataConfig
 
 KINDS = ("task", "mode", "recipe", "distillation")
 
@@ -29,7 +30,7 @@ KINDS = ("task", "mode", "recipe", "distillation")
     help="Recipe that says how to draw; by default that of the mode's learner.",
 )
 @_options.seed("Of the draw.")
-@_options.options_group(_options.fold, _options.data, _options.include)
+@options_group(_options.fold, _options.data, _options.include)
 def command(
     name: str,
     mode: str | None,
@@ -49,7 +50,7 @@ def command(
     """
     from metasearch.spec import yaml
     from metasearch.spec.library import Library
-    from metasearch.spec.run import DataRef
+    from metasearch.spec.run import DataConfig
 
     if mode is None:
         refuse_idle("episode", "recipe", "seed", "fold", "data", why="no episode is drawn; say --mode, too")
@@ -63,12 +64,12 @@ def command(
     if mode is not None:
         if kind != "task":
             raise ConfigError(f"--mode goes with a task; '{name}' is a {kind}")
-        ref = DataRef(task=name, fold=fold, data=data, include=tuple(include))
+        ref = DataConfig(task=name, fold=fold, data=data, include=tuple(include))
         for line in _episode(ref, mode, recipe, seed, episode):
             click.echo(line)
 
 
-def _episode(ref: "DataRef", mode: str, recipe: str | None, seed: int, index: int) -> Iterator[str]:
+def _episode(ref: "DataConfig", mode: str, recipe: str | None, seed: int, index: int) -> Iterator[str]:
     from metasearch.data.benchmark import load_benchmark
     from metasearch.episodes.described import whole
     from metasearch.episodes.of_benchmark import samplers

@@ -8,6 +8,7 @@ import click
 
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings import refuse_idle
+from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError
 
 
@@ -44,7 +45,7 @@ from metasearch.errors import ConfigError
     type=click.Choice(["pieces", "random"]),
     help="Where the new rows of its word table come from: the old pieces of a token (default), or chance.",
 )
-@_options.options_group(_options.seed("Of the rows that are drawn."), _options.trust)
+@options_group(_options.seed("Of the rows that are drawn."), _options.trust)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="New or empty folder."
 )

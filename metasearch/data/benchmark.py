@@ -23,7 +23,7 @@ from metasearch.spec import registry
 from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.library import Library
 from metasearch.spec.measure import Measure
-from metasearch.spec.run import DataRef
+from metasearch.spec.run import DataConfig
 from metasearch.spec.task import Mode, Phase, Task, resolve
 
 log = logging.getLogger(__name__)
@@ -71,20 +71,20 @@ class Benchmark:
         return self.data if name == "all" else getattr(self.split, name)
 
 
-def load_benchmark(ref: DataRef | str, mode: str | None = None, **keys: Any) -> Benchmark:
+def load_benchmark(task: DataConfig | str, /, mode: str | None = None, **settings: Any) -> Benchmark:
     """Resolve a task by name and read its data.
 
     Args:
-        ref: the data, or the name of a task such as `lareqa`.
+        task: settings of the data, or the name of a task such as `lareqa`.
         mode: a transfer mode such as `mono-bi-multi`; None when nothing is trained.
-        **keys: further keys of the `DataRef`, such as `fold=1` or `data="~/data"`.
+        **settings: further settings of the `DataConfig`, such as `fold=1` or `data="~/data"`.
 
     Raises:
         ConfigError: a name is unknown, the mode does not apply, the fold is out of range, or a fold seed is given for
             a task that comes split or is all test.
         DataError: the data is missing or damaged.
     """
-    ref = DataRef.to(ref, **keys)
+    ref = DataConfig.of(task, **settings)
     library = Library(ref.include)
     declared = with_fold_seed(library.task(ref.task), ref.fold_seed)
     chosen = library.mode(mode) if mode else None
@@ -101,11 +101,11 @@ def load_benchmark(ref: DataRef | str, mode: str | None = None, **keys: Any) -> 
     before = split(records, declared.folds, ref.fold)
     parts, done = add_translations(before, declared, translator)
     log.info("translate: %s", done)
-    data, own = replace(scored(records, declared), translated=how), scored(before.train, declared)
-    return Benchmark(declared, chosen, arrangements, data, parts, measures, ref.fold, done, own)
+    everything, own = replace(scored(records, declared), translated=how), scored(before.train, declared)
+    return Benchmark(declared, chosen, arrangements, everything, parts, measures, ref.fold, done, own)
 
 
-def on_folds(ref: DataRef, benchmark: Benchmark, folds: Iterable[int]) -> list[Benchmark]:
+def on_folds(ref: DataConfig, benchmark: Benchmark, folds: Iterable[int]) -> list[Benchmark]:
     """Return a benchmark with each of some folds held out; `ref` is what it was loaded by."""
     if benchmark.translations:  # of each train part its own
         mode = benchmark.mode.mode if benchmark.mode else None

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 import transformers.modeling_utils as modeling
@@ -73,9 +73,9 @@ def merge_adapter(model: nn.Module, adapter: str) -> nn.Module:
         if wrong := [*loaded.missing_keys, *loaded.unexpected_keys]:
             raise EncoderError(f"{what} does not fit its base: {len(wrong)} weights, the first '{wrong[0]}'")
         adapted.eval()
-        before = _states(adapted, model.config.vocab_size)
+        before = _states(adapted, cast(Any, model).config.vocab_size)
         merged: nn.Module = adapted.merge_and_unload(safe_merge=True)
-        after = _states(merged, model.config.vocab_size)
+        after = _states(merged, cast(Any, model).config.vocab_size)
     except EncoderError:
         raise
     except Exception as error:  # each kind of adapter raises an error of its own where it cannot be merged
@@ -118,7 +118,7 @@ def _cached(base: str) -> object:
 _ADVICE = "metasearch needs whole weights: name the base model, or train an adapter that can be merged, such as LoRA"
 
 
-def _states(model: nn.Module, words: int) -> Tensor:
+def _states(model: nn.Module, words: Any) -> Tensor:
     """Return the hidden states `(1, T, D)` of a made-up text."""
     tokens = (torch.arange(3, 19) % words).unsqueeze(0)
     with torch.no_grad():

@@ -81,27 +81,27 @@ def card_of(files: RunFolder, config: RunConfig | DistillConfig, encoder: Encode
 
 def _describe_training(config: RunConfig, rows: Sequence[Row], encoder: Encoder, shared: dict[str, Any]) -> str:
     recipe, label = config.recipe, config.recipe.delivers
-    base = find_base("base", config.encoder, next((str(row["weights"]) for row in rows if "weights" in row), ""))
-    task = Library(config.include).task(config.task)
+    base = find_base("base", config.encoder.name, next((str(row["weights"]) for row in rows if "weights" in row), ""))
+    task = Library(config.data.include).task(config.data.task)
     languages, facts = tuple(task.languages), {"command": "`metasearch train`", **shared["facts"]}
     if recipe.translate and task.translate:
         languages = (*languages, *sorted(task.trained_languages - set(languages)))
         facts["translations"] = described(task.translate)
     step = next((row["step"] for row in rows if row["learner"] == label), None)
     facts["weights"] = "as they were" if step is None else f"of outer step {step}"
-    limits = [f"One seed ({config.seed}) and one fold ({config.fold}): another training may gain less, or lose."]
+    limits = [f"One seed ({config.seed}) and one fold ({config.data.fold}): another training may gain less, or lose."]
     if any(row.get("seeded") for row in rows):
         limits.insert(0, "Its weights began as random numbers: it is for trials, and useless for search.")
     return _card(
         encoder,
         (base,),
         limits,
-        title=f"{label} on {config.task}",
+        title=f"{label} on {config.data.task}",
         summary=f"A sentence encoder for search across {len(languages)} languages, trained by metasearch: {label} from "
-        f"{base.name}, in mode {config.mode}, on {config.task} ({task.description.rstrip('.')}).",
+        f"{base.name}, in mode {config.mode}, on {config.data.task} ({task.description.rstrip('.')}).",
         data=(_describe_task("trained and scored on", task, rows),),
         languages=languages,
-        scores=Scores(rows, label, ZERO_SHOT, {config.task: task.kind}),
+        scores=Scores(rows, label, ZERO_SHOT, {config.data.task: task.kind}),
         tags=("meta-learning",),
         **{**shared, "facts": facts},
     )
@@ -111,13 +111,13 @@ def _describe_distillation(
     files: RunFolder, config: DistillConfig, rows: Sequence[Row], encoder: Encoder, shared: dict[str, Any]
 ) -> str:
     number, name, last = config.stages[-1]
-    library = Library(config.include)
+    library = Library(config.data.include)
     tasks = {task: library.task(task) for task in scored_tasks(rows)}
     own = [row for row in rows if row["task"] in tasks]
     kinds = {task: each.kind for task, each in tasks.items()}
     return _card(
         encoder,
-        tuple(find_base(role, named) for role in config.used if (named := config.named(role)) is not None),
+        tuple(find_base(role, named) for role in config.used if (named := config.encoders.named(role)) is not None),
         [f"One seed ({config.seed}): a distillation with another may be better or worse."],
         title=f"{last.trains} of {config.recipe.recipe}",
         summary=f"A sentence encoder distilled by metasearch: the {last.trains} after the stages "
@@ -292,7 +292,7 @@ def _describe_corpora(files: RunFolder, config: DistillConfig) -> Iterator[Datas
         path = files.path / f"{number}-{name}" / "data.txt"
         found = path.read_text(encoding="utf-8").strip() if path.is_file() else ""
         fingerprint, _, description = found.partition(" ")
-        names = ", ".join(Path(each).name for each in config.files(stage))
+        names = ", ".join(Path(each).name for each in config.texts.of(stage))
         yield Dataset(f"stage {name}", names, description, fingerprint=fingerprint)
 
 

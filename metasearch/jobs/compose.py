@@ -28,7 +28,7 @@ from metasearch.learners.losses.base import losses_of, warn_of_unused
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec import registry
 from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe, Role
-from metasearch.spec.run import Checkpointing, EncoderRef, Precision
+from metasearch.spec.run import Checkpointing, Device, EncoderConfig, Precision
 from metasearch.spec.task import Phase
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import device_of
@@ -41,33 +41,41 @@ log = logging.getLogger(__name__)
 
 
 def load_encoder(
-    ref: EncoderRef | str, max_length: MaxLength | None = None, identify: bool = False, **keys: Any
+    encoder: EncoderConfig | str,
+    max_length: MaxLength | None = None,
+    identify: bool = False,
+    *,
+    device: Device = "auto",
+    seed: int = 0,
+    **settings: Any,
 ) -> Encoder:
     """Return an encoder by built-in name, local folder or hub name.
 
     Args:
-        ref: the encoder, or its name, such as `tiny`, `runs/my-run/model` or a hub name.
+        encoder: its settings, or its name, such as `tiny`, `runs/my-run/model` or a hub name.
         max_length: longest inputs in tokens, as a task declares them; by default those that it was saved with.
         identify: take the fingerprint of the checkpoint, with its own prompts, as `origin`.
-        **keys: further keys of the `EncoderRef`, such as `device="cpu"` or `seed=1`.
+        device: device to run on; `auto` takes a GPU if there is one.
+        seed: random seed of the weights of a built-in encoder that is made from one.
+        **settings: further settings of the `EncoderConfig`, such as `trust_remote_code=True`.
 
     Raises:
         EncoderError: it cannot be found or loaded.
         ConfigError: there is no such device.
     """
-    ref = EncoderRef.to(ref, **keys)
-    target = device_of(ref.device)
+    ref = EncoderConfig.of(encoder, **settings)
+    target = device_of(device)
     # A built-in name wins over a folder that is called the same; `./NAME` is the folder.
     if ref.name in registry.names("encoders"):
-        encoder: Encoder = registry.load("encoders", ref.name).build(max_length, ref.seed)
+        loaded: Encoder = registry.load("encoders", ref.name).build(max_length, seed)
     else:
-        encoder = open_checkpoint(ref.name, max_length, ref.trust_remote_code)
+        loaded = open_checkpoint(ref.name, max_length, ref.trust_remote_code)
     if identify:
-        encoder.origin = encoder.fingerprint
-    replace_prompts(encoder.model, ref.prompts)
+        loaded.origin = loaded.fingerprint
+    replace_prompts(loaded.model, ref.prompts)
     for role in get_args(Role):  # one that cannot be pooled is refused before anything is begun
-        encoder.prompt(role)
-    return encoder.to(target)
+        loaded.prompt(role)
+    return loaded.to(target)
 
 
 def make_learner(recipe: Recipe, encoder: Encoder) -> Learner:

@@ -15,19 +15,20 @@ from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.versions import processor, versions
 from metasearch.spec import registry
 from metasearch.spec.measure import Pool
-from metasearch.spec.run import EncoderRef, Precision
+from metasearch.spec.run import Device, EncoderConfig, Precision
 
 
 def evaluate_encoder(
-    ref: EncoderRef,
+    ref: EncoderConfig,
     benchmark: Benchmark,
     split: str,
     pools: Sequence[Pool],
     listener: Listener = SILENT,
     precision: Precision = "fp32",
+    device: Device = "auto",
 ) -> list[Row]:
     """Return the scores of an encoder, as it is, on a part of a benchmark; rows say so where it is in bfloat16."""
-    encoder = _opened(ref, benchmark, precision)
+    encoder = _opened(ref, benchmark, precision, device)
     data = benchmark.part(split)
     what = f"{ref.name} on {split} of {benchmark.task.task}"
     results = evaluate_aloud(encoder, data, benchmark, pools, what, listener, precision)
@@ -39,12 +40,12 @@ def evaluate_encoder(
     return [{**facts, "split": split, **row, **stamp} for row in results.rows()]
 
 
-def _opened(ref: EncoderRef, benchmark: Benchmark, precision: Precision) -> Encoder | OnnxEncoder:
+def _opened(ref: EncoderConfig, benchmark: Benchmark, precision: Precision, device: Device) -> Encoder | OnnxEncoder:
     """Return the encoder, or what runs an exported graph, with the lengths of the task."""
     if ref.name in registry.names("encoders") or not is_exported(Path(ref.name)):
-        return compose.load_encoder(ref, benchmark.task.max_length, identify=True)
-    if ref.device not in ("auto", "cpu"):
-        raise ConfigError(f"--device {ref.device}: {ref.name} is an export to ONNX, which runs on the processor here")
+        return compose.load_encoder(ref, benchmark.task.max_length, identify=True, device=device)
+    if device not in ("auto", "cpu"):
+        raise ConfigError(f"--device {device}: {ref.name} is an export to ONNX, which runs on the processor here")
     if precision != "fp32":
         raise ConfigError(f"--precision {precision}: {ref.name} is an export to ONNX, which has a precision of its own")
     return OnnxEncoder(Path(ref.name), benchmark.task.max_length, ref.prompts)

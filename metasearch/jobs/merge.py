@@ -12,7 +12,7 @@ from metasearch.jobs.cards import merged_card
 from metasearch.jobs.compose import load_encoder
 from metasearch.publish.card import CARD
 from metasearch.runs.markdown import markdown
-from metasearch.spec.run import EncoderRef
+from metasearch.spec.run import EncoderConfig
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Merged:
 
 
 def merge(
-    encoders: Sequence[EncoderRef | str],
+    encoders: Sequence[EncoderConfig | str],
     folder: Path,
     alpha: float | None = None,
     shares: Sequence[float] | None = None,
@@ -70,16 +70,16 @@ def merge(
         EncoderError: an encoder cannot be loaded, or is not of the form of the first; the first difference is named.
         RunFolderError: the folder is not empty or cannot be written.
     """
-    refs = [EncoderRef.to(each) for each in encoders]
+    refs = [EncoderConfig.of(each) for each in encoders]
     each = shares_of(len(refs), alpha, shares)
     claim(folder)
-    made = load_encoder(refs[0], identify=True)
+    made = load_encoder(refs[0], identify=True, device="cpu")
     parts = [Part(refs[0].name, each[0], made.origin)]
 
     def states() -> Iterator[tuple[float, State]]:
         yield each[0], made.model.state_dict()
         for ref, share in zip(refs[1:], each[1:], strict=True):
-            other = load_encoder(ref, identify=True)
+            other = load_encoder(ref, identify=True, device="cpu")
             require_same_form(made, other)
             parts.append(Part(ref.name, share, other.origin))
             yield share, other.model.state_dict()

@@ -2,10 +2,10 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from metasearch.data.benchmark import load_benchmark
-from metasearch.errors import ConfigError, RunFolderError, nearest, to_resume
+from metasearch.errors import ConfigError, RunFolderError, nearest, require_known, to_resume
 from metasearch.jobs import score, train
 from metasearch.jobs.distill import job as distill
 from metasearch.jobs.distill.checks import benchmarks_of, check_stages, roles_of
@@ -28,7 +28,7 @@ from metasearch.runs.folder import CONFIG, Begun, RunFolder
 from metasearch.runs.ranks import rank, require_alone, require_divides
 from metasearch.spec import yaml
 from metasearch.spec.distill_run import DistillConfig
-from metasearch.spec.run import DataRef, RunConfig, ScoreConfig
+from metasearch.spec.run import RunConfig, ScoreConfig
 from metasearch.study.read import STUDY_FILE
 from metasearch.training.processes import joined
 
@@ -55,10 +55,8 @@ def kind_of(folder: Path) -> Kind:
     config = yaml.tree(folder / CONFIG).get("config")
     if not isinstance(config, dict):
         raise ConfigError(f"{folder / CONFIG}: config: this key is missing; it is no run of metasearch")
-    # Configurations do not name their kind: a score has no recipe, and only that of a distillation has stages.
-    if "recipe" not in config:
-        return "score"
-    return "distill" if "stages" in (config["recipe"] or ()) else "train"
+    require_known(f"{folder / CONFIG}: config.kind:", str(config.get("kind")), CONFIGS)
+    return cast(Kind, config["kind"])
 
 
 def resume_run(
@@ -88,11 +86,16 @@ def resume_run(
         # A process that died right after the report has left them.
         files.remove_checkpoint()
         return RunResult.of(files)
-    require_trust(folder, began.config.trust_remote_code, trust_remote_code)
+    require_trust(folder, trusts_code(began.config), trust_remote_code)
     if kind == "score":
         require_alone("the scoring of an encoder")
     with resumable(folder):
         return _go_on(files, began, listener_of, patience)
+
+
+def trusts_code(config: RunConfig | ScoreConfig | DistillConfig) -> bool:
+    """Whether a run was created with permission to run code that comes with its encoders."""
+    return (config.encoders if isinstance(config, DistillConfig) else config.encoder).trust_remote_code
 
 
 def _go_on(
@@ -106,7 +109,7 @@ def _go_on(
         return _go_on_distilling(files, began, config, listener_of, patience)
     if isinstance(config, RunConfig):
         require_divides(rank().count, config.recipe.budget.shards, "budget.shards")
-    benchmark = load_benchmark(DataRef.of(config), config.mode if isinstance(config, RunConfig) else None)
+    benchmark = load_benchmark(config.data, config.mode if isinstance(config, RunConfig) else None)
     if isinstance(config, RunConfig):
         benchmark = benchmark.trained_on(config.recipe.translate)
     require_same_data(files.path, began.data_fingerprint, benchmark.data.fingerprint)

@@ -26,7 +26,7 @@ from metasearch.runs.markdown import by_language
 from metasearch.runs.rows import MEAN
 from metasearch.runs.versions import processor, versions
 from metasearch.spec.measure import RETRIEVAL_POOLS, Pool
-from metasearch.spec.run import DataRef, Precision, ScoreConfig
+from metasearch.spec.run import Precision, RunConfig, ScoreConfig
 from metasearch.training.machine import used, warn_if_bf16_is_slow
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ def begin(config: ScoreConfig, folder: Path, listener: Listener = SILENT) -> Run
     Raises:
         MetasearchError: of every kind that `metasearch.errors` lists.
     """
-    benchmark = load_benchmark(DataRef.of(config))
+    benchmark = load_benchmark(config.data)
     encoder = encoder_of(config, benchmark)
     with resumable(folder):
         files = RunFolder.create(folder, config, benchmark.data.fingerprint, {ENCODER: encoder.origin})
@@ -53,15 +53,14 @@ def run_to_end(
 ) -> None:
     """Score what is not scored yet, and report."""
     began = time.monotonic()
-    shared = ("task", "encoder", "fold", "fold_seed", "seed")
-    facts = {**{key: getattr(config, key) for key in shared}, "mode": None, "recipe": None, "learner": config.label}
+    facts = facts_of_run(config) | {"mode": None, "recipe": None, "learner": config.label}
     facts |= origin_of(encoder)
     parts = {"dev": benchmark.split.dev, "test": benchmark.split.test}
     if benchmark.task.evaluation_only:
         del parts["dev"]
     vectors_of = _vectors_of(files, config, benchmark, encoder, listener)
     add_scores(files, facts | {"step": 0}, benchmark, encoder, parts, listener, vectors_of)
-    report = f"# {config.label} on {config.task}\n\n{by_language(files.results(), 'test')}\n"
+    report = f"# {config.label} on {config.data.task}\n\n{by_language(files.results(), 'test')}\n"
     files.finish(report, used(time.monotonic() - began, encoder.device))
 
 
@@ -143,6 +142,13 @@ def evaluate_aloud(
         warn_if_bf16_is_slow(encoder.device)
     with heard(encoder, partial(listener.on_encode, what)):
         return evaluate(vectors or encoder, data, benchmark.measures, pools, precision)
+
+
+def facts_of_run(config: RunConfig | ScoreConfig) -> Row:
+    """Return what all rows of a run have in common: task, fold, encoder and seeds."""
+    data = config.data
+    where = {"task": data.task, "encoder": config.encoder.name, "fold": data.fold, "fold_seed": data.fold_seed}
+    return where | {"seed": config.seed}
 
 
 def origin_of(encoder: Opened) -> Row:

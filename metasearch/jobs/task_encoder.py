@@ -8,7 +8,7 @@ from metasearch.data.texts import texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import require_known
 from metasearch.jobs import compose
-from metasearch.spec.run import WHOLE_TASK, EncoderRef, RunConfig, ScoreConfig
+from metasearch.spec.run import WHOLE_TASK, RunConfig, ScoreConfig
 from metasearch.spec.study import StudyConfig
 
 log = logging.getLogger(__name__)
@@ -24,10 +24,13 @@ def encoder_of(config: RunConfig | ScoreConfig | StudyConfig, benchmark: Benchma
     # Train has what was translated, and the language it was translated from, which nothing else may have.
     parts = [benchmark.data] if benchmark.task.evaluation_only else [benchmark.data, benchmark.split.train]
     known = {language for part in parts for language in part.languages}
-    languages = frozenset(known if config.trim == (WHOLE_TASK,) else config.trim)
+    languages = frozenset(known if config.encoder.trim == (WHOLE_TASK,) else config.encoder.trim)
     for language in sorted(languages):
         require_known("language to trim to", language, sorted(known))
-    encoder = compose.load_encoder(EncoderRef.of(config), benchmark.task.max_length, identify=True)
+    seed = config.seeds[0] if isinstance(config, StudyConfig) else config.seed
+    encoder = compose.load_encoder(
+        config.encoder, benchmark.task.max_length, identify=True, device=config.compute.device, seed=seed
+    )
     if not languages:
         return encoder
     before, origin, seeded = encoder.parameter_count, encoder.origin, encoder.seeded

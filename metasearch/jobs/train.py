@@ -17,7 +17,7 @@ from metasearch.jobs.fitting import check_fit
 from metasearch.jobs.lifecycle import ENCODER, Row, RunResult, complete, require_disk_space, resumable, stopped
 from metasearch.jobs.merge_stage import MergeStage
 from metasearch.jobs.neutral import neutralise, say, train_map
-from metasearch.jobs.score import add_scores, origin_of
+from metasearch.jobs.score import add_scores, facts_of_run, origin_of
 from metasearch.jobs.task_encoder import encoder_of
 from metasearch.jobs.train_report import monitored, report
 from metasearch.jobs.translated import facts_of, translated
@@ -25,7 +25,7 @@ from metasearch.runs.folder import RunFolder
 from metasearch.runs.listener import SILENT, Listener, Logged
 from metasearch.runs.ranks import rank, require_divides
 from metasearch.spec.recipe import ZERO_SHOT, Recipe, with_merge
-from metasearch.spec.run import DataRef, RunConfig
+from metasearch.spec.run import RunConfig
 from metasearch.spec.run_stages import Neutralise
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import used
@@ -44,8 +44,8 @@ def begin(config: RunConfig, folder: Path, listener: Listener = SILENT) -> RunRe
     """
     require_divides(rank().count, config.recipe.budget.shards, "budget.shards")
     config = config.model_copy(update={"recipe": compose.resolved(config.recipe)})
-    benchmark = load_benchmark(DataRef.of(config), config.mode).trained_on(config.recipe.translate)
-    check_fit(config.recipe, benchmark, config.precision, config.checkpointing)
+    benchmark = load_benchmark(config.data, config.mode).trained_on(config.recipe.translate)
+    check_fit(config.recipe, benchmark, config.compute.precision, config.compute.checkpointing)
     check_sizes(benchmark, config.recipe, config.seed)
     encoder = encoder_of(config, benchmark)
     if config.recipe.neutralise:
@@ -86,8 +86,7 @@ def run_to_end(
     """
     recipe = config.recipe
     began = time.monotonic()
-    shared = ("task", "mode", "encoder", "fold", "fold_seed", "seed")
-    facts = {key: getattr(config, key) for key in shared} | {"recipe": recipe.recipe} | origin_of(encoder)
+    facts = facts_of_run(config) | {"mode": config.mode, "recipe": recipe.recipe} | origin_of(encoder)
     facts |= translated(files, benchmark)
     _, dev = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)
     parts = {"dev": dev, "test": benchmark.split.test}
@@ -95,7 +94,7 @@ def run_to_end(
     add_scores(files, {**facts, "learner": ZERO_SHOT, "step": 0}, benchmark, encoder, parts, listener)
     stage = recipe.neutralise
     with_map_before(encoder, benchmark, recipe, listener)
-    dev_score = DevScore(encoder, benchmark, recipe, config.precision)
+    dev_score = DevScore(encoder, benchmark, recipe, config.compute.precision)
     merging = MergeStage(encoder, recipe, dev_score)
     # Without a map zero-shot's dev score is that of step 0: the trainer need not compute it again.
     baseline = None if stage else monitored(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"]
@@ -106,11 +105,11 @@ def run_to_end(
     _save(files, encoder, outcome, stage, processes)
     facts |= {"learner": recipe.learner, "step": outcome.best_step}
     # The last dev score was of these weights where they are the best; vectors in bfloat16 are for dev scores alone.
-    again = outcome.best_step == outcome.steps and config.precision == "fp32"
+    again = outcome.best_step == outcome.steps and config.compute.precision == "fp32"
     trained = (dev_score.vectors if again else None) or Remembered(encoder)
     _score_trained(files, facts, benchmark, encoder, trained, recipe, parts, listener, merging)
     write_card(files, config, encoder)
-    cost = used(time.monotonic() - began, encoder.device) | {"engine": config.engine, "steps": outcome.steps}
+    cost = used(time.monotonic() - began, encoder.device) | {"engine": config.compute.engine, "steps": outcome.steps}
     cost |= merging.facts | facts_of(benchmark)
     files.finish(report(files, config, benchmark, outcome, cost["seconds"]), cost)
 
@@ -138,9 +137,9 @@ def trainer_of(
         config.recipe,
         seed=config.seed,
         max_steps=config.max_steps,
-        precision=config.precision,
-        gradients=config.engine,
-        checkpointing=config.checkpointing,
+        precision=config.compute.precision,
+        gradients=config.compute.engine,
+        checkpointing=config.compute.checkpointing,
         listener=listener,
         store=store,
         baseline=baseline,

@@ -34,7 +34,7 @@ def report(files: RunFolder, config: RunConfig, benchmark: Benchmark, outcome: O
             "data": f"{benchmark.data.describe()}, fingerprint {benchmark.data.fingerprint}",
         }
     )
-    parts = [f"# {recipe.learner} on {config.task}", "\n".join(verdicts)]
+    parts = [f"# {recipe.learner} on {config.data.task}", "\n".join(verdicts)]
     parts += [by_language(rows, "test"), by_language(rows, "dev"), fact_table("run", facts)]
     return "\n\n".join(parts) + "\n"
 

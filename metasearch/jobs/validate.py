@@ -19,21 +19,21 @@ from metasearch.jobs import compose
 from metasearch.jobs.fitting import check_fit
 from metasearch.spec import registry
 from metasearch.spec.library import Library, choose_recipe
-from metasearch.spec.run import DataRef
+from metasearch.spec.run import DataConfig
 from metasearch.spec.task import Task, applies, resolve
 
 
-def validate(ref: DataRef | str, **keys: Any) -> Iterator[str]:
+def validate(task: DataConfig | str, /, **settings: Any) -> Iterator[str]:
     """Check a task from its declaration to an embedded episode; yield a line for each thing that holds.
 
     Args:
-        ref: the data, or the name of the task.
-        **keys: further keys of the `DataRef`.
+        task: settings of the data, or the name of the task.
+        **settings: further settings of the `DataConfig`.
 
     Raises:
         MetasearchError: the first thing that does not hold.
     """
-    ref = DataRef.to(ref, **keys)
+    ref = DataConfig.of(task, **settings)
     library, task = Library(ref.include), ref.task
     declared = library.task(task)
     yield f"declaration: {library.path('task', task)}"

@@ -5,6 +5,7 @@ from typing import Any
 
 from metasearch.runs.rows import STAGE, Row
 from metasearch.runs.versions import describe_versions
+from metasearch.spec.run import flat
 
 LOCAL = ("encoder", "teacher", "assistant", "student")
 """Facts that may be paths of this machine, which a model card must not show."""
@@ -17,6 +18,7 @@ def describe(config: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, str]:
         config: of the run, as a tree: from `config.yaml`, or by `model_dump(mode="json")`.
         rows: its scores.
     """
+    config = flat(config)
     asked = {name: str(config[name]) for name in LOCAL if config.get(name)}
     recipe = config.get("recipe") or {}
     facts = asked | (_describe_recipe(recipe, rows) if recipe else {})

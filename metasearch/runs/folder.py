@@ -26,7 +26,7 @@ from metasearch.runs import checksums
 from metasearch.runs.log import read_events
 from metasearch.runs.questions import questions_path
 from metasearch.spec import yaml
-from metasearch.spec.declared import Declared
+from metasearch.spec.declared import Declared, Settings
 from metasearch.spec.run import Config
 
 CONFIG = "config.yaml"
@@ -75,7 +75,7 @@ class RunFolder:
 
     @classmethod
     def create(
-        cls, path: Path, config: Declared, fingerprint: str, weights: Mapping[str, str] | None = None
+        cls, path: Path, config: Settings, fingerprint: str, weights: Mapping[str, str] | None = None
     ) -> "RunFolder":
         """Make a new run folder and write what it begins with, as in `Begun`.
 

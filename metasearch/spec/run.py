@@ -1,165 +1,151 @@
-"""What a run is asked to do, as resolved from the command line; `config.yaml` of its run folder.
+"""Settings of a run, nested by what they are about: `data`, `encoder`, `compute` and `recipe`.
 
-Together with a `Recipe`, a configuration is all that a run depends on besides the data and the encoder's weights. Its
-keys are flat. What is opened for it is named by two values made of some of them: a `DataRef` and an `EncoderRef`.
+Each setting is declared once: `config.yaml` of a run folder and the options of the command line follow from these
+models. Together with the contents of the data and the encoder's weights they decide the result of a run.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, model_validator
+from pydantic import model_validator
 
 from metasearch.errors import ConfigError
 from metasearch.spec import yaml
-from metasearch.spec.declared import Count, Declared, Positive
+from metasearch.spec.declared import Count, Flag, Positive, Seed, Settings
 from metasearch.spec.recipe import DEFAULT_ENGINE, ZERO_SHOT, Engine, Recipe, Role
 from metasearch.spec.run_stages import NeutralSettings
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16"]
 Checkpointing = Literal["auto", "on", "texts", "off"]
-"""What is recomputed in the backward pass: `on`, layers; `texts`, a few texts at a time; `auto`, layers, once a step
-has run out of memory."""
-
-
-def require_way_back(checkpointing: Checkpointing, engine: Engine) -> None:
-    """Raise `ConfigError` where texts are to be computed again by the reference, which encodes a set in one pass."""
-    if checkpointing == "texts" and engine == "reference":
-        raise ConfigError("--checkpointing texts needs fast gradients; with --gradients reference say on")
-
 
 WHOLE_TASK = "task"
-"""In place of languages to trim an encoder to: all of the task."""
+"""Stands for all languages of the task in `EncoderConfig.trim`."""
 
 
-class Reference(Declared):
-    """Names something to open, and says how."""
+class Folders(Settings):
+    """Where data files and further declarations are."""
+
+    data: Annotated[str | None, Flag(metavar="DIR", complete="folders")] = None
+    """Folder of the task's files or a parent of it; by default METASEARCH_DATA."""
+    include: Annotated[tuple[str, ...], Flag(metavar="DIR", complete="folders")] = ()
+    """Folder with further tasks, modes/ and recipes/; repeatable."""
+
+
+class TaskConfig(Folders):
+    """A task, and how its folds are cut."""
+
+    task: Annotated[str, Flag(complete="task")]
+    """Task by name; see `metasearch ls tasks`."""
+    fold_seed: Annotated[int | None, Flag(metavar="SEED")] = None
+    """Shuffle articles or rows with this seed before cutting folds; not in the papers."""
+
+
+class DataConfig(TaskConfig):
+    """The data of a task with one fold held out."""
+
+    fold: Count = 0
+    """Fold to hold out."""
 
     @classmethod
-    def of(cls, config: BaseModel, **own: Any) -> Self:
-        """Return the reference that a configuration makes with the keys that both have.
-
-        Args:
-            config: of a run, a score, a distillation or a study.
-            **own: values of keys that the configuration does not have, or has of another kind.
-        """
-        shared = {key: getattr(config, key) for key in cls.model_fields if hasattr(config, key)}
-        return cls(**{**shared, **own})
-
-    @classmethod
-    def to(cls, name: Self | str, **keys: Any) -> Self:
-        """Return a reference by the value of its first key and of further ones, or change keys of one that is given.
+    def of(cls, data: Self | str, /, **changes: Any) -> Self:
+        """Return the data of a task by its settings or its name, with some settings changed.
 
         Raises:
-            ConfigError: there is no such key, or a value is wrong.
+            ConfigError: there is no such setting, or a value is wrong.
         """
-        tree = {next(iter(cls.model_fields)): name} if isinstance(name, str) else name.model_dump()
-        return yaml.check({**tree, **keys}, cls, f"'{name}'" if isinstance(name, str) else cls.__name__)
+        tree = {"task": data} if isinstance(data, str) else data.model_dump()
+        return yaml.check({**tree, **changes}, cls, f"'{tree['task']}'")
 
 
-class DataRef(Reference):
-    """The data of a task, with one fold held out.
+class EncoderConfig(Settings):
+    """An encoder, and how its checkpoint is read."""
 
-    Attributes:
-        task: name of the task, such as `lareqa`.
-        fold: which fold is held out.
-        fold_seed: shuffle articles or rows with this seed before cutting folds; None keeps the task's protocol.
-        data: folder of the data files; None looks beside the task, or in `METASEARCH_DATA`.
-        include: folders with further tasks, modes and recipes.
-    """
-
-    task: str
-    fold: Count = 0
-    fold_seed: int | None = None
-    data: str | None = None
-    include: tuple[str, ...] = ()
-
-
-class EncoderRef(Reference):
-    """An encoder, and where and how it is loaded.
-
-    Attributes:
-        name: built-in name, local folder or hub name, such as `tiny`, `runs/my-run/model` or `org/name`.
-        device: where it runs; `auto` takes a GPU when there is one.
-        seed: of the weights of an encoder that is made from a seed.
-        prompts: what is put before the texts of a role, in place of the encoder's own prompt.
-        trust_remote_code: run Python code that comes with the checkpoint.
-    """
-
-    name: str
-    device: Device = "auto"
-    seed: int = 0
-    prompts: Mapping[Role, str] = {}
+    name: Annotated[str, Flag(name="--encoder", complete="encoders")]
+    """Built-in name, local folder or hub name; by default the task's encoder."""
+    prompts: Annotated[Mapping[Role, str], Flag(name="--prompt", metavar="ROLE=TEXT")] = {}
+    """Text before the texts of a role (question, candidate or text), instead of the encoder's own; repeatable."""
+    trim: Annotated[tuple[str, ...], Flag(metavar="task|LANGUAGES", comma=True)] = ()
+    """Cut the encoder's vocabulary to the words of the task, or of some of its languages such as ar,de; embeddings of
+    their texts stay the same."""
     trust_remote_code: bool = False
+    """Run Python code that comes with the encoder."""
 
     @classmethod
-    def of(cls, config: BaseModel, **own: Any) -> Self:
-        """Return the reference that a configuration makes; its key `encoder` is the name, unless another is given."""
-        return super().of(config, **{"name": getattr(config, "encoder", None), **own})
+    def of(cls, encoder: Self | str, /, **changes: Any) -> Self:
+        """Return an encoder by its settings or its name, with some settings changed; errors as `DataConfig.of`."""
+        tree = {"name": encoder} if isinstance(encoder, str) else encoder.model_dump()
+        return yaml.check({**tree, **changes}, cls, f"'{tree['name']}'")
 
 
-class RunConfig(Declared):
-    """A learner that is trained on a fold of a task, and scored beside the encoder as it was.
+class ComputeConfig(Settings):
+    """Where and how embeddings and gradients are computed."""
 
-    Attributes:
-        mode: transfer mode.
-        recipe: all hyper-parameters, resolved.
-        seed: of episodes, dropout, and the weights of an encoder that is made from a seed.
-        max_steps: outer steps at most; when it is less than an epoch, both phases shrink in proportion.
-        precision: of forward passes.
-        checkpointing: what is computed again on the way back, for less memory and the same gradient.
-        engine: what computes the outer gradient.
-        trim: languages of the task, or `task` for all of them, to whose words the encoder's vocabulary is cut.
-        task: this and all others as in `DataRef` and `EncoderRef`.
-    """
-
-    task: str
-    mode: str
-    encoder: str
-    recipe: Recipe
-    fold: Count = 0
-    fold_seed: int | None = None
-    seed: int = 0
-    max_steps: Positive | None = None
     device: Device = "auto"
+    """Device to run on; auto takes a GPU if there is one."""
     precision: Precision = "fp32"
+    """Precision of forward passes: float32 or bfloat16."""
     checkpointing: Checkpointing = "auto"
-    engine: Engine = DEFAULT_ENGINE
-    prompts: Mapping[Role, str] = {}
-    trim: tuple[str, ...] = ()
-    data: str | None = None
-    include: tuple[str, ...] = ()
-    trust_remote_code: bool = False
+    """Save memory at the same gradient: on = recompute layers in the backward pass, texts = gradient caching for large
+    batches, auto = on only if a step does not fit the memory."""
+    engine: Annotated[Engine, Flag(name="--gradients")] = DEFAULT_ENGINE
+    """How gradients are computed: the fast way, or learn2learn's plain loop as reference, slower and the same up to
+    rounding."""
 
     @model_validator(mode="after")
-    def _can_be_computed_again(self) -> "RunConfig":
-        require_way_back(self.checkpointing, self.engine)
+    def _caching_needs_the_fast_way(self) -> Self:
+        if self.checkpointing == "texts" and self.engine == "reference":
+            raise ConfigError("--checkpointing texts needs fast gradients; with --gradients reference say on")
         return self
 
 
-class ScoreConfig(Declared):
-    """An encoder that is scored as it is, on dev and test of a fold.
+class RunConfig(Settings):
+    """A learner that is trained on a fold of a task, and scored beside the encoder without training.
 
     Attributes:
-        label: what the encoder is called in results, `zero-shot` unless something else made it.
-        trim: as in `RunConfig`.
-        neutralise: how the language is taken out of its vectors before; None leaves them as they are.
-        task: this and all others as in `DataRef` and `EncoderRef`.
+        recipe: all hyper-parameters, resolved.
     """
 
-    task: str
-    encoder: str
+    kind: Literal["train"] = "train"
+    data: DataConfig
+    encoder: EncoderConfig
+    recipe: Recipe
+    compute: ComputeConfig = ComputeConfig()
+    mode: Annotated[str, Flag(complete="mode")]
+    """Transfer mode, such as mono-bi-multi; see `metasearch ls modes`."""
+    seed: Annotated[Seed, Flag(metavar="SEED")] = 0
+    """Random seed for episodes, dropout and the `tiny` encoder."""
+    max_steps: Positive | None = None
+    """Optimizer steps at most; meta-train and meta-valid shrink in proportion."""
+
+
+class ScoreConfig(Settings):
+    """An encoder that is scored without training, on dev and test of a fold.
+
+    Attributes:
+        label: name of the encoder in results, `zero-shot` unless something else made it.
+        neutralise: how the language is projected out of its embeddings before; None leaves them.
+        seed: random seed of the weights of an encoder that is made from one.
+    """
+
+    kind: Literal["score"] = "score"
+    data: DataConfig
+    encoder: EncoderConfig
+    compute: ComputeConfig = ComputeConfig()
     label: str = ZERO_SHOT
     neutralise: NeutralSettings | None = None
-    fold: Count = 0
-    fold_seed: int | None = None
-    seed: int = 0
-    device: Device = "auto"
-    prompts: Mapping[Role, str] = {}
-    trim: tuple[str, ...] = ()
-    data: str | None = None
-    include: tuple[str, ...] = ()
-    trust_remote_code: bool = False
+    seed: Annotated[Seed, Flag(metavar="SEED")] = 0
 
 
-Config = TypeVar("Config", bound=Declared)
+Config = TypeVar("Config", bound=Settings)
+
+
+def flat(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run, as its file holds them, without sections: `precision`, not `compute.precision`."""
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        if key in ("data", "encoder", "encoders", "texts", "compute") and isinstance(value, Mapping):
+            found |= {key if name == "name" else name: inner for name, inner in value.items()}
+        elif key != "kind":
+            found[key] = value
+    return found

@@ -1,14 +1,13 @@
-"""What a study is asked to do, as resolved from the command line; `study.yaml`."""
+"""Settings of a study; `study.yaml`."""
 
-from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from metasearch.spec.declared import Contradiction, Count, Declared, Positive
+from metasearch.spec.declared import Contradiction, Count, Declared, Positive, Settings
 from metasearch.spec.distill_run import DistillConfig
-from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT, Engine, Recipe, Role
-from metasearch.spec.run import Checkpointing, Device, Precision
+from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT, Recipe
+from metasearch.spec.run import ComputeConfig, DataConfig, EncoderConfig, TaskConfig
 from metasearch.spec.run_stages import NeutralSettings
 
 
@@ -16,7 +15,7 @@ class Trained(Declared):
     """An arm that is trained on each fold with each seed.
 
     Attributes:
-        arm: what its cells are called, such as `maml-trans`.
+        arm: name of its cells, such as `maml-trans`.
         mode: transfer mode.
         recipe: all hyper-parameters, resolved.
     """
@@ -26,42 +25,36 @@ class Trained(Declared):
     recipe: Recipe
 
 
-class StudyConfig(Declared):
-    """Everything that a study depends on besides the contents of files and checkpoints.
+class StudyConfig(Settings):
+    """Everything that a study depends on, beside the contents of files and checkpoints.
 
     Attributes:
-        trained: arms, in the order in which tables list them.
-        distilled: distillations; each is done once with each seed, in place of the one it has.
-        neutral: how the language is taken out of the untrained encoder for the arm `neutral`; None has no such arm.
-        folds: that are held out in turn.
-        seeds: with which everything is done.
-        threads: of each cell's process. They are kept because the last bits of a result depend on them; None before
-            the study is begun.
-        engine: of each cell, distillations too; None before the study is begun.
-        fold_seed: as in `RunConfig`; `max_steps` and the others likewise.
-        keep_models: whether the models of finished cells stay.
+        trained: arms, in the order of the tables.
+        distilled: distillations; each is run once with each seed of the study.
+        neutral: how the language is projected out of the untrained encoder for the arm `neutral`; None omits the arm.
+        folds: folds to hold out in turn.
+        seeds: random seeds of every arm.
+        threads: threads of each cell's process, which decide the last bits of a result; None before the study begins.
     """
 
-    task: str
-    encoder: str
+    kind: Literal["study"] = "study"
+    data: TaskConfig
+    encoder: EncoderConfig
+    compute: ComputeConfig = ComputeConfig()
     trained: tuple[Trained, ...] = ()
     distilled: tuple[DistillConfig, ...] = ()
     neutral: NeutralSettings | None = None
     folds: Annotated[tuple[Count, ...], Field(min_length=1)]
     seeds: Annotated[tuple[Count, ...], Field(min_length=1)] = (0,)
     threads: Positive | None = None
-    fold_seed: int | None = None
     max_steps: Positive | None = None
-    device: Device = "auto"
-    precision: Precision = "fp32"
-    checkpointing: Checkpointing = "auto"
-    prompts: Mapping[Role, str] = {}
-    trim: tuple[str, ...] = ()
-    engine: Engine | None = None
-    data: str | None = None
-    include: tuple[str, ...] = ()
-    trust_remote_code: bool = False
+    """Optimizer steps of each run at most."""
     keep_models: bool = False
+    """Keep the models of finished runs."""
+
+    def on(self, fold: int) -> DataConfig:
+        """Return the data with one fold held out."""
+        return DataConfig(**self.data.model_dump(), fold=fold)
 
     @model_validator(mode="after")
     def _names_once(self) -> "StudyConfig":

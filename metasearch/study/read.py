@@ -14,6 +14,7 @@ from metasearch.files import read_bytes
 from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.runs.rows import STAGE, Row, read_rows
 from metasearch.spec import yaml
+from metasearch.spec.run import flat
 from metasearch.study.combined import combine, require_agreement
 from metasearch.study.study import Run, Study, abridged
 
@@ -109,7 +110,7 @@ def _config(path: Path) -> Mapping[str, Any]:
     config = yaml.tree(path / CONFIG).get("config")
     if not isinstance(config, dict):
         raise ConfigError(f"{path / CONFIG}: config: this key is missing; it is no run of metasearch")
-    return config
+    return flat(config)
 
 
 def _facts(path: Path) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from metasearch.cli.ls import KINDS
 from metasearch.spec import registry
 from metasearch.spec.library import Library
 
-SLOW = ("torch", "transformers", "sentence_transformers", "learn2learn", "numpy", "pydantic", "huggingface_hub", "rich")
+SLOW = ("torch", "transformers", "sentence_transformers", "learn2learn", "numpy", "huggingface_hub", "rich")
 VARIABLE = "_METASEARCH_COMPLETE"
 
 

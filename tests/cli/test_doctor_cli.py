@@ -9,6 +9,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+from helpers.configs import nested
 from helpers.crossval import FLAGS, TUNED, ZERO, inline
 from helpers.crossval import run as crossval
 from helpers.indexes import kind, made
@@ -25,8 +26,14 @@ from metasearch.spec.library import load_recipe
 from metasearch.spec.run import RunConfig, ScoreConfig
 
 SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
-RUN = RunConfig(
-    task="demo-sts", mode="mono-bi", encoder="tiny", recipe=load_recipe("maml-tiny", SMALL), max_steps=2, device="cpu"
+RUN = nested(
+    RunConfig,
+    task="demo-sts",
+    mode="mono-bi",
+    encoder="tiny",
+    recipe=load_recipe("maml-tiny", SMALL),
+    max_steps=2,
+    device="cpu",
 )
 
 
@@ -76,7 +83,7 @@ def place(tmp_path_factory):
     slow = RUN.model_copy(update={"max_steps": 2})
     with pytest.raises(Crash):
         train.begin(slow, folder / "a run", Crashing())
-    score.begin(ScoreConfig(task="demo-sts", encoder="tiny"), folder / "score")
+    score.begin(nested(ScoreConfig, task="demo-sts", encoder="tiny"), folder / "score")
     encoder = load_encoder("tiny")
     encoder.save(folder / "encoder")
     encoder.model.tokenizer.save_pretrained(str(folder / "tokenizer"))

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from helpers.configs import nested
 from metasearch.cli import _live_table, _progress
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.encoder import Encoder
@@ -39,7 +40,7 @@ def test_every_part_is_announced_with_its_size_before_its_first_text_is_encoded(
             announced.setdefault(what, [record.getMessage() for record in caplog.records])
 
     listener = Listening()
-    score.begin(ScoreConfig(task="demo-sts", encoder="tiny", device="cpu"), tmp_path / "run", listener)
+    score.begin(nested(ScoreConfig, task="demo-sts", encoder="tiny", device="cpu"), tmp_path / "run", listener)
     benchmark = load_benchmark("demo-sts")
     assert list(announced) == ["zero-shot on dev of demo-sts", "zero-shot on test of demo-sts"]
     for part, data in (("dev", benchmark.split.dev), ("test", benchmark.split.test)):
@@ -181,7 +182,7 @@ def test_a_cell_is_as_far_as_its_process_last_said(tmp_path, said, steps, expect
     if steps:
         (tmp_path / "cell" / "log.jsonl").write_text('{"step": 2, "total": 9}\n', encoding="utf-8")
         os.utime(tmp_path / "cell.log", (1, 1))
-    status = CellStatus(Cell("cell", "score", ScoreConfig(task="demo", encoder="tiny"), "cell"), "running")
+    status = CellStatus(Cell("cell", "score", nested(ScoreConfig, task="demo", encoder="tiny"), "cell"), "running")
     status.follow(tmp_path / "cell")
     status.hear(tmp_path / "cell.log", tmp_path / "cell")
     assert _live_table.progress(status) == expected

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
+from helpers.configs import nested
 from metasearch.cli import _live_table
 from metasearch.jobs.crossval.board import StatusBoard
 from metasearch.jobs.crossval.plan import Cell
@@ -15,7 +16,7 @@ from metasearch.spec.run import ScoreConfig
 
 def board(count, **states):
     """Return a board of cells `c0`, `c1`, ..., those that are named in another state."""
-    config = ScoreConfig(task="demo", encoder="tiny")
+    config = nested(ScoreConfig, task="demo", encoder="tiny")
     found = StatusBoard.of([Cell(f"c{i}", "score", config, f"c{i}") for i in range(count)], ())
     for name, state in states.items():
         found.cells[name].state = state

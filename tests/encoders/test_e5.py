@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
+from helpers.configs import nested
 from helpers.e5_texts import checksum, embedded, of_folder
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.builtin import e5
@@ -91,7 +92,7 @@ def test_the_same_prompt_is_put_before_all_texts_also_by_sentence_transformers_a
 @pytest.mark.slow
 def test_trimmed_to_a_task_its_vectors_are_the_same_bits(encoder):
     benchmark = load_benchmark("demo")
-    config = ScoreConfig(task="demo", encoder="e5", trim=("task",), device="cpu")
+    config = nested(ScoreConfig, task="demo", encoder="e5", trim=("task",), device="cpu")
     trimmed = encoder_of(config, benchmark)
     assert trimmed.parameter_count < encoder.parameter_count / 3
     texts = [candidate.text for candidate in benchmark.data.candidates[::40]]

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from helpers.configs import nested
 from helpers.rankings import search_by
 from metasearch.data.records import Candidate, Question
 from metasearch.evaluation.scores import Evaluation, Score
@@ -146,20 +147,21 @@ def write_run(path: Path, made: Made, fold: int = 0, seed: int = 0, start: Made 
 def _config(made: Made, fold: int, seed: int, shared: Setting) -> RunConfig | ScoreConfig:
     where: dict[str, Any] = {"task": shared.task, "fold": fold, "fold_seed": shared.fold_seed, "seed": seed}
     if made.learner == ZERO_SHOT:
-        return ScoreConfig(encoder=made.encoder, **where)
+        return nested(ScoreConfig, encoder=made.encoder, **where)
     recipe = Recipe(
         recipe=made.recipe or f"{made.learner}-tiny",
         description="of a test",
         learner=made.learner,
         outer=Outer(lr=made.rate),
     )
-    return RunConfig(mode=made.mode, encoder=made.encoder, recipe=recipe, max_steps=4, **where)
+    return nested(RunConfig, mode=made.mode, encoder=made.encoder, recipe=recipe, max_steps=4, **where)
 
 
 def _scored(path: Path, config: RunConfig | ScoreConfig, way: Made, shared: Setting) -> Iterable[dict[str, Any]]:
     """Return the rows of an encoder, and keep the results of its test questions."""
-    facts: dict[str, Any] = {"task": config.task, "encoder": config.encoder, "fold": config.fold}
-    facts |= {"fold_seed": config.fold_seed, "seed": config.seed, "mode": None, "recipe": None}
+    fold = config.data.fold
+    facts: dict[str, Any] = {"task": config.data.task, "encoder": config.encoder.name, "fold": fold}
+    facts |= {"fold_seed": config.data.fold_seed, "seed": config.seed, "mode": None, "recipe": None}
     if isinstance(config, RunConfig):
         facts |= {"mode": config.mode, "recipe": config.recipe.recipe}
     facts |= {"learner": way.learner, "step": 0 if way.learner == ZERO_SHOT else 4}
@@ -167,13 +169,13 @@ def _scored(path: Path, config: RunConfig | ScoreConfig, way: Made, shared: Sett
     for split in ("dev", "test"):
         trained = () if way.learner == ZERO_SHOT else (way.mode, way.recipe, str(way.rate))
         noises = [
-            stream(config.fold, split),
-            stream(config.seed, split, config.fold, way.learner, way.encoder, *trained),
+            stream(fold, split),
+            stream(config.seed, split, fold, way.learner, way.encoder, *trained),
         ]
-        found = (_retrieval if shared.kind == "retrieval" else _similarity)(way, config.fold, split, shared, noises)
+        found = (_retrieval if shared.kind == "retrieval" else _similarity)(way, fold, split, shared, noises)
         if split == "test":
             found.questions.save(
-                questions_path(path, config.task, way.learner, split), facts | {"split": split} | stamp
+                questions_path(path, config.data.task, way.learner, split), facts | {"split": split} | stamp
             )
         yield from ({**facts, "split": split, **row, **stamp} for row in found.rows())
 

@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from helpers.configs import nested
 from helpers.crossval import FLAGS, TUNED, ZERO, inline, run, scores
 from helpers.parallel import write_corpus
 from metasearch.errors import Interrupted
@@ -177,7 +178,7 @@ def test_ctrl_c_stops_all_processes_and_again_kills_them(tmp_path, monkeypatch, 
     monkeypatch.setattr(local, "start_cell", Busy)
     monkeypatch.setattr(Busy, "heard", [], raising=False)
     monkeypatch.setattr(Busy, "deaf", times == 2)
-    config = StudyConfig(task="demo-sts", encoder="tiny", folds=(0, 1, 2))
+    config = nested(StudyConfig, task="demo-sts", encoder="tiny", folds=(0, 1, 2))
     with pytest.raises(Interrupted, match=f"{said}. Go on with: metasearch resume"):
         crossval(config, tmp_path / "study", jobs=2, watcher=Impatient(times))
     at_work = ["zero-shot/fold-0-seed-0", "zero-shot/fold-1-seed-0"]
@@ -211,7 +212,7 @@ def test_ctrl_c_between_cells_that_are_made_ready_ends_though_none_was_begun(tmp
     monkeypatch.setattr(pool, "prepare", prepare)
     monkeypatch.setattr(local, "start_cell", Busy)
     monkeypatch.setattr(Busy, "heard", [], raising=False)
-    config = StudyConfig(task="demo-sts", encoder="tiny", folds=(0, 1, 2))
+    config = nested(StudyConfig, task="demo-sts", encoder="tiny", folds=(0, 1, 2))
     with pytest.raises(Interrupted, match="stopped; what was reached is saved"):
         crossval(config, tmp_path / "study", jobs=2)
     assert Busy.heard == []

@@ -8,6 +8,7 @@ import yaml
 from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 
+from helpers.configs import nested
 from metasearch.cli import main
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
@@ -24,7 +25,7 @@ def call(*words):
 
 
 def trimmed(*languages):
-    config = ScoreConfig(task="demo", encoder="tiny", trim=languages, device="cpu")
+    config = nested(ScoreConfig, task="demo", encoder="tiny", trim=languages, device="cpu")
     return encoder_of(config, load_benchmark("demo"))
 
 
@@ -57,7 +58,7 @@ def test_the_words_of_some_languages_are_fewer_and_their_vectors_the_same():
 
 @pytest.mark.parametrize("words", ["task", "en"])
 def test_the_words_of_the_language_that_train_is_translated_from_keep_their_vectors(words):
-    config = ScoreConfig(task="demo-oracle", encoder="tiny", trim=(words,), device="cpu")
+    config = nested(ScoreConfig, task="demo-oracle", encoder="tiny", trim=(words,), device="cpu")
     benchmark = load_benchmark("demo-oracle")
     # Test is not asked in English, which train is.
     assert "en" not in benchmark.data.languages

@@ -2,6 +2,7 @@
 
 import pytest
 
+from helpers.configs import nested
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
 from metasearch.jobs import train
@@ -34,7 +35,7 @@ JSD, DRAWN = ("loss.name=infonce", "loss.align=jsd"), "episodes.translations=tru
 )
 def test_translations_and_a_loss_that_reads_them_go_together(tmp_path, task, changes, says):
     recipe = load_recipe("maml-tiny", changes)
-    config = RunConfig(task=task, mode="mono-bi", encoder="tiny", recipe=recipe)
+    config = nested(RunConfig, task=task, mode="mono-bi", encoder="tiny", recipe=recipe)
     with pytest.raises(ConfigError, match=f"recipe 'maml-tiny': {says}"):
         train.begin(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -46,7 +47,7 @@ def test_translations_and_a_loss_that_reads_them_go_together(tmp_path, task, cha
 )
 def test_a_loss_of_other_examples_is_refused_before_anything_is_written(tmp_path, task, loss, fit):
     recipe = load_recipe("maml-tiny", [f"loss.name={loss}"])
-    config = RunConfig(task=task, mode="mono-bi", encoder="tiny", recipe=recipe)
+    config = nested(RunConfig, task=task, mode="mono-bi", encoder="tiny", recipe=recipe)
     with pytest.raises(ConfigError, match=f"Losses that fit: {fit}$"):
         train.begin(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()

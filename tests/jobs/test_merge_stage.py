@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 
+from helpers.configs import nested
 from helpers.training import Killed, kill
 from metasearch.compress.average import average
 from metasearch.data.benchmark import load_benchmark
@@ -28,7 +29,9 @@ SMALL = (
 
 def run_of(*changes):
     recipe = load_recipe("fine-tune-tiny", [*SMALL, *changes])
-    return RunConfig(task="demo-sts", mode="mono-bi", encoder="tiny", device="cpu", max_steps=2, recipe=recipe, seed=0)
+    return nested(
+        RunConfig, task="demo-sts", mode="mono-bi", encoder="tiny", device="cpu", max_steps=2, recipe=recipe, seed=0
+    )
 
 
 @pytest.fixture(scope="module")

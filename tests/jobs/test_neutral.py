@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.configs import nested
 from helpers.training import Killed, kill
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.texts import texts_of
@@ -35,8 +36,8 @@ FEW = NeutralSettings(texts=40)
 
 def run_of(*changes, **keys):
     recipe = load_recipe("maml-tiny", [*SMALL, *changes])
-    return RunConfig(**{"task": "demo-sts", "mode": "mono-bi", "encoder": "tiny", "device": "cpu", "max_steps": 2,
-                        "recipe": recipe, **keys})  # fmt: skip
+    usual = {"task": "demo-sts", "mode": "mono-bi", "encoder": "tiny", "device": "cpu", "max_steps": 2}
+    return nested(RunConfig, **{**usual, "recipe": recipe, **keys})
 
 
 def stage(when):

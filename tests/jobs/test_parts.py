@@ -2,6 +2,7 @@
 
 import pytest
 
+from helpers.configs import nested
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import hold_out
 from metasearch.evaluation.evaluate import evaluate
@@ -39,7 +40,9 @@ def trained(tmp_path_factory):
     """A trained run, with its dev and its test data."""
     folder = tmp_path_factory.mktemp("parts") / "run"
     recipe = load_recipe("maml-tiny", SMALL)
-    train.begin(RunConfig(task=TASK, mode=MODE, encoder="tiny", recipe=recipe, max_steps=2, device="cpu"), folder)
+    train.begin(
+        nested(RunConfig, task=TASK, mode=MODE, encoder="tiny", recipe=recipe, max_steps=2, device="cpu"), folder
+    )
     return RunFolder(folder)
 
 

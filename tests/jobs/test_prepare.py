@@ -16,7 +16,7 @@ from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.jobs.compose import load_encoder
 from metasearch.jobs.prepare.begin import prepare_corpus
 from metasearch.spec.corpus import CorpusSettings
-from metasearch.spec.run import EncoderRef
+from metasearch.spec.run import EncoderConfig
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +213,6 @@ def test_a_corpus_may_have_a_prompt_before_each_text(files, tmp_path):
     """Also one whose texts the encoder has seen without it."""
     folder = tmp_path / "encoder"
     load_encoder("tiny", device="cpu").save(folder)
-    asked = EncoderRef(name=str(folder), prompts={"text": "query: "}, device="cpu")
+    asked = EncoderConfig(name=str(folder), prompts={"text": "query: "})
     manifest = prepare_corpus([files], tmp_path / "prepared", asked)
     assert manifest.asked.tokens.prompt == "query: "

@@ -11,6 +11,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
+from helpers.configs import nested
 from helpers.crossval import FLAGS, TUNED, ZERO, inline
 from helpers.parallel import flags, save_assistant, write_corpus
 from metasearch.cli import main
@@ -24,8 +25,14 @@ from metasearch.spec.library import load_recipe
 from metasearch.spec.run import RunConfig, ScoreConfig
 
 SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
-RUN = RunConfig(
-    task="demo-sts", mode="mono-bi", encoder="tiny", recipe=load_recipe("maml-tiny", SMALL), max_steps=2, device="cpu"
+RUN = nested(
+    RunConfig,
+    task="demo-sts",
+    mode="mono-bi",
+    encoder="tiny",
+    recipe=load_recipe("maml-tiny", SMALL),
+    max_steps=2,
+    device="cpu",
 )
 
 
@@ -49,7 +56,7 @@ def place(tmp_path_factory):
     """A run, a score, a distillation and a study, all finished."""
     folder = tmp_path_factory.mktemp("kinds")
     train.begin(RUN, folder / "run")
-    score.begin(ScoreConfig(task="demo-sts", encoder="tiny"), folder / "score")
+    score.begin(nested(ScoreConfig, task="demo-sts", encoder="tiny"), folder / "score")
     write_corpus(folder / "corpus")
     save_assistant(folder / "assistant")
     metasearch("distill", *flags(folder, "--stages=3", "--device=cpu", steps=2), "-o", folder / "distillation")
@@ -128,12 +135,13 @@ def test_a_configuration_that_is_none_is_named(tmp_path, text):
     assert f"{tmp_path / 'config.yaml'}: config: this key is missing" in said
 
 
-@pytest.mark.parametrize("config", [RUN, ScoreConfig(task="demo-sts", encoder="tiny")])
+@pytest.mark.parametrize("config", [RUN, nested(ScoreConfig, task="demo-sts", encoder="tiny")])
 def test_changed_data_and_code_that_is_not_trusted_again_are_refused(tmp_path, config):
     RunFolder.create(tmp_path / "other", config, "other")
     said = metasearch("resume", tmp_path / "other", code=3).stderr
     assert "the data has changed since the run began (fingerprint other" in said
-    trusting = config.model_copy(update={"trust_remote_code": True})
+    encoder = config.encoder.model_copy(update={"trust_remote_code": True})
+    trusting = config.model_copy(update={"encoder": encoder})
     RunFolder.create(tmp_path / "run", trusting, load_benchmark("demo-sts").data.fingerprint)
     said = metasearch("resume", tmp_path / "run", code=2).stderr
     assert "the run began with --trust-remote-code; say it again to go on" in said

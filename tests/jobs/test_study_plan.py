@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from helpers.configs import nested
 from metasearch.jobs.crossval.board import StatusBoard
 from metasearch.jobs.crossval.plan import Cell, plan
 from metasearch.spec.distill_run import DistillConfig
@@ -24,14 +25,14 @@ STAGES = {
 def study(**more):
     """Return a study of one arm in one mode."""
     trained = (Trained(arm="maml-trans", mode="trans", recipe=RECIPE),)
-    return StudyConfig(
-        **{"task": "demo", "encoder": "tiny", "trained": trained, "folds": (0, 1), "seeds": (4, 5), **more}
+    return nested(
+        StudyConfig, **{"task": "demo", "encoder": "tiny", "trained": trained, "folds": (0, 1), "seeds": (4, 5), **more}
     )
 
 
 def distillation():
     recipe = Distillation.model_validate({"recipe": "small", "description": "", "stages": STAGES})
-    return DistillConfig(recipe=recipe, teacher="tiny", student="tiny", corpus=("corpus",))
+    return nested(DistillConfig, recipe=recipe, teacher="tiny", student="tiny", corpus=("corpus",))
 
 
 def named(cells):
@@ -62,7 +63,7 @@ def test_the_neutral_encoder_is_scored_after_zero_shot_and_further_seeds_take_it
     cells = plan(study(neutral=settings), tmp_path)
     assert [cell.arm for cell in cells] == [arm for arm in ("zero-shot", "neutral", "maml-trans") for _ in range(4)]
     first, last = (named(cells)[f"neutral/fold-1-seed-{seed}"] for seed in (4, 5))
-    asked = ScoreConfig(task="demo", encoder="tiny", label="neutral", neutralise=settings, fold=1, seed=4)
+    asked = nested(ScoreConfig, task="demo", encoder="tiny", label="neutral", neutralise=settings, fold=1, seed=4)
     assert (first.kind, first.config, first.needs, first.origin) == ("score", asked, (), None)
     assert (last.needs, last.origin) == ((first.name,), first.name)
 
@@ -76,7 +77,7 @@ def test_a_distillation_is_done_once_a_seed_and_its_model_is_scored_on_each_fold
     ]
     scored = named(cells)["small/fold-1-seed-5"]
     model = str(tmp_path.resolve() / "cells" / "small" / "seed-5" / "model")
-    assert scored.config == ScoreConfig(task="demo", encoder=model, label="small", fold=1, seed=5)
+    assert scored.config == nested(ScoreConfig, task="demo", encoder=model, label="small", fold=1, seed=5)
     assert (scored.needs, scored.origin) == (("small/seed-5",), None)
 
 
@@ -100,7 +101,7 @@ def test_two_arms_cannot_have_one_name():
 def board(*done):
     """Return a board of a → b → c and d."""
     needs = {"a": (), "b": ("a",), "c": ("b",), "d": ()}
-    config = ScoreConfig(task="demo", encoder="tiny")
+    config = nested(ScoreConfig, task="demo", encoder="tiny")
     return StatusBoard.of([Cell(name, "score", config, name, of) for name, of in needs.items()], done)
 
 

@@ -21,7 +21,7 @@ def asked(**more):
         "folder": Path("no-study"),
         "task": "demo", "learner": "maml", "recipe": None, "mode": "trans", "folds": None, "seeds": None,
         "assignments": (), "encoder": "tiny", "distill": None, "include": (), "data": None, "teacher": None,
-        "assistant": None, "student": None, "corpus": (), "scored": (), "entailment": (),
+        "assistant": None, "student": None, "corpus": (), "scored": (), "entailment": (), "threads": None,
     }  # fmt: skip
     return configure(**{**flags, **more})
 

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from helpers.configs import nested
 from helpers.crossval import inline
 from helpers.crossval import run as crossval
 from metasearch.errors import ConfigError, EncoderError
@@ -13,7 +14,7 @@ from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.resume import resume_run
 from metasearch.runs.folder import RunFolder
 from metasearch.spec.library import load_recipe
-from metasearch.spec.run import EncoderRef, RunConfig, ScoreConfig
+from metasearch.spec.run import RunConfig, ScoreConfig
 from metasearch.study.read import read_study
 
 SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
@@ -36,7 +37,7 @@ def fingerprint(folder):
 
 
 def scored(encoder, folder, fold=0):
-    score.begin(ScoreConfig(task="demo", encoder=str(encoder), fold=fold, device="cpu"), folder)
+    score.begin(nested(ScoreConfig, task="demo", encoder=str(encoder), fold=fold, device="cpu"), folder)
     return folder
 
 
@@ -53,8 +54,8 @@ def test_the_fingerprint_of_the_weights_stands_in_the_configuration_and_in_every
 
 
 def test_it_is_of_the_checkpoint_whatever_prompts_and_words_a_run_gives_it(encoder):
-    ref = EncoderRef(name=str(encoder), device="cpu", prompts={"question": "query: "})
-    assert compose.load_encoder(ref, identify=True).origin == fingerprint(encoder)
+    asked = {"device": "cpu", "prompts": {"question": "query: "}}
+    assert compose.load_encoder(str(encoder), identify=True, **asked).origin == fingerprint(encoder)
 
 
 @pytest.mark.slow
@@ -72,15 +73,20 @@ def test_a_table_of_two_encoders_of_one_name_is_refused(encoder, tmp_path):
 def test_weights_that_are_drawn_from_the_seed_may_differ_with_it(tmp_path):
     folders = [tmp_path / f"seed-{seed}" for seed in (0, 1)]
     for seed, folder in enumerate(folders):
-        score.begin(ScoreConfig(task="demo", encoder="tiny", seed=seed, device="cpu"), folder)
+        score.begin(nested(ScoreConfig, task="demo", encoder="tiny", seed=seed, device="cpu"), folder)
     assert {row["seeded"] for folder in folders for row in rows(folder)} == {True}
     assert len({row["weights"] for folder in folders for row in rows(folder)}) == 2
     assert len(read_study(folders).scored) == 2
 
 
 def test_a_run_does_not_go_on_with_other_weights(encoder, tmp_path):
-    config = RunConfig(
-        task="demo-sts", mode="mono-bi", encoder=str(encoder), recipe=load_recipe("maml-tiny", SMALL), device="cpu"
+    config = nested(
+        RunConfig,
+        task="demo-sts",
+        mode="mono-bi",
+        encoder=str(encoder),
+        recipe=load_recipe("maml-tiny", SMALL),
+        device="cpu",
     )
     train.begin(config, tmp_path / "run")
     (tmp_path / "run" / "report.md").unlink()
@@ -94,7 +100,7 @@ def test_a_run_does_not_go_on_with_other_weights(encoder, tmp_path):
 def test_a_cell_does_not_train_beside_scores_that_other_weights_made(encoder, tmp_path):
     """The runner makes the folder of a cell, and takes scores over, before any weights are loaded."""
     donor = scored(encoder, tmp_path / "donor")
-    config = ScoreConfig(task="demo", encoder=str(encoder), device="cpu", label="again")
+    config = nested(ScoreConfig, task="demo", encoder=str(encoder), device="cpu", label="again")
     stamp = RunFolder.open(donor, ScoreConfig)[1].data_fingerprint
     files = RunFolder.create(tmp_path / "cell", config, stamp)
     files.add_results(rows(donor))

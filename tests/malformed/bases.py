@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from helpers.configs import nested
 from helpers.crossval import FLAGS, inline
 from metasearch.cli import main
 from metasearch.encoders.builtin import tiny
@@ -17,8 +18,14 @@ from metasearch.spec.library import load_recipe
 from metasearch.spec.run import RunConfig
 
 SMALL = ["budget.meta_train=8", "budget.meta_valid=0", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
-RUN = RunConfig(
-    task="demo-sts", mode="mono-bi", encoder="tiny", recipe=load_recipe("maml-tiny", SMALL), max_steps=2, device="cpu"
+RUN = nested(
+    RunConfig,
+    task="demo-sts",
+    mode="mono-bi",
+    encoder="tiny",
+    recipe=load_recipe("maml-tiny", SMALL),
+    max_steps=2,
+    device="cpu",
 )
 
 

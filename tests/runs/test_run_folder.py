@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from helpers.configs import nested
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.log import read_latest
@@ -13,7 +14,9 @@ from metasearch.runs.versions import versions
 from metasearch.spec.library import load_recipe
 from metasearch.spec.run import RunConfig
 
-CONFIG = RunConfig(task="demo", mode="trans", encoder="tiny", recipe=load_recipe("maml-tiny"), fold=3, max_steps=7)
+CONFIG = nested(
+    RunConfig, task="demo", mode="trans", encoder="tiny", recipe=load_recipe("maml-tiny"), fold=3, max_steps=7
+)
 
 
 def test_the_configuration_is_read_back_as_it_was_written(tmp_path):
@@ -36,8 +39,8 @@ def test_a_wrong_value_of_a_configuration_is_named_with_its_line(tmp_path):
     path = tmp_path / "run" / "config.yaml"
     text = path.read_text(encoding="utf-8").replace("fold: 3", "fold: three")
     path.write_text(text, encoding="utf-8")
-    line = text.splitlines().index("  fold: three") + 1
-    with pytest.raises(ConfigError, match=f"config.yaml:{line}: config.fold: .*got 'three'"):
+    line = text.splitlines().index("    fold: three") + 1
+    with pytest.raises(ConfigError, match=f"config.yaml:{line}: config.data.fold: .*got 'three'"):
         RunFolder.open(tmp_path / "run", RunConfig)
 
 

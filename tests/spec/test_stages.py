@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.configs import nested
 from helpers.declarations import line_of, problems
 from helpers.stages import LIBRARY, SMALL, STAGES, written
 from metasearch.errors import ConfigError
@@ -125,13 +126,13 @@ def test_a_student_that_is_not_made_must_be_given():
     ],
 )
 def test_an_encoder_that_is_missing_is_named_with_its_flag(recipe, stages, given_roles, missing):
-    config = DistillConfig(recipe=LIBRARY.distillation(recipe).only(stages), **given_roles)
+    config = nested(DistillConfig, recipe=LIBRARY.distillation(recipe).only(stages), **given_roles)
     with pytest.raises(ConfigError, match=f"^recipe '{recipe}': its stages need --{missing} ENCODER$"):
         Roles(config)
 
 
 def test_what_a_stage_made_of_drawn_weights_is_still_of_that_seed_when_a_run_goes_on(compress, tmp_path):
-    config = DistillConfig(recipe=compress, teacher="tiny", assistant="tiny")
+    config = nested(DistillConfig, recipe=compress, teacher="tiny", assistant="tiny")
     load_encoder("tiny", device="cpu").save(tmp_path)
     goes_on = Roles(config, {"assistant": "its fingerprint"})
     goes_on.take("assistant", tmp_path)
@@ -140,14 +141,14 @@ def test_what_a_stage_made_of_drawn_weights_is_still_of_that_seed_when_a_run_goe
     at_once.take("assistant", tmp_path)
     assert goes_on.at("assistant").seeded
     assert at_once.at("assistant").seeded
-    given = Roles(config.model_copy(update={"assistant": str(tmp_path)}))
+    given = Roles(nested(DistillConfig, recipe=compress, teacher="tiny", assistant=str(tmp_path)))
     given.take("assistant", tmp_path)
     assert not given.at("assistant").seeded
 
 
 def test_a_configuration_knows_its_encoders_by_role(compress):
-    config = DistillConfig(recipe=compress, teacher="t", assistant="a")
-    assert [config.named(role) for role in ("teacher", "assistant", "student")] == ["t", "a", None]
+    config = nested(DistillConfig, recipe=compress, teacher="t", assistant="a")
+    assert [config.encoders.named(role) for role in ("teacher", "assistant", "student")] == ["t", "a", None]
 
 
 # What contradicts.

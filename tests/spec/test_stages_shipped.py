@@ -5,6 +5,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
+from helpers.configs import nested
 from helpers.stages import LIBRARY, NAMES, SMALL, written
 from metasearch.cli import main
 from metasearch.errors import ConfigError
@@ -213,7 +214,8 @@ def test_a_mode_does_not_go_with_a_recipe_of_stages():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_configuration_is_read_back_as_it_was_written(tmp_path, name):
     recipe = LIBRARY.distillation(name)
-    config = DistillConfig(
+    config = nested(
+        DistillConfig,
         recipe=recipe.only(str(len(recipe.stages))),
         teacher="null",
         assistant="/a b/12",
@@ -230,7 +232,7 @@ def test_a_configuration_is_read_back_as_it_was_written(tmp_path, name):
 
 def test_parts_that_are_left_whole_are_so_after_a_resume(tmp_path, compress):
     whole = Student(bottleneck=None, recurrent=None, repeats=None)
-    config = DistillConfig(recipe=compress.model_copy(update={"student": whole}), max_steps=None)
+    config = nested(DistillConfig, recipe=compress.model_copy(update={"student": whole}), max_steps=None)
     RunFolder.create(tmp_path / "run", config, "")
     assert RunFolder.open(tmp_path / "run", DistillConfig)[1].config.recipe.student == whole
 

@@ -6,12 +6,13 @@ from typing import Any
 from metasearch.errors import ConfigError
 from metasearch.jobs import compose
 from metasearch.jobs.distill.checks import resolved as resolved_distillation
+from metasearch.spec.run import flat
 from metasearch.spec.study import StudyConfig
 from metasearch.spec.yaml import Tree
 
 # What a study may grow in; its cells share everything else, and none of that may change.
 _GROWING = ("trained", "distilled", "folds", "seeds")
-_LEFT = ("threads", "engine", "neutral")
+_LEFT = ("threads", "neutral")
 
 
 def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
@@ -21,7 +22,7 @@ def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
 
     Args:
         old: configuration of the study that is there.
-        new: what is asked for; `threads`, `engine` or `neutral` None leaves them as they are.
+        new: what is asked for; `threads` or `neutral` None leaves them as they are.
         path: of the study.
 
     Raises:
@@ -63,11 +64,11 @@ def resolved(config: StudyConfig) -> StudyConfig:
 def _settings(config: StudyConfig) -> tuple[Tree, Tree, Tree]:
     """Return what all cells share, each trained arm and each distillation, as trees by name."""
     tree = config.model_dump(mode="json")
-    shared = {key: value for key, value in tree.items() if key not in _GROWING}
-    # The cells of a distillation have seed and engine from the study.
-    distilled = [
-        {key: value for key, value in each.items() if key not in ("seed", "engine")} for each in tree["distilled"]
-    ]
+    # Without sections: a setting is named as its flag.
+    shared = {key: value for key, value in flat(tree).items() if key not in _GROWING}
+    # The cells of a distillation have seed and compute from the study.
+    own = ("seed", "compute")
+    distilled = [{key: value for key, value in each.items() if key not in own} for each in tree["distilled"]]
     return shared, {arm["arm"]: arm for arm in tree["trained"]}, {each["recipe"]["recipe"]: each for each in distilled}
 
 

@@ -3,17 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from metasearch.spec.distill_run import DistillConfig
-from metasearch.spec.recipe import DEFAULT_ENGINE, NEUTRAL, ZERO_SHOT
-from metasearch.spec.run import RunConfig, ScoreConfig
+from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
+from metasearch.spec.run import ComputeConfig, RunConfig, ScoreConfig
+from metasearch.spec.run_stages import NeutralSettings
 from metasearch.spec.study import StudyConfig
 
 CellConfig = ScoreConfig | RunConfig | DistillConfig
 Kind = Literal["score", "train", "distill"]
-_SHARED = ("task", "encoder", "prompts", "trim", "fold_seed", "device", "data", "include", "trust_remote_code")
-_TRAINS = ("max_steps", "precision", "checkpointing", "engine")
 
 
 @dataclass(frozen=True)
@@ -52,44 +51,55 @@ def plan(config: StudyConfig, folder: Path) -> list[Cell]:
         config: of the study.
         folder: of the study, in which distilled models will lie.
     """
-    shared = {key: getattr(config, key) for key in _SHARED}
-    # None leaves a stored study's engine as it is (see `merge`); a cell needs a name.
-    config = config.model_copy(update={"engine": config.engine or DEFAULT_ENGINE})
-    untrained = [*_untrained(config, ScoreConfig(**shared))]
+    untrained = [*_untrained(config, ZERO_SHOT)]
     if config.neutral:
-        untrained += _untrained(config, ScoreConfig(**shared, label=NEUTRAL, neutralise=config.neutral))
-    return [*untrained, *_distillations(config), *_arms(config, shared, folder)]
+        untrained += _untrained(config, NEUTRAL, config.neutral)
+    return [*untrained, *_distillations(config), *_arms(config, folder)]
 
 
-def _untrained(config: StudyConfig, asked: ScoreConfig) -> Iterator[Cell]:
+def _untrained(config: StudyConfig, label: str, neutralise: NeutralSettings | None = None) -> Iterator[Cell]:
     for seed, fold in _runs(config):
-        first = _named(asked.label, fold, config.seeds[0])
+        first = _named(label, fold, config.seeds[0])
         # The other seeds wait for the first one: where the encoder is the same, they take over its scores.
         needs = () if seed == config.seeds[0] else (first,)
-        own = asked.model_copy(update={"fold": fold, "seed": seed})
-        yield Cell(_named(own.label, fold, seed), "score", own, own.label, needs, needs[0] if needs else None)
+        own = _scored(config, fold, seed, label).model_copy(update={"neutralise": neutralise})
+        yield Cell(_named(label, fold, seed), "score", own, label, needs, needs[0] if needs else None)
+
+
+def _scored(config: StudyConfig, fold: int, seed: int, label: str) -> ScoreConfig:
+    # Scores are computed in float32, so precision and checkpointing are those of every study.
+    compute = ComputeConfig(device=config.compute.device)
+    return ScoreConfig(data=config.on(fold), encoder=config.encoder, compute=compute, label=label, seed=seed)
 
 
 def _distillations(config: StudyConfig) -> Iterator[Cell]:
     for seed in config.seeds:
         # One for all folds: a distillation learns from corpora, which the folds of the task do not touch.
-        own = {"seed": seed, "engine": config.engine}
+        own = {"seed": seed, "compute": config.compute}
         for each in config.distilled:
             arm = each.recipe.recipe
             yield Cell(_distillation(arm, seed), "distill", each.model_copy(update=own), arm)
 
 
-def _arms(config: StudyConfig, shared: dict[str, Any], folder: Path) -> Iterator[Cell]:
-    trains = {key: getattr(config, key) for key in _TRAINS}
+def _arms(config: StudyConfig, folder: Path) -> Iterator[Cell]:
     for seed, fold in _runs(config):
         for arm in config.trained:
-            run = RunConfig(**shared, **trains, mode=arm.mode, recipe=arm.recipe, fold=fold, seed=seed)
+            run = RunConfig(
+                data=config.on(fold),
+                encoder=config.encoder,
+                compute=config.compute,
+                mode=arm.mode,
+                recipe=arm.recipe,
+                seed=seed,
+                max_steps=config.max_steps,
+            )
             origin = _named(ZERO_SHOT, fold, seed)
             yield Cell(_named(arm.arm, fold, seed), "train", run, arm.arm, (origin,), origin)
         for each in config.distilled:
             name, distillation = each.recipe.recipe, _distillation(each.recipe.recipe, seed)
             model = str(folder.resolve() / "cells" / distillation / "model")
-            asked = ScoreConfig(**{**shared, "encoder": model}, label=name, fold=fold, seed=seed)
+            encoder = {"encoder": config.encoder.model_copy(update={"name": model})}
+            asked = _scored(config, fold, seed, name).model_copy(update=encoder)
             yield Cell(_named(name, fold, seed), "score", asked, name, (distillation,))
 
 

@@ -24,7 +24,7 @@ from metasearch.spec import registry
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.library import Library
 from metasearch.spec.recipe import ZERO_SHOT
-from metasearch.spec.run import DataRef, EncoderRef, RunConfig, ScoreConfig
+from metasearch.spec.run import RunConfig, ScoreConfig
 from metasearch.spec.study import StudyConfig
 from metasearch.training.machine import device_of
 
@@ -40,12 +40,13 @@ def require_encoders(config: StudyConfig) -> dict[str, str]:
         ConfigError, EncoderError: as `encoder_of`, and for distillations as `roles_of`.
         DataError: the task's data is missing or damaged, or a corpus of a distillation.
     """
-    benchmark = load_benchmark(DataRef.of(config, fold=config.folds[0]))
-    device_of(config.device)
+    benchmark = load_benchmark(config.on(config.folds[0]))
+    device_of(config.compute.device)
     # A GPU would keep some memory for this process as long as the study runs.
-    encoder = encoder_of(config.model_copy(update={"device": "cpu"}), benchmark)
+    cpu = {"compute": config.compute.model_copy(update={"device": "cpu"})}
+    encoder = encoder_of(config.model_copy(update=cpu), benchmark)
     for each in config.distilled:
-        roles_of(each.model_copy(update={"device": "cpu"}))
+        roles_of(each.model_copy(update=cpu))
     return {} if encoder.seeded else {ENCODER: encoder.origin}
 
 
@@ -128,7 +129,7 @@ def _files(path: Path, cell: Cell, stored: Stored) -> RunFolder:
     shutil.rmtree(path, ignore_errors=True)
     # A distillation does not read the task's data: each of its stages keeps a fingerprint of its own.
     data = stored.data_fingerprint if cell.listed else ""
-    starts = not isinstance(config, DistillConfig) and config.encoder == stored.config.encoder
+    starts = not isinstance(config, DistillConfig) and config.encoder.name == stored.config.encoder.name
     return RunFolder.create(path, config, data, stored.weights if starts else None)
 
 
@@ -141,10 +142,11 @@ def _resolved(config: CellConfig) -> CellConfig:
 
 def _independent_of_seed(config: ScoreConfig, stored: Stored) -> bool:
     """Whether the encoder is the same with the study's first seed; a checkpoint always is."""
-    known = bool(stored.weights) and config.encoder == stored.config.encoder
-    if known or config.encoder not in registry.names("encoders"):
+    known = bool(stored.weights) and config.encoder.name == stored.config.encoder.name
+    if known or config.encoder.name not in registry.names("encoders"):
         return True
-    length = Library(config.include).task(config.task).max_length
+    length = Library(config.data.include).task(config.data.task).max_length
     # A built-in encoder is drawn from the seed or ships with trained weights: only the weights themselves tell.
-    refs = (EncoderRef.of(config, device="cpu", seed=seed) for seed in (stored.config.seeds[0], config.seed))
-    return len({compose.load_encoder(ref, length).fingerprint for ref in refs}) == 1
+    seeds = (stored.config.seeds[0], config.seed)
+    encoders = (compose.load_encoder(config.encoder, length, device="cpu", seed=seed) for seed in seeds)
+    return len({encoder.fingerprint for encoder in encoders}) == 1

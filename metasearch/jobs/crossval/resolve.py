@@ -14,7 +14,6 @@ from metasearch.jobs.neutral import train_texts
 from metasearch.spec import yaml
 from metasearch.spec.library import Library, choose_recipe, overrides
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT, Recipe
-from metasearch.spec.run import DataRef
 from metasearch.spec.run_stages import NeutralSettings
 from metasearch.spec.study import StudyConfig, Trained
 from metasearch.spec.task import Task
@@ -107,7 +106,7 @@ def arms_of(
         DataError: the data is missing, or too small for a recipe.
     """
     written = [("learner", name) for name in learners if name not in _UNTRAINED] + [("recipe", n) for n in recipes]
-    library = Library(config.include)
+    library = Library(config.data.include)
     _check_modes(modes, [name for _, name in written], library)
     benchmarks: dict[str, list[Benchmark]] = {}
     arms: dict[str, Trained] = {}
@@ -117,10 +116,10 @@ def arms_of(
         fits = 0
         for mode in own:
             if mode not in benchmarks:
-                ref = DataRef.of(config, fold=config.folds[0])
+                ref = config.on(config.folds[0])
                 benchmarks[mode] = on_folds(ref, load_benchmark(ref, mode), config.folds)
             learner, recipe = (name, None) if flag == "learner" else (None, name)
-            chosen = choose_recipe(mode, config.encoder, learner, recipe, changed, config.include)
+            chosen = choose_recipe(mode, config.encoder.name, learner, recipe, changed, config.data.include)
             links, needed = library.mode(mode).links, learner_class(chosen).links
             needs = " or ".join(map(str, needed))
             if links not in needed:
@@ -130,7 +129,7 @@ def arms_of(
             arm = Trained(arm=f"{name}-{mode}", mode=mode, recipe=compose.resolved(chosen))
             if arms.setdefault(arm.arm, arm) != arm:
                 raise ConfigError(f"learner and recipe '{name}' are both called so and differ; leave one of them out")
-            check_fit(chosen, benchmarks[mode][0], config.precision, config.checkpointing)
+            check_fit(chosen, benchmarks[mode][0], config.compute.precision, config.compute.checkpointing)
             _check_sizes(benchmarks[mode], chosen, config)
         if not fits and (named or flag == "recipe" or name in changes):
             raise ConfigError(f"'{name}' needs a mode of {needs} links; none of {', '.join(own)} is one")
@@ -172,7 +171,7 @@ def neutral_of(
         return None
     settings = yaml.check(overrides(changes.get(NEUTRAL, ())), NeutralSettings, f"--set {NEUTRAL}:")
     for fold in config.folds:
-        train_texts(load_benchmark(DataRef.of(config, fold=fold)), settings)
+        train_texts(load_benchmark(config.on(fold)), settings)
     return settings
 
 
@@ -185,6 +184,6 @@ def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyC
         always = "; it is always a part" if name == ZERO_SHOT else ""
         raise ConfigError(f"--{flag} {written}: {name} trains nothing and has no mode{always}")
     if not mode and not modes:
-        known = ", ".join(Library(config.include).names("mode"))
+        known = ", ".join(Library(config.data.include).names("mode"))
         raise ConfigError(f"--mode is missing; one of {known}. Or say it behind the name: --{flag} {name}:trans")
     return name, [mode] if mode else modes

@@ -17,8 +17,6 @@ from metasearch.jobs.crossval.process import threads_of
 from metasearch.jobs.lifecycle import require_same_data, require_trust, resumable
 from metasearch.runs.versions import differing, versions
 from metasearch.spec.launchers import Place
-from metasearch.spec.recipe import DEFAULT_ENGINE
-from metasearch.spec.run import DataRef
 from metasearch.spec.study import StudyConfig
 from metasearch.study.read import read_study
 from metasearch.study.study import Study
@@ -66,7 +64,7 @@ def begin(
         place = _place(study, place)
         jobs = jobs or place.jobs
         stored = _stored(study, config, threads_of(place, jobs), weights)
-        require_trust(study.path, stored.config.trust_remote_code, trust_remote_code, "study")
+        require_trust(study.path, stored.config.encoder.trust_remote_code, trust_remote_code, "study")
         cells = plan(stored.config, study.path)
         done = [cell for cell in cells if study.done(cell.name)]
         # A runner that was killed may have left checkpoints and models of finished cells.
@@ -115,12 +113,11 @@ def _stored(study: StudyFolder, asked: StudyConfig | None, threads: int, weights
     old = study.stored() if study.begun and (asked is None or study.reached) else None
     config = merged(old.config, asked, study.path) if old and asked else asked or old.config  # type: ignore[union-attr]
     # The fingerprint is of all data, so any fold will do.
-    data = load_benchmark(DataRef.of(config, fold=config.folds[0])).data.fingerprint
+    data = load_benchmark(config.on(config.folds[0])).data.fingerprint
     if old is not None:
         require_same_data(study.path, old.data_fingerprint, data, "study")
     # Written down for good: the number of threads can change the last bits of a result.
-    begun = {"threads": config.threads or threads, "engine": config.engine or DEFAULT_ENGINE}
-    config = config.model_copy(update=begun)
+    config = config.model_copy(update={"threads": config.threads or threads})
     cells = plan(config, study.path)
     stored = Stored(
         data_fingerprint=data,

@@ -14,7 +14,6 @@ from metasearch.jobs.distill.targets import comparable
 from metasearch.jobs.lifecycle import require_disk_space
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.library import Library
-from metasearch.spec.run import DataRef
 from metasearch.spec.stages import Stage
 
 log = logging.getLogger(__name__)
@@ -43,27 +42,27 @@ def benchmarks_of(config: DistillConfig) -> list[Benchmark]:
     """
     recipe = f"recipe '{config.recipe.recipe}'"
     for _, name, stage in config.stages:
-        if not config.files(stage):
+        if not config.texts.of(stage):
             raise ConfigError(f"{recipe}: stage '{name}' needs {stage.flag} FILES; --stages runs a part of the stages")
     read = {stage.flag for _, _, stage in config.stages}
-    for kind in ("corpus", "scored", "entailment"):
-        if getattr(config, kind) and f"--{kind}" not in read:
+    for kind, files in config.texts:
+        if files and f"--{kind}" not in read:
             raise ConfigError(f"--{kind}: no chosen stage of {recipe} reads it")
-    if config.student and "student" not in config.used:
+    if config.encoders.student and "student" not in config.used:
         raise ConfigError(f"--student: no chosen stage of {recipe} trains it")
     for role in ("teacher", "assistant"):
-        if config.named(role) and role not in config.used:
+        if config.encoders.named(role) and role not in config.used:
             log.warning("--%s does nothing: no chosen stage of %s uses it", role, recipe)
-    if config.target_type != "fp32" and prepared_folder(config.corpus) is None:
+    if config.target_type != "fp32" and prepared_folder(config.texts.corpus) is None:
         log.warning(
             "--target-type %s does nothing: targets of texts in files are fp32, those of a prepared corpus need not be",
             config.target_type,
         )
     Roles(config)
     # The folder of the data is that of all tasks; one whose data lies beside it needs none.
-    library = Library(config.include)
-    places = {task: None if library.task(task).data else config.data for task in config.evaluate}
-    return [load_benchmark(DataRef.of(config, task=task, data=data)) for task, data in places.items()]
+    library = Library(config.data.include)
+    places = {task: None if library.task(task).data else config.data.data for task in config.evaluate}
+    return [load_benchmark(task, data=data, include=config.data.include) for task, data in places.items()]
 
 
 def roles_of(config: DistillConfig) -> Roles:
@@ -81,7 +80,7 @@ def roles_of(config: DistillConfig) -> Roles:
     roles = Roles(config)
     roles.check()
     for _, name, stage in config.stages:
-        if prepared_folder(config.corpus) is None:
+        if prepared_folder(config.texts.corpus) is None:
             _check_length(name, stage, roles)
         learner, options, wanted = learner_of(stage, f"stage '{name}'")
         trained = roles.stand_in(stage.trains, stage.max_length)
@@ -114,11 +113,11 @@ def check_stages(config: DistillConfig, roles: Roles, folder: Path) -> None:
 
 def _check_corpus(config: DistillConfig, stage: Stage) -> None:
     """Raise `DataError` or `ConfigError` where the files of a stage are not there."""
-    folder = prepared_folder(config.corpus)
+    folder = prepared_folder(config.texts.corpus)
     if folder is not None:
         require_settings(folder, stage.corpus)
     else:
-        find([Path(path) for path in config.corpus], stage.corpus)
+        find([Path(path) for path in config.texts.corpus], stage.corpus)
 
 
 def _check_length(name: str, stage: Stage, roles: Roles) -> None:

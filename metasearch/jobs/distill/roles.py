@@ -15,7 +15,6 @@ from metasearch.jobs.lifecycle import require_same_weights
 from metasearch.spec import registry
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.recipe import MaxLength
-from metasearch.spec.run import EncoderRef
 from metasearch.spec.stages import RoleName
 
 log = logging.getLogger(__name__)
@@ -37,7 +36,7 @@ class Roles:
         self._weights = dict(weights or {})
         self._loaded: dict[RoleName, Encoder] = {}
         for role in config.needed:
-            if config.named(role) is None:
+            if config.encoders.named(role) is None:
                 raise ConfigError(f"recipe '{config.recipe.recipe}': its stages need --{role} ENCODER")
 
     @property
@@ -55,7 +54,7 @@ class Roles:
         for role in self.config.needed:
             self.at(role)
         settings = self.config.recipe.student
-        if "student" in self.config.used and self.config.student is None and settings is not None:
+        if "student" in self.config.used and self.config.encoders.student is None and settings is not None:
             if settings.initial == "random" and settings.bottleneck is None:
                 raise ConfigError("student.initial: random is for a bottleneck, and student.bottleneck is null")
             # Either shows what does not fit, without making the weights of a student.
@@ -67,7 +66,7 @@ class Roles:
 
     def stand_in(self, role: RoleName, max_length: int) -> Encoder:
         """Return an encoder with the dimensions and the words of a role, also of a student that is not made yet."""
-        if role != "student" or self.config.student is not None:
+        if role != "student" or self.config.encoders.student is not None:
             return self.at(role, max_length)
         assistant, settings = self.at("assistant", max_length), self.config.recipe.student
         return blank(assistant) if settings is not None and settings.static is not None else assistant
@@ -89,7 +88,7 @@ class Roles:
                 of the assistant.
         """
         if role not in self._loaded:
-            name = self.config.named(role)
+            name = self.config.encoders.named(role)
             self._loaded[role] = self._given(role, name) if name is not None else self._student()
         loaded = self._loaded[role]
         # A checkpoint takes the longest of its lengths with it, so none of them is longer than what is trained.
@@ -99,13 +98,13 @@ class Roles:
         return view
 
     def _label(self, role: RoleName) -> str:
-        return self.config.named(role) or f"student of {self.config.assistant}"
+        return self.config.encoders.named(role) or f"student of {self.config.encoders.assistant}"
 
     def _seeded(self, role: RoleName) -> bool:
         """Return whether the weights that were given for a role are drawn from the seed; only built-in ones are."""
         if role in self._loaded:
             return self._loaded[role].seeded
-        name = self.config.named(role)
+        name = self.config.encoders.named(role)
         return name in registry.names("encoders") and self._load(name).seeded
 
     def _given(self, role: RoleName, name: str) -> Encoder:
@@ -114,7 +113,13 @@ class Roles:
         return loaded
 
     def _load(self, name: str) -> Encoder:
-        return compose.load_encoder(EncoderRef.of(self.config, name=name), identify=True)
+        return compose.load_encoder(
+            name,
+            identify=True,
+            device=self.config.compute.device,
+            seed=self.config.seed,
+            trust_remote_code=self.config.encoders.trust_remote_code,
+        )
 
     def _student(self) -> Encoder:
         settings = self.config.recipe.student

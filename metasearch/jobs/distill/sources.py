@@ -73,7 +73,7 @@ def read_source(config: DistillConfig, name: str, encoder: Encoder) -> Source | 
         DataError: a file is missing or damaged, or there is too little for the dev part.
     """
     stage = config.recipe.stages[name]
-    files = [Path(path) for path in config.files(stage)]
+    files = [Path(path) for path in config.texts.of(stage)]
     folder = prepared_folder(files) if stage.data == "parallel" else None
     read = {"parallel": _parallel, "scored": _scored, "entailment": _entailment}[stage.data]
     try:

@@ -95,12 +95,12 @@ def run_stage(
     warn_of_unused(stage.loss)
     # Targets are made of what these steps look at only: in a short stage a small part of the corpus.
     store = TargetStore(
-        targets_folder(config, files.path.parent), config.target_type, config.precision == "bf16", listener
+        targets_folder(config, files.path.parent), config.target_type, config.compute.precision == "bf16", listener
     )
     learner = processes.in_turn(lambda: _learner(name, stage, roles, encoder, data, store))
     trainer = Trainer(
         learner,
-        make_gradients(encoder, config.engine, config.checkpointing),
+        make_gradients(encoder, config.compute.engine, config.compute.checkpointing),
         Schedule((Phase(name, batches, total),), total, stage.budget.batch),
         stage.outer,
         stage.budget,
@@ -109,7 +109,7 @@ def run_stage(
         listener=Logged(files, listener) if processes.first else listener,
         store=CheckpointStore(files.path) if processes.first else None,
         seed=config.seed,
-        precision=config.precision,
+        precision=config.compute.precision,
         dropout=stage.dropout,
         processes=processes,
     )

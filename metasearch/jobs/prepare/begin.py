@@ -25,7 +25,7 @@ from metasearch.spec import yaml
 from metasearch.spec.corpus import CorpusSettings
 from metasearch.spec.library import Library
 from metasearch.spec.recipe import MaxLength
-from metasearch.spec.run import DataRef, EncoderRef
+from metasearch.spec.run import DataConfig, EncoderConfig
 
 LENGTH = 128
 _SAMPLE = ("", "a", "One sentence, and 2 numbers: 34.", "Ένα. 一二三 ١٢٣ ไทย é", "\ufeffsoft\u00adware", "word " * 600)
@@ -35,7 +35,7 @@ _SAMPLE = ("", "a", "One sentence, and 2 numbers: 34.", "Ένα. 一二三 ١٢�
 def prepare_corpus(
     paths: Sequence[str | Path],
     folder: Path,
-    encoder: EncoderRef | str = "mini",
+    encoder: EncoderConfig | str = "mini",
     settings: Mapping[str, Any] | None = None,
     length: int = LENGTH,
     across: bool = False,
@@ -149,7 +149,7 @@ def _test_set(name: str, data: str | None, include: Sequence[str]) -> TestSet:
     if name in tasks:
         # The folder of the data is that of all tasks; one whose data lies beside it needs none.
         beside = Library(include).task(name).data
-        ref = DataRef(task=name, data=None if beside else data, include=tuple(include))
+        ref = DataConfig(task=name, data=None if beside else data, include=tuple(include))
         return set_of(name, load_benchmark(ref).data)
     if not Path(name).exists():
         raise ConfigError(f"--exclude {name}: neither a file nor a task.{nearest(name, tasks)}")

@@ -21,7 +21,7 @@ class Local:
 
     def start(self, names: Sequence[str]) -> Collection[str]:
         """Begin cells, each at once."""
-        threads, trust = self._config.threads or 1, self._config.trust_remote_code
+        threads, trust = self._config.threads or 1, self._config.encoder.trust_remote_code
         for name in names:
             self._processes[name] = start_cell(self._study, name, threads, trust)
         return names

@@ -78,7 +78,7 @@ class Ray:
         _require_node(self._asked)
         # Two calls at a time, so that a cell can be stopped while it runs.
         actors = ray.remote(_Cell).options(**self._asked, max_concurrency=2, max_restarts=0)
-        threads, trust = self._config.threads or 1, self._config.trust_remote_code
+        threads, trust = self._config.threads or 1, self._config.encoder.trust_remote_code
         for name in names:
             actor = actors.remote()
             code = actor.run.remote(str(self._study.path), name, threads, trust)

@@ -88,7 +88,7 @@ class Slurm:
         options = sbatch_options(self._place, self._study.submitted, array.token, len(names), threads)
         script = self._study.submitted / f"{array.token}.sh"
         submitted = ["sbatch", *options, script.name]
-        trust = self._config.trust_remote_code
+        trust = self._config.encoder.trust_remote_code
         write_whole(script, script_of(self._study, array.token, names, submitted, threads, trust))
         # Before it is handed in: who dies or is stopped between the two finds the job by its name.
         self._write(array)

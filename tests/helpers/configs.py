@@ -1,0 +1,28 @@
+"""Settings of runs from keyword arguments without sections: `device="cpu"` is `compute.device`."""
+
+from metasearch.spec.declared import Settings
+
+
+def nested(model, **flat):
+    """Return settings of a model, each keyword in the section that declares it; `encoder` is the encoder's name.
+
+    Example:
+        >>> nested(RunConfig, task="demo", encoder="tiny", device="cpu", ...).compute.device
+        'cpu'
+    """
+    left = dict(flat)
+    config = model.model_validate(_tree(model, left))
+    assert left == {}, f"{model.__name__} has no {', '.join(left)}"
+    return config
+
+
+def _tree(model, left):
+    tree = {}
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        key = "encoder" if name == "name" else name
+        if isinstance(kind, type) and issubclass(kind, Settings):
+            tree[name] = _tree(kind, left)
+        elif key in left:
+            tree[name] = left.pop(key)
+    return tree
