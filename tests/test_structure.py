@@ -1,6 +1,7 @@
 """The direction of imports and the doors to third parties."""
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -181,3 +182,9 @@ def test_the_engine_names_no_learner_and_no_task():
     for path in (ROOT / "training").glob("*.py"):
         for name, line in imports(path):
             assert name.split(".")[-1] not in plugins, f"{name_of(path)}:{line}: {name}"
+
+
+def test_one_module_asks_how_much_memory_there_is():
+    """So that none overlooks the limit of a container."""
+    asking = re.compile(r"SC_PHYS_PAGES|MemTotal|MemAvailable|psutil|cgroup")
+    assert [name_of(path) for path in MODULES if asking.search(path.read_text(encoding="utf-8"))] == ["runs/host.py"]

@@ -232,6 +232,7 @@ class Encoder:
     def save(self, folder: Path) -> None:
         """Write the model so that plain `SentenceTransformer(folder)` loads it and encodes as this encoder does.
 
+        It does not remove characters that show nothing (`metasearch.formats.blank`) before it tokenizes, though.
         `encode_query`, `encode_document` and `encode` cut texts where this encoder cuts questions, candidates and
         texts. A static encoder has one length there, the longest; where they differ, the log says so.
         """
