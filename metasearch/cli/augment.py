@@ -62,13 +62,13 @@ def command(
         --exclude stsb-en-dev.csv --exclude stsb-en-test.csv -o stsb-en-augmented.csv
     """
     from metasearch.compress.output import claim_file
-    from metasearch.data.scored import languages_of
+    from metasearch.data.scored import read_name
 
     # Before the imports that take seconds: where it cannot be written, or read by --scored, that is said at once.
     claim_file(output)
     if output.suffix != ".csv":
         raise ConfigError(f"-o {output}: a CSV file is written; give it a name that ends in .csv")
-    languages_of(output)
+    read_name(output)
 
     from metasearch.jobs import augment
     from metasearch.jobs.compose import load_encoder

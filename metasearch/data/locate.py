@@ -35,13 +35,44 @@ def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | N
     if not os.path.isdir(root):
         raise DataError(f"{origin}: no such folder.\n{source}")
     # Nor of a file in a folder that may not be entered.
-    folder = max(_folders(root), key=lambda f: sum(os.path.exists(f / name) for name in expected))
-    missing = [name for name in expected if not os.path.exists(folder / name)]
+    folder = max(_folders(root), key=lambda each: len(_present(each, expected)))
+    missing = sorted(set(expected) - _present(folder, expected), key=expected.index)
     if len(missing) == len(expected):
         raise DataError(f"{origin}: none of the files of task '{task.task}' is there.\n{source}")
     if missing and not task.partial:
         raise DataError(f"{folder}: missing {', '.join(missing)}.\n{source}")
     return folder
+
+
+def find_file(folder: Path, name: str) -> Path:
+    """Return the file of a name below a folder; language tags in it may have any case, and `_` for `-`.
+
+    A file with exactly this name comes first. If there is no such file, the path with this name is returned.
+
+    Raises:
+        DataError: several files differ in the case of their tags alone.
+    """
+    path = folder / name
+    found = sorted(each for each in _list(path.parent) if _fold(each) == _fold(path.name))
+    if path.name in found or not found:
+        return path
+    if len(found) > 1:
+        raise DataError(f"{path.parent}: {' and '.join(found)} both stand for {path.name}; remove one of them")
+    return path.with_name(found[0])
+
+
+def _present(folder: Path, expected: Sequence[str]) -> set[str]:
+    """Return which of the expected names are in a folder."""
+    listed = set(map(_fold, _list(folder)))
+    return {name for name in expected if _fold(name) in listed or os.path.exists(folder / name)}
+
+
+def _list(folder: Path) -> list[str]:
+    return os.listdir(folder) if os.path.isdir(folder) and os.access(folder, os.R_OK | os.X_OK) else []
+
+
+def _fold(name: str) -> str:
+    return name.lower().replace("_", "-")
 
 
 def _folders(root: Path) -> Iterator[Path]:

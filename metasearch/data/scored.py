@@ -2,8 +2,9 @@
 
 A file is a CSV without header, `sentence,sentence,score`, as stsb-multi-mt is, or the same with tabs and no quotes;
 either may be packed as `.gz`. Its name gives the languages: `stsb-en-train.csv` is English, `ar-en.csv` Arabic and
-English; two languages stand side by side, as other words may have two letters, too. Rows of the same number are
-translations of each other in files whose names differ in the languages alone.
+English, `sts-pt-BR-en.csv` Brazilian Portuguese and English. Languages have codes of two letters, and two of them stand
+side by side, since other words may have two letters, too. Rows of the same number are translations of each other in
+files whose names differ in the languages alone.
 """
 
 import csv
@@ -17,6 +18,7 @@ from metasearch.data.records import ScoredPair
 from metasearch.errors import DataError
 from metasearch.formats.packed import unpacked
 from metasearch.formats.text_files import csv_rows, sentence_of, suffix_of, tsv_rows
+from metasearch.spec.languages import parse_name
 from metasearch.spec.seeding import stream
 
 Row = tuple[str, str, float]
@@ -31,7 +33,7 @@ def read_scored(paths: Sequence[Path]) -> tuple[ScoredPair, ...]:
     """
     pairs: list[ScoredPair] = []
     for path in paths:
-        languages, series = languages_of(path)
+        languages, series = read_name(path)
         rows = enumerate(scored_rows(path), 1)
         pairs += [ScoredPair("-".join(languages), languages, *row, f"{series}:{number}") for number, row in rows]
     return tuple(pairs)
@@ -85,25 +87,50 @@ def split_dev(
     return train, tuple(pair for pair in pairs if pair.group in held)
 
 
-def languages_of(path: Path) -> tuple[tuple[str, str], str]:
+def read_name(path: Path) -> tuple[tuple[str, str], str]:
     """Return the languages in a file's name, and the name without them: `stsb-en-train` is of series `stsb-train`.
 
     Raises:
-        DataError: it tells no language, or may tell two that do not stand side by side.
+        DataError: it tells no language, or can be read in several ways.
     """
     words = re.findall(r"[^-_.]+", unpacked(path.name).rsplit(".", 1)[0])
-    codes = [word for word in words if re.fullmatch(r"[a-z]{2}", word)]
-    if len(codes) not in (1, 2):
+    # The longest stretch, and of several readings those without a region in lower case, which could be a language.
+    for size in range(len(words), 0, -1):
+        for cased in (True, False):
+            readings = list(_readings(words, size, cased))
+            if len(readings) > 1:
+                ways = " or ".join(" and ".join(languages) for languages, _ in readings)
+                raise DataError(f"{path}: its name can be read as {ways}; write regions in capitals, such as pt-BR")
+            if readings:
+                return readings[0]
+    if codes := [word for word in words if _read_language([word], cased=True)]:
         raise DataError(
-            f"{path}: its name tells no language; name it such as stsb-en-train.csv or ar-en.csv, "
-            "with codes of two letters"
+            f"{path}: its name has several words that may be languages, {' and '.join(codes)}, which do not stand side "
+            f"by side; name it such as {'-'.join(codes[:2])}.csv, or leave out the word that is no language"
         )
-    if len(codes) == 2 and words.index(codes[0]) + 1 != len(words) - words[::-1].index(codes[1]) - 1:
-        raise DataError(
-            f"{path}: its name may tell two languages, '{codes[0]}' and '{codes[1]}', which do not stand side by side; "
-            f"name it such as {codes[0]}-{codes[1]}.csv, or leave out the word that is no language"
-        )
-    return (codes[0], codes[-1]), "-".join(word for word in words if word not in codes) or "row"
+    raise DataError(
+        f"{path}: its name tells no language; name it such as stsb-en-train.csv or ar-en.csv, with codes of two letters"
+    )
+
+
+def _readings(words: Sequence[str], size: int, cased: bool) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield every way to read a stretch of words as one language or two, with none among the other words."""
+    for start in range(len(words) - size + 1):
+        end = start + size
+        others = [*words[:start], *words[end:]]
+        if any(_read_language([word], cased) for word in others):
+            continue
+        series = "-".join(others) or "row"
+        if tag := _read_language(words[start:end], cased):
+            yield (tag, tag), series
+        for middle in range(start + 1, end):
+            first, second = (_read_language(part, cased) for part in (words[start:middle], words[middle:end]))
+            if first and second:
+                yield (first, second), series
+
+
+def _read_language(words: Sequence[str], cased: bool) -> str:
+    return parse_name("-".join(words), cased) if len(words[0]) == 2 else ""
 
 
 def _written(score: float) -> float:

@@ -19,7 +19,7 @@ from metasearch.errors import DataError, nearest
 from metasearch.formats.blank import blank
 from metasearch.formats.packed import unpacked
 from metasearch.formats.text_files import text_lines
-from metasearch.spec.arrangement import language_of
+from metasearch.spec.languages import parse_name
 from metasearch.spec.recipe import Role
 
 Tagged = dict[str, list[tuple[Role, str]]]
@@ -115,10 +115,8 @@ def _sides(path: Path) -> list[tuple[str, int | None]]:
         own = file.sides.index(unpacked(path.name))
         return [(file.languages[own], None)]
     stem, _, suffix = unpacked(path.name).rpartition(".")
-    try:
-        return [(language_of(stem), None)] if suffix == "txt" else []
-    except ValueError:
-        return []
+    tag = parse_name(stem) if suffix == "txt" else ""
+    return [(tag, None)] if tag else []
 
 
 def _texts(path: Path, column: int | None) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from metasearch.documents.passage import UNKNOWN
 from metasearch.errors import ConfigError, nearest
+from metasearch.spec.languages import UNKNOWN, normalise_tag, primary_language
 
 INSTALL = "pip install py3langid"
 
@@ -14,7 +14,7 @@ def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
     Short texts are often taken for another language; fewer languages to choose from help.
 
     Args:
-        languages: to choose from; empty takes all.
+        languages: tags to choose from, whose scripts and regions are ignored; empty takes all.
 
     Raises:
         ConfigError: py3langid is not installed, or does not know one of the languages.
@@ -25,10 +25,11 @@ def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
         raise ConfigError(f"to detect languages needs py3langid: {INSTALL}") from None
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
     known = set(map(str, identifier.labels))
-    for language in languages:
+    chosen = [primary_language(normalise_tag(language)) for language in languages]
+    for language in chosen:
         if language not in known:
             raise ConfigError(f"py3langid cannot detect the language '{language}'.{nearest(language, known)}")
-    if languages:
-        identifier.set_languages(list(languages))
+    if chosen:
+        identifier.set_languages(chosen)
     # Of digits and marks alone it says that they are in no language.
     return lambda text: str(identifier.classify(text)[0]).replace("zxx", UNKNOWN)

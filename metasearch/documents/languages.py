@@ -1,75 +1,88 @@
-"""Language tags as they are written in documents, and as the names of files and folders tell them."""
+"""The language that the name of a file, its siblings and its folders tell."""
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
 
-from metasearch.documents.passage import UNKNOWN
-from metasearch.spec.arrangement import language_of
+from metasearch.spec.languages import UNKNOWN, is_listed, parse_name, primary_language
 
-# ISO 639-1, and those of three letters that have none of two and are written on many pages; most others are words.
-_CODES = (
-    "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo "
-    "es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka "
-    "kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng "
-    "nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su "
-    "sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu "
-    "ast ceb chr ckb dsb fil fur gsw haw hsb kab nds szl yue zgh"
-)
-_TAG = re.compile(r"[a-z]{2,3}(-[a-z0-9]{1,8})*")
-# Within a name a region or script is in the case of BCP 47; `en-us` as a whole name is one, too.
-_END = re.compile(r"(?:.*[._-])(?P<tag>[a-z]{2,3}(?:[-_](?:[A-Z]{2}|[A-Z][a-z]{3}))?)")
-_WHOLE = re.compile(r"[a-z]{2,3}(?:[-_](?:[A-Za-z]{2}|[A-Z][a-z]{3}))?")
+Series = Mapping[str, Set[str]]
+"""Name of files in a folder without the tag at its end → the tags."""
 
 
-def tag_of(written: str) -> str:
-    """Return a language tag in the case of BCP 47, with hyphens: `zh-Hant-TW` for `ZH_hant_tw`.
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The tag at the end of a name, what stands before it, and the mark between the two."""
 
-    Where both take a tag, it is spelt as `metasearch.spec.arrangement.language_of` spells it.
+    tag: str
+    series: str = ""
+    mark: str = ""
 
-    Raises:
-        ValueError: it is no language tag.
-
-    Example:
-        >>> tag_of("pt_br"), tag_of("es-419"), tag_of("EN")
-        ('pt-BR', 'es-419', 'en')
-    """
-    tag = written.strip().replace("_", "-").lower()
-    if not _TAG.fullmatch(tag):
-        raise ValueError(f"'{written[:40]}' is not a language tag such as de, fil or zh-CN")
-    base, *more = tag.split("-")
-    return "-".join([base, *map(_subtag, more)])
+    @property
+    def explicit(self) -> bool:
+        """Whether the tag is hardly a word: it follows a dot, or has a script or region."""
+        return self.mark == "." or "-" in self.tag
 
 
-def _subtag(part: str) -> str:
-    if not part.isalpha() or len(part) > 4:
-        return part
-    return part.upper() if len(part) == 2 else part.title()
+def find_series(stems: Iterable[str]) -> Series:
+    """Return which names of a folder differ in the tag at their end alone, such as `faq.de` and `faq.fr`."""
+    series: dict[str, set[str]] = defaultdict(set)
+    for end in filter(None, map(_read_end, stems)):
+        if end.mark:
+            series[end.series].add(end.tag)
+    return series
 
 
-def language_of_name(stem: str, folders: Iterable[str]) -> str:
-    """Return the language that a file's name tells, else its folders, the nearest first; the empty string for none.
+def find_folder_language(name: str, siblings: Iterable[str], around: str) -> str:
+    """Return the language that a folder tells: it is a tag, or ends in a dot and a tag, such as `pages.zh_TW`.
 
-    A name ends in a tag after a dot, a hyphen or an underscore, or is one; a folder is one.
+    `pages` beside `pages.zh_TW` tells that its files are in one language, which is `und`.
 
     Args:
-        stem: the file's name without its suffix, such as `faq.de`, `faq_pt-BR` or `de`.
-        folders: names of the folders that hold it, the outermost first.
+        name: of the folder.
+        siblings: names beside it.
+        around: language that the folders around it tell, which it inherits.
     """
-    if tag := _whole(stem):
+    if tag := _read_tag(name) or _read_tag(name.rpartition(".")[2]):
         return tag
-    if (match := _END.fullmatch(stem)) and (tag := _known(match["tag"])):
-        return tag
-    return next(filter(None, map(_whole, reversed([*folders]))), "")
+    ends = (each.removeprefix(f"{name}.") for each in siblings if each.startswith(f"{name}."))
+    return UNKNOWN if name and any(map(_read_tag, ends)) else around
 
 
-def _whole(name: str) -> str:
-    return _known(name) if _WHOLE.fullmatch(name) else ""
+def find_language(stem: str, told: str, siblings: Series) -> str:
+    """Return the language that the name of a file tells, or that of its folder; the empty string if neither does.
+
+    The name is a tag, or ends in a dot, hyphen or underscore and a tag: `de`, `faq.de`, `README.pt-br`. Words look like
+    tags, too: `git-rm` is no Romansh. So in a folder that tells a language, a name counts only if its siblings have the
+    same name with other tags. A tag that can be a word, such as that of `git-rm`, then needs a sibling in the language
+    of the folder.
+
+    Args:
+        stem: name of the file without its suffix.
+        told: language that its folder tells, see `find_folder_language`.
+        siblings: of the names in its folder, see `find_series`.
+    """
+    end = _read_end(stem)
+    if end is None or not told:
+        return end.tag if end else told
+    if told == UNKNOWN:
+        return end.tag if end.explicit else told
+    others = siblings.get(end.series, set()) - {end.tag} if end.mark else set()
+    agrees = end.explicit or primary_language(told) in map(primary_language, others)
+    return end.tag if others and agrees else told
 
 
-def _known(name: str) -> str:
-    return language_of(name) if re.split("[-_]", name)[0] in _CODES.split() else ""
+def _read_end(stem: str) -> _End | None:
+    """Return the longest tag at the end of a name."""
+    if tag := _read_tag(stem):
+        return _End(tag)
+    for mark in re.finditer("[._-]", stem):
+        if tag := _read_tag(stem[mark.end() :]):
+            return _End(tag, stem[: mark.start()], mark[0])
+    return None
 
 
-def known(tag: str) -> bool:
-    """Return whether a tag tells a language: `und` and the empty string do not."""
-    return tag not in ("", UNKNOWN)
+def _read_tag(text: str) -> str:
+    tag = parse_name(text)
+    return tag if is_listed(tag) else ""

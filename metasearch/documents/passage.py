@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-UNKNOWN = "und"
-"""Language of a passage that nothing tells the language of (BCP 47: undetermined)."""
+from metasearch.spec.languages import UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

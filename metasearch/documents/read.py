@@ -7,11 +7,11 @@ from itertools import tee
 from pathlib import Path
 
 from metasearch.documents.cutting import Cutter, Notes
-from metasearch.documents.languages import known
-from metasearch.documents.passage import UNKNOWN, Passage
+from metasearch.documents.passage import Passage
 from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
 from metasearch.documents.source import Source, sources
+from metasearch.spec.languages import UNKNOWN, is_known
 
 NO_TEXT = "documents without text"
 
@@ -64,5 +64,5 @@ def passages(source: Source, settings: Settings, notes: Notes | None = None) -> 
 
 def _language(section: Section, text: str, source: Source, settings: Settings) -> str:
     told = (section.language, source.language if settings.names else "", settings.language or "")
-    tag = next(filter(known, told), "")
+    tag = next(filter(is_known, told), "")
     return tag or (settings.detect(text) if settings.detect else UNKNOWN)

@@ -13,12 +13,12 @@ Further fields are not read, either, which the notes count.
 from collections.abc import Mapping
 
 from metasearch.documents.cutting import Notes
-from metasearch.documents.languages import tag_of
 from metasearch.documents.section import Section
 from metasearch.documents.settings import OTHER_COLUMNS, Settings
 from metasearch.errors import DataError, nearest
 from metasearch.formats.blank import blank
 from metasearch.formats.text_files import with_line_feeds
+from metasearch.spec.languages import parse_tag
 
 BLANK = "rows without text, left out"
 _MOST = 20
@@ -49,7 +49,7 @@ def section_of(row: Mapping[str, object], where: str, settings: Settings, notes:
         notes[BLANK] += 1
         return None
     try:
-        tag = "" if blank(language) else tag_of(language)
+        tag = "" if blank(language) else parse_tag(language)
     except ValueError as error:
         raise DataError(f"{where}: language: {error}") from None
     return Section(text, language=tag, title="" if blank(title) else " ".join(title.split()))

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from metasearch.documents.estimate import estimator
-from metasearch.documents.languages import tag_of
 from metasearch.errors import ConfigError
+from metasearch.spec.languages import parse_tag
 
 OTHER_COLUMNS = ("title", "language", "id")
 """Columns of a row beside its text."""
@@ -48,7 +48,7 @@ class Settings:
             raise ConfigError(f"passages: column: '{self.column}' cannot name the column with the text")
         if self.language is not None:
             try:
-                object.__setattr__(self, "language", tag_of(self.language))
+                object.__setattr__(self, "language", parse_tag(self.language))
             except ValueError as error:
                 raise ConfigError(f"passages: language: {error}") from None
 

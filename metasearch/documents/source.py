@@ -11,9 +11,10 @@ from functools import cached_property
 from pathlib import Path
 
 from metasearch import files
-from metasearch.documents.languages import language_of_name
+from metasearch.documents.languages import Series, find_folder_language, find_language, find_series
 from metasearch.errors import DataError, nearest
 from metasearch.formats.text_files import suffix_of
+from metasearch.spec.languages import is_known
 
 SUFFIXES = {
     ".txt": "text",
@@ -40,7 +41,7 @@ class Source:
         file: its name as users see it, with forward slashes: the path that was named, then that within the folder.
         path: where it is.
         size: in bytes, when it was found.
-        language: the tag that its name or its folders tell; empty where they tell none.
+        language: the tag that its name or its folders tell; empty or `und` where they tell none.
     """
 
     file: str
@@ -94,6 +95,8 @@ class _Search:
     found: dict[str, Source] = field(default_factory=dict)
     others: Counter[str] = field(default_factory=Counter)
     twice: int = 0
+    parents: dict[Path, tuple[str, Series]] = field(default_factory=dict)
+    """Folder of a file that was named → the language that it tells, and its names that differ in their tag alone."""
 
     def add(self, path: Path) -> None:
         """Add a file or a folder that was named."""
@@ -106,15 +109,20 @@ class _Search:
                 f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}{_near(path)}"
             ) from None
         if stat.S_ISDIR(mode):
-            # `..` and `.` have no name of their own.
-            self._add_folder(path, (path.name or path.resolve().name,), (os.path.realpath(path),))
+            self._add_folder(path, _told_by(Path(os.path.abspath(path))), (os.path.realpath(path),))
             return
         if _kind(path.name) not in SUFFIXES:
             raise DataError(f"{path}: no document of a known kind; their names end in {', '.join(SUFFIXES)}")
-        self._add_file(path, (path.parent.name,))
+        parent = Path(os.path.abspath(path)).parent
+        if parent not in self.parents:
+            self.parents[parent] = _told_by(parent), find_series(map(_stem, _names_in(parent)))
+        self._add_file(path, *self.parents[parent])
 
-    def _add_folder(self, folder: Path, names: tuple[str, ...], above: tuple[str, ...]) -> None:
-        for entry in _entries(folder):
+    def _add_folder(self, folder: Path, told: str, above: tuple[str, ...]) -> None:
+        entries = list(_entries(folder))
+        names = [entry.name for entry in entries]
+        series = find_series(map(_stem, names))
+        for entry in entries:
             path, suffix = folder / entry.name, _kind(entry.name)
             if entry.name.startswith("."):
                 self.others["hidden"] += 1
@@ -122,13 +130,13 @@ class _Search:
                 if (real := os.path.realpath(path)) in above:
                     log.warning("%s: leads back to a folder around it, left out", path)
                 else:
-                    self._add_folder(path, (*names, entry.name), (*above, real))
+                    self._add_folder(path, find_folder_language(entry.name, names, told), (*above, real))
             elif suffix in SUFFIXES:
-                self._add_file(path, names)
+                self._add_file(path, told, series)
             else:
                 self.others[suffix or "no suffix"] += 1
 
-    def _add_file(self, path: Path, folders: Iterable[str]) -> None:
+    def _add_file(self, path: Path, told: str, series: Series) -> None:
         try:
             path.as_posix().encode()
             found = path.stat()
@@ -145,8 +153,8 @@ class _Search:
         elif (key := os.path.abspath(path)) in self.found:
             self.twice += 1
         else:
-            stem = path.name.removesuffix(".gz").rpartition(".")[0]
-            self.found[key] = Source(path.as_posix(), path, found.st_size, language_of_name(stem, folders))
+            language = find_language(_stem(path.name), told, series)
+            self.found[key] = Source(path.as_posix(), path, found.st_size, language)
 
     def report(self, names: bool) -> None:
         """Say what was passed over, and which languages were told by names, where they count."""
@@ -157,10 +165,26 @@ class _Search:
             log.info("documents named more than once, read once: %d", self.twice)
         told: dict[str, list[str]] = {}
         for source in self.found.values():
-            told.setdefault(source.language, []).append(source.file)
-        shown = [f"{language} {len(of):,} ({_end(of[0])})" for language, of in sorted(told.items()) if language]
+            if is_known(source.language):
+                told.setdefault(source.language, []).append(source.file)
+        shown = [f"{language} {len(own):,} ({_end(own[0])})" for language, own in sorted(told.items())]
         if shown and names:
             log.info("languages that names tell: %s", ", ".join(shown))
+
+
+def _told_by(folder: Path) -> str:
+    """Return the language that a folder tells by itself, whatever folders are around it."""
+    return find_folder_language(folder.name, _names_in(folder.parent), "")
+
+
+def _names_in(folder: Path) -> list[str]:
+    """Return the names in a folder beside one that was named; none if it may not be read, which is not asked for."""
+    return os.listdir(folder) if os.access(folder, os.R_OK | os.X_OK) else []
+
+
+def _stem(name: str) -> str:
+    """Return a file's name without its suffix, and without `.gz`."""
+    return name.removesuffix(".gz").rpartition(".")[0]
 
 
 def _kind(name: str) -> str:

@@ -8,6 +8,7 @@ from metasearch.data.texts import texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import require_known
 from metasearch.jobs import compose
+from metasearch.spec.languages import normalise_tag
 from metasearch.spec.run import WHOLE_TASK, RunConfig, ScoreConfig
 from metasearch.spec.study import StudyConfig
 
@@ -24,7 +25,8 @@ def encoder_of(config: RunConfig | ScoreConfig | StudyConfig, benchmark: Benchma
     # Train has what was translated, and the language it was translated from, which nothing else may have.
     parts = [benchmark.data] if benchmark.task.evaluation_only else [benchmark.data, benchmark.split.train]
     known = {language for part in parts for language in part.languages}
-    languages = frozenset(known if config.encoder.trim == (WHOLE_TASK,) else config.encoder.trim)
+    asked = config.encoder.trim
+    languages = frozenset(known if asked == (WHOLE_TASK,) else map(normalise_tag, asked))
     for language in sorted(languages):
         require_known("language to trim to", language, sorted(known))
     seed = config.seeds[0] if isinstance(config, StudyConfig) else config.seed

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from metasearch.documents.passage import UNKNOWN
 from metasearch.encoders.expansion import ALPHA, neighbours
 from metasearch.errors import ConfigError
 from metasearch.formats.arrays import Loaded, Wanted
 from metasearch.index import beside
 from metasearch.index.index import Index
 from metasearch.index.scan import Best, Rows, Scores
+from metasearch.spec.languages import UNKNOWN
 
 FOLDER = "expansion"
 MOST = 2**18

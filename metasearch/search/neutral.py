@@ -11,7 +11,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from metasearch.documents.passage import UNKNOWN
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import Mapped, NeutralMap, estimate, require_none
 from metasearch.encoders.vectors import EncodesTexts
@@ -20,6 +19,7 @@ from metasearch.formats.arrays import json_array
 from metasearch.runs.listener import Listener
 from metasearch.search.passages import ROLE, encoding
 from metasearch.search.plan import Sample
+from metasearch.spec.languages import UNKNOWN
 from metasearch.spec.run_stages import LEAST
 
 SAMPLE = 600

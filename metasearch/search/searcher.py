@@ -15,6 +15,7 @@ from metasearch.index.index import Index
 from metasearch.index.scan import Rows, Scores
 from metasearch.search.expansion import Expansion, require_expandable
 from metasearch.search.neutral import of_arrays, through
+from metasearch.spec.languages import normalise_tag
 from metasearch.spec.recipe import Role
 
 log = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ class Searcher:
         Args:
             queries: in any language that the encoder knows.
             top: how many are wanted for each.
-            languages: of the passages; by default all.
+            languages: of the passages, as tags in any case; by default all.
             hybrid: rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank; a score is then
                 that of the fusion.
             expand: score passages with their nearest ones in other languages (`metasearch.search.expansion`).
@@ -80,6 +81,7 @@ class Searcher:
         """
         if not queries:
             return []
+        languages = [normalise_tag(language) for language in languages]
         wanted = max(_FUSED * top, _FUSED_LEAST) if hybrid else top
         # Those of the last search stay until now, for who counts them.
         self.encoder.forget()

@@ -7,7 +7,6 @@ from itertools import islice
 from pathlib import Path
 
 from metasearch import signals
-from metasearch.documents.languages import known
 from metasearch.documents.settings import Settings
 from metasearch.documents.source import ROWS, Source, sources
 from metasearch.encoders.encoder import Encoder
@@ -22,6 +21,7 @@ from metasearch.search.neutral import SAMPLE, estimated, of_arrays, through, to_
 from metasearch.search.passages import ROLE, cutting, encoding, resolved
 from metasearch.search.plan import Plan, new_passages, plan
 from metasearch.spec.index import IndexSettings
+from metasearch.spec.languages import is_known
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ def _say_idle(settings: IndexSettings, documents: Sequence[Source]) -> None:
     usual = IndexSettings.model_fields["column"].default
     if settings.column != usual and not any(each.reader in ROWS for each in documents):
         log.warning("column '%s' does nothing: no document is jsonl, csv or tsv", settings.column)
-    if settings.detect and known(settings.language or ""):
+    if settings.detect and is_known(settings.language or ""):
         log.warning("detect does nothing: texts that tell no language are given '%s'", settings.language)
 
 

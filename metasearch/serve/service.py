@@ -21,6 +21,7 @@ from metasearch.serve.limits import Limits
 from metasearch.serve.metrics import Metrics
 from metasearch.serve.refused import Refused, answer
 from metasearch.serve.work import Embedding, Result, Search, worker
+from metasearch.spec.languages import normalise_tag
 
 
 class Service:
@@ -70,13 +71,14 @@ class Service:
         queries = wanted.texts()
         asked.require_texts("queries", queries, self.limits)
         top = wanted.most(self.limits)
-        for tag in wanted.languages:
+        languages = frozenset(map(normalise_tag, wanted.languages))
+        for tag in sorted(languages):
             if tag not in self.languages:
                 hint = nearest(tag, self.languages)
                 raise Refused(422, "unknown_language", f"languages: no passage is in '{tag}'.{hint}")
         if wanted.expand:
             self._require_expandable()
-        work = Search(top, frozenset(wanted.languages), wanted.hybrid, wanted.expand, wanted.balance)
+        work = Search(top, languages, wanted.hybrid, wanted.expand, wanted.balance)
         results = await self._answered(request, work, queries)
         cut, limit = _cut(results), self.searcher.encoder.limit("question")
         asked.require_whole(cut, "queries", limit, wanted.truncate)

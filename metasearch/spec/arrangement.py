@@ -13,12 +13,11 @@ from typing import Any, Literal, Self
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from metasearch.spec.languages import parse_sides, parse_tag
+
 Kind = Literal["mono", "bi", "multi"]
 _KINDS: tuple[Kind, ...] = ("mono", "bi", "multi")
-_LANGUAGE = r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*"
-_VARIANT = re.compile(
-    rf"(?P<query>{_LANGUAGE})_(?:(?P<one>{_LANGUAGE})|\{{(?P<many>\s*{_LANGUAGE}\s*(?:,\s*{_LANGUAGE}\s*)*)\}})"
-)
+_MULTI = re.compile(r"(?P<query>[^{}]+)_\{(?P<many>[^{}]+)\}")
 
 
 class _Parsed:
@@ -52,14 +51,20 @@ class Variant(_Parsed):
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read `el_ar` or `el_{ar,el}`; `ValueError` says what is wrong."""
-        match = _VARIANT.fullmatch(text.strip())
+        text = text.strip()
+        if sides := parse_sides(text):
+            return cls(sides[0], sides[1:])
+        wrong = f"'{text}' is not a language variant; write el_ar or el_{{ar,el}}"
+        match = _MULTI.fullmatch(text)
         if match is None:
-            raise ValueError(f"'{text.strip()}' is not a language variant; write el_ar or el_{{ar,el}}")
-        many = match["many"] or match["one"]
-        candidates = tuple(code.strip() for code in many.split(","))
+            raise ValueError(wrong)
+        try:
+            query, *candidates = map(parse_tag, (match["query"], *match["many"].split(",")))
+        except ValueError as error:
+            raise ValueError(f"{wrong}: {error}") from None
         if len(set(candidates)) < len(candidates):
-            raise ValueError(f"'{text.strip()}' names a language twice")
-        return cls(match["query"], candidates)
+            raise ValueError(f"'{text}' names a language twice")
+        return cls(query, tuple(candidates))
 
     @property
     def kind(self) -> Kind:
@@ -128,11 +133,3 @@ def _links(text: str, what: str, example: str) -> list[str]:
     if not 2 <= len(parts) <= 3 or not all(parts):
         raise ValueError(f"'{text}' is not {what} of two or three links such as '{example}'")
     return parts
-
-
-def language_of(code: str) -> str:
-    """Return a language code in one spelling, `zh-CN` for `zh_cn`; `ValueError` where it is no language code."""
-    base, _, more = code.strip().replace("_", "-").partition("-")
-    if not re.fullmatch(r"[a-z]{2,3}", base) or not re.fullmatch(r"([A-Za-z]{2,4})?", more):
-        raise ValueError(f"'{code}' is not a language code such as de, fil or zh-CN")
-    return f"{base}-{more.upper() if len(more) == 2 else more.title()}" if more else base

@@ -1,13 +1,11 @@
 """Which pairs of a parallel corpus are used, as declared by a stage."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator
-
-from metasearch.spec.arrangement import language_of
 from metasearch.spec.declared import Count, Declared
+from metasearch.spec.languages import Language
 
-Language = Annotated[str, AfterValidator(language_of)]
+DEFAULT_PIVOT = "en"
 Balance = Literal["none", "file", "language"]
 
 
@@ -28,7 +26,7 @@ class CorpusSettings(Declared):
         dev: pairs of each language that are held out of training.
     """
 
-    pivot: Language = "en"
+    pivot: Language = DEFAULT_PIVOT
     languages: tuple[Language, ...] = ()
     only: tuple[str, ...] = ()
     max_lines: Count = 0

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from metasearch.spec.declared import Count, Declared, Positive
+from metasearch.spec.languages import Language
 from metasearch.spec.recipe import Role
 
 PASSAGE_LENGTH = 128
@@ -31,8 +32,8 @@ class IndexSettings(Declared):
     column: str = "text"
     titles: bool = True
     names: bool = True
-    language: str | None = None
-    detect: tuple[str, ...] | Literal["all"] | None = None
+    language: Language | None = None
+    detect: tuple[Language, ...] | Literal["all"] | None = None
     neutral: bool = False
     storage: Literal["int8", "bits"] = "int8"
     prompts: Mapping[Role, str] = {}

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from metasearch.spec.arrangement import language_of
 from metasearch.spec.declared import Declared, Positive
+from metasearch.spec.languages import Language
 
 LEAST = 20
 """Texts of a language that an estimate needs: the mean of fewer is that of their contents."""
@@ -28,7 +28,7 @@ class NeutralSettings(Declared):
 
     rank: Positive | None = None
     texts: Annotated[int, AfterValidator(_enough)] = 600
-    languages: tuple[Annotated[str, AfterValidator(language_of)], ...] = ()
+    languages: tuple[Language, ...] = ()
 
 
 class Neutralise(NeutralSettings):

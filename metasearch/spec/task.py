@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from metasearch.errors import ConfigError
 from metasearch.spec.arrangement import Arrangement, Pattern
 from metasearch.spec.declared import Contradiction, Declared
+from metasearch.spec.languages import Language, parse_pair
 from metasearch.spec.recipe import MaxLength, Role
 from metasearch.spec.translate import ORACLE, Translate
 
@@ -60,6 +61,7 @@ class Task(Declared):
     """A benchmark: data, languages, protocol and measures.
 
     Attributes:
+        languages: tags; those of `pairs` and `groups` are among them.
         pairs: language pairs of a similarity task, such as `ar-en`.
         kind: `retrieval` ranks candidates for questions, `similarity` scores pairs, `translation` looks for the
             translation of a text among those of its language.
@@ -80,10 +82,10 @@ class Task(Declared):
     reader: str
     data: str | None = None
     source: Source
-    languages: Annotated[list[str], Field(min_length=1)]
+    languages: Annotated[list[Language], Field(min_length=1)]
     pairs: tuple[str, ...] = ()
     partial: bool = False
-    groups: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(default_factory=dict)
+    groups: dict[str, Annotated[list[Language], Field(min_length=1)]] = Field(default_factory=dict)
     candidates: Literal["paragraph", "sentence"] = "paragraph"
     encoder: str
     max_length: MaxLength = MaxLength()
@@ -97,10 +99,10 @@ class Task(Declared):
     def _consistent(self) -> "Task":
         if self.monitor not in self.measures:
             raise Contradiction(f"'{self.monitor}' is not among the measures {', '.join(self.measures)}", "monitor")
-        for key in ("languages", "pairs", "measures"):
-            _once(getattr(self, key), key)
         self._check_kind()
         self._check_languages()
+        for key in ("languages", "pairs", "measures"):
+            _once(getattr(self, key), key)
         self._check_translate()
         patterns: set[Pattern] = set()
         for written, arrangements in self.arrangements.items():
@@ -137,9 +139,14 @@ class Task(Declared):
             raise Contradiction("only a similarity task has language pairs", "pairs")
 
     def _check_languages(self) -> None:
-        for i, pair in enumerate(self.pairs):
-            if foreign := [code for code in pair.split("-") if code not in self.languages]:
-                raise Contradiction(f"{', '.join(foreign)} is not a language of the task", "pairs", i)
+        pairs = list(self.pairs)
+        for i, pair in enumerate(pairs):
+            try:
+                pairs[i] = "-".join(parse_pair(pair, self.languages))
+            except ValueError as error:
+                raise Contradiction(str(error), "pairs", i) from None
+        # Frozen for its users; a validator that returns another model is ignored by pydantic.
+        object.__setattr__(self, "pairs", tuple(pairs))
         for name, codes in self.groups.items():
             unknown = [code for code in codes if code not in self.languages]
             if unknown:
@@ -156,6 +163,11 @@ class Task(Declared):
             raise Contradiction(
                 f"{', '.join(foreign)} is not a language of the task, whose rows an oracle takes", "translate", "into"
             )
+
+    @property
+    def language_pairs(self) -> list[tuple[str, str]]:
+        """The languages of each of `pairs`."""
+        return [parse_pair(pair, self.languages) for pair in self.pairs]
 
     @property
     def trained_languages(self) -> frozenset[str]:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from metasearch.spec.declared import Contradiction, Declared
+from metasearch.spec.languages import Language
 
 ORACLE = "oracle"
 """In place of a translator: the parallel rows that the data itself has."""
@@ -26,8 +27,8 @@ class Translate(Declared):
     """
 
     by: str = "files"
-    source: str
-    into: Annotated[tuple[str, ...], Field(min_length=1)]
+    source: Language
+    into: Annotated[tuple[Language, ...], Field(min_length=1)]
     own: Literal["drop", "keep"] | None = None
     overlap: Literal["refuse", "drop"] = "refuse"
     options: dict[str, Any] = Field(default_factory=dict)

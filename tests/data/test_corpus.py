@@ -5,14 +5,12 @@ import gzip
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from metasearch.data.parallel.names import recognise
 from metasearch.data.parallel.read import read_corpus
 from metasearch.data.translation import Translation
 from metasearch.errors import DataError
 from metasearch.formats.blank import blank
-from metasearch.spec.arrangement import language_of
 from metasearch.spec.corpus import CorpusSettings
 
 ONE_TWO = [("one", "eins"), ("two", "zwei")]
@@ -59,6 +57,12 @@ def read(*paths, **settings):
         ("OpenSubtitles.en-zh_cn.zh_cn", "OpenSubtitles", ("en", "zh-CN"), "train"),
         ("de-en.de", "folder", ("de", "en"), "train"),
         ("tatoeba.deu-eng.deu", "tatoeba", ("deu", "eng"), "train"),
+        ("TED2020-en-pt-br-train.tsv.gz", "TED2020", ("en", "pt-BR"), "train"),
+        ("pt-br-en.tsv", "folder", ("pt-BR", "en"), "train"),
+        ("zh-hant-tw-en.tsv", "folder", ("zh-Hant-TW", "en"), "train"),
+        ("sr-latn-en.tsv", "folder", ("sr-Latn", "en"), "train"),
+        ("ted-en-de.tsv", "ted", ("en", "de"), "train"),
+        ("x.fr-pt-br.fr", "x", ("fr", "pt-BR"), "train"),
     ],
 )
 def test_a_name_says_corpus_languages_and_split(tmp_path, name, corpus, languages, split):
@@ -73,12 +77,13 @@ def test_other_names_are_no_parallel_text(tmp_path, name):
     assert recognise(tmp_path / name) is None
 
 
-def test_a_language_has_one_spelling():
-    assert {language_of(code) for code in ("zh_cn", "zh-CN", "zh_CN")} == {"zh-CN"}
-    assert language_of("zh-hant") == "zh-Hant"
-    with pytest.raises(ValidationError, match="'german' is not a language code such as de"):
-        CorpusSettings(languages=("german",))
-    assert CorpusSettings(languages=("zh_cn",)).languages == ("zh-CN",)
+def test_a_name_with_several_readings_is_read_by_the_pivot_or_refused(tmp_path):
+    path = tmp_path / "fr-pt-br.tsv"
+    assert recognise(path, pivot="fr").languages == ("fr", "pt-BR")
+    with pytest.raises(
+        DataError, match=r"fr-pt-br\.tsv: the name can be read as fr and pt-BR or fr-PT and br or pt and br"
+    ):
+        recognise(path)
 
 
 @pytest.mark.parametrize("name", ["en-de.tsv", "en-de.tsv.gz", "TED2020-en-de-train.tsv.gz"])

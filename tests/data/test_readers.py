@@ -304,3 +304,27 @@ def test_the_fingerprint_tells_every_change_apart():
     fewer = RetrievalData(data.questions[1:], data.candidates)
     swapped = RetrievalData(data.questions[::-1], data.candidates)
     assert len({data.fingerprint, fewer.fingerprint, swapped.fingerprint}) == 3
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_languages_with_a_region_or_script_are_canonical_in_records_whatever_the_task_and_the_files_write(
+    suffix, tmp_path
+):
+    rows = {"pt_BR": "Onde fica?,Aqui.,1", "SR-latn": "Gde je?,Ovde.,1"}
+    for name, row in rows.items():
+        question, answer, uid = row.split(",")
+        line = json.dumps({"question": question, "answer": answer, "id": uid})
+        content = f"question,answer,id\n{row}\n" if suffix == ".csv" else f"{line}\n"
+        (tmp_path / f"{name}{suffix}").write_text(content, encoding="utf-8")
+    declared = task(suffix[1:], "PT-br sr_latn")
+    data = registry.load("readers", suffix[1:]).read(tmp_path, declared)
+    assert [question.language for question in data.questions] == declared.languages == ["pt-BR", "sr-Latn"]
+    assert data.answers["1"].keys() == {"pt-BR", "sr-Latn"}
+
+
+def test_a_pair_with_a_script_is_read_from_the_file_of_its_name(tmp_path):
+    (tmp_path / "sr-latn-EN.csv").write_text("text1,text2,score\na,b,0\nc,d,5\n", encoding="utf-8")
+    declared = task("csv", "sr-Latn en", "SR_latn-en")
+    data = registry.load("readers", "csv").read(tmp_path, declared)
+    assert declared.pairs == ("sr-Latn-en",)
+    assert {(pair.pair, pair.languages) for pair in data.pairs} == {("sr-Latn-en", ("sr-Latn", "en"))}

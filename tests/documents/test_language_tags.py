@@ -1,68 +1,88 @@
-"""Tags of languages as they are written in documents and told by names."""
+"""Languages that the names of files and folders tell."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.documents.languages import language_of_name, tag_of
-from metasearch.spec.arrangement import language_of
+from helpers.tags import NAMES, written
+from metasearch.documents.languages import find_folder_language, find_language, find_series
+from metasearch.documents.source import sources
+
+
+def told(stem, folder="", *siblings):
+    """Return what a name tells in a folder that tells `folder`, beside these names."""
+    return find_language(stem, folder, find_series([stem, *siblings]))
+
+
+@given(written(NAMES, lower=True), st.sampled_from("._-"))
+def test_a_name_tells_its_tag_as_a_whole_and_at_its_end(case, mark):
+    tag, text = case
+    assert told(text) == tag
+    assert told(f"READ me{mark}{text}") == tag
+
+
+@given(written(NAMES, lower=True))
+def test_a_folder_tells_its_tag_as_a_whole_and_behind_a_dot(case):
+    tag, text = case
+    assert find_folder_language(text, [], "fr") == find_folder_language(f"pages.{text}", [], "fr") == tag
 
 
 @pytest.mark.parametrize(
-    ("written", "tag"),
+    ("stem", "language"),
     [
-        ("de", "de"),
-        ("EN", "en"),
-        (" pt_br ", "pt-BR"),
-        ("zh-hant-tw", "zh-Hant-TW"),
+        ("README.de-en", "en"),
+        ("faq.zh_CN", "zh-CN"),
+        ("README_ZH_CN", "zh-CN"),
         ("es-419", "es-419"),
-        ("sl-rozaj", "sl-rozaj"),
-        ("de-CH-1996", "de-CH-1996"),
-        ("und", "und"),
+        # Words that are no codes, or are in another case, and countries.
+        ("faq.old", ""),
+        ("faq_new", ""),
+        ("UK", ""),
+        ("README_KR", ""),
+        ("faqde", ""),
+        ("sign_in", ""),
+        ("back-to-java", ""),
+        ("", ""),
     ],
 )
-def test_a_tag_is_spelt_as_bcp_47_spells_it(written, tag):
-    assert tag_of(written) == tag
-
-
-@pytest.mark.parametrize("written", ["", "german", "d", "de-", "x-default", "de DE", "дe", "1", "de-" + "a" * 9])
-def test_what_is_no_tag_is_refused(written):
-    with pytest.raises(ValueError, match="is not a language tag such as de, fil or zh-CN"):
-        tag_of(written)
-
-
-@given(st.from_regex(r"\A[a-z]{2,3}([-_][A-Za-z]{2,4})?\Z"))
-def test_a_tag_is_spelt_as_elsewhere_in_the_package(written):
-    assert tag_of(written) == language_of(written)
+def test_a_name_ends_in_the_longest_tag_that_exists(stem, language):
+    assert told(stem) == language
 
 
 @pytest.mark.parametrize(
-    ("stem", "folders", "language"),
+    ("stem", "siblings", "language"),
     [
-        ("help.de", [], "de"),
-        ("faq_de", [], "de"),
-        ("faq-el", [], "el"),
-        ("faq.pt-BR", [], "pt-BR"),
-        ("faq_pt_BR", [], "pt-BR"),
-        ("faq.zh-Hans", [], "zh-Hans"),
-        ("de", [], "de"),
-        ("en-us", [], "en-US"),
-        ("zh_CN", [], "zh-CN"),
-        ("faq", ["docs", "th"], "th"),
-        ("faq", ["de", "old", "part"], "de"),
-        ("faq", ["de", "tr"], "tr"),
-        ("faq.ar", ["de"], "ar"),
-        ("faq", ["docs", "en-us"], "en-US"),
-        # Words that no list of languages of two letters has, or that are of another case.
-        ("faq.old", [], ""),
-        ("faq_new", [], ""),
-        ("UK", [], ""),
-        ("faq_DE", [], ""),
-        ("faq", ["src", "doc", "app"], ""),
-        ("faqde", [], ""),
-        ("sign_in", [], ""),
-        ("", [], ""),
+        # The folder is in German.
+        ("faq", [], "de"),
+        ("ar", ["tar", "as"], "de"),
+        ("git-rm", ["git", "git-am"], "de"),
+        ("faq.ar", [], "de"),
+        ("faq.ar", ["faq.fr"], "ar"),
+        ("faq-pt-br", ["faq-zh-tw"], "pt-BR"),
+        ("faq_ar", ["faq_de"], "ar"),
+        ("faq_ar", ["faq_de-at"], "ar"),
+        ("faq.de", ["faq.fr"], "de"),
     ],
 )
-def test_a_name_tells_a_language_by_its_end_and_a_folder_by_all_of_it(stem, folders, language):
-    assert language_of_name(stem, folders) == language
+def test_in_a_folder_of_a_language_siblings_decide_whether_a_name_tells_another(stem, siblings, language):
+    assert told(stem, "de", *siblings) == language
+
+
+def test_a_folder_beside_one_with_a_tag_has_files_in_one_unknown_language():
+    assert find_folder_language("pages", ["pages", "pages.de", "media"], "") == "und"
+    assert find_folder_language("pages", ["pages", "pages.old"], "fr") == "fr"
+    assert told("git-rm", "und") == told("ar", "und") == "und"
+    assert told("README.pt-br", "und") == "pt-BR"
+
+
+def test_the_pages_of_tldr_are_in_the_languages_of_their_folders(tmp_path):
+    names = [
+        f"{folder}/common/{name}.md" for folder in ("pages", "pages.de", "pages.zh_TW") for name in ("git-rm", "ar")
+    ]
+    for name in names:
+        path = tmp_path / "tldr" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("# Page\n", encoding="utf-8")
+    assert [source.language for source in sources([tmp_path / "tldr"])] == ["und"] * 2 + ["de"] * 2 + ["zh-TW"] * 2
+    named = sources([tmp_path / "tldr/pages.de/common/ar.md", tmp_path / "tldr/pages"])
+    assert [source.language for source in named] == ["ar", "und", "und"]

@@ -16,7 +16,8 @@ BARE = '{"text": "a"}'
     ("name", "content", "asked", "language"),
     [
         ("tr/a.de.jsonl", ROW, {"language": "el"}, "ar"),
-        ("tr/a.de.jsonl", BARE, {"language": "el"}, "de"),
+        ("docs/a.de.jsonl", BARE, {"language": "el"}, "de"),
+        ("tr/a.de.jsonl", BARE, {"language": "el"}, "tr"),
         ("tr/a.jsonl", BARE, {"language": "el"}, "tr"),
         ("docs/a.jsonl", BARE, {"language": "EL"}, "el"),
         ("tr/a.de.jsonl", BARE, {"language": "el", "names": False}, "el"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.indexes import made, queries, write_index
-from metasearch.documents.passage import UNKNOWN, Passage
+from metasearch.documents.passage import Passage
 from metasearch.encoders.balance import balance
 from metasearch.errors import ConfigError
 from metasearch.index.fusion import fuse
@@ -12,6 +12,7 @@ from metasearch.index.index import Index
 from metasearch.index.quantise import to_int8
 from metasearch.search.expansion import Expansion
 from metasearch.search.searcher import Searcher
+from metasearch.spec.languages import UNKNOWN
 
 
 class Given:

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from helpers.indexes import LANGUAGES, Made, key_of, made, queries, write_index
-from metasearch.documents.passage import UNKNOWN, Passage
+from metasearch.documents.passage import Passage
 from metasearch.encoders.expansion import expanded
 from metasearch.errors import ConfigError
 from metasearch.index.index import Index
 from metasearch.index.quantise import to_int8
 from metasearch.search import expansion
 from metasearch.search.expansion import Expansion
+from metasearch.spec.languages import UNKNOWN
 
 
 def opened(folder, content, **keys):

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
+from helpers.tags import TAGS
 from metasearch.spec.arrangement import Arrangement, Pattern, Variant
 
-languages = st.from_regex(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,2}", fullmatch=True)
+languages = TAGS
 variants = st.builds(Variant, languages, st.lists(languages, min_size=1, max_size=5, unique=True).map(tuple))
 arrangements = st.builds(Arrangement, st.lists(variants, min_size=2, max_size=3).map(tuple))
 patterns = st.builds(Pattern, st.lists(st.sampled_from(["mono", "bi", "multi"]), min_size=2, max_size=3).map(tuple))
@@ -57,6 +58,8 @@ def test_a_variant_is_multi_exactly_when_it_has_several_candidate_languages(vari
         ("el_{ar}", "bi", "el", ("ar",)),
         ("zh-Hans_zh-Hant", "bi", "zh-Hans", ("zh-Hant",)),
         (" el_{ ar , el } ", "multi", "el", ("ar", "el")),
+        ("zh_hant_PT-br", "bi", "zh-Hant", ("pt-BR",)),
+        ("zh-tw_{pt_br,EN}", "multi", "zh-TW", ("pt-BR", "en")),
     ],
 )
 def test_a_variant_says_its_kind_and_languages(text, kind, query, candidates):
@@ -96,6 +99,11 @@ def test_arrows_may_be_one_character_and_spaces_do_not_matter(written):
 def test_what_is_no_variant_is_refused_with_an_example(text):
     with pytest.raises(ValueError, match=r"is not a language variant; write el_ar or el_\{ar,el\}"):
         Variant.parse(text)
+
+
+def test_a_variant_that_can_be_read_in_two_ways_is_refused_with_the_clear_form():
+    with pytest.raises(ValueError, match=r"can be read as en and pt-BR or en-PT and br; write regions with a hyphen"):
+        Variant.parse("en_pt_br")
 
 
 def test_a_variant_that_names_a_candidate_language_twice_is_refused():

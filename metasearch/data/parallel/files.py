@@ -59,7 +59,7 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> tuple[list[Part], t
     ignored: list[str] = []
     for path in map(Path, paths):
         for below in _walk(path):
-            file = recognise(below, tables=True)
+            file = recognise(below, tables=True, pivot=settings.pivot)
             if not path.is_dir() and file is None:
                 raise DataError(f"{below}: not named as parallel text; {EXPECTED}")
             if file is None or (path.is_dir() and file.split != "train"):

@@ -9,22 +9,23 @@
 
 All but Parquet files may be packed, and then end in `.gz` or `.zst`.
 
-Where a name begins with no corpus, the folder's name is the corpus.
+If a name begins with no corpus, the name of the folder is the corpus. Languages may have a script or a region:
+`en-zh_cn`, `en-pt-BR`, `sr-latn-en`. A region in lower case behind a hyphen could be a language of its own. So
+`en-pt-br` is English and Brazilian Portuguese only if English is the pivot language.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from metasearch.errors import DataError
 from metasearch.formats.packed import SUFFIXES, unpacked
-from metasearch.spec.arrangement import language_of
+from metasearch.spec.corpus import DEFAULT_PIVOT
+from metasearch.spec.languages import is_listed, parse_name
 
-# With a hyphen, a region or script is in the case of BCP 47; `de-en` could be a language and its region otherwise.
-_LANGUAGE = r"[a-z]{2,3}(?:-[A-Z]{2}|-[A-Z][a-z]{3}|_[A-Za-z]{2,4})?"
-_PAIR = re.compile(rf"(?:(?P<corpus>.+)[-.])?(?P<first>{_LANGUAGE})-(?P<second>{_LANGUAGE})")
 _TSV = re.compile(r"(?P<pair>.+?)(?:-(?P<split>train|dev|test))?\.(?P<kind>tsv(?:\.gz|\.zst)?|parquet)")
-_MOSES = re.compile(rf"(?P<pair>.+?)\.(?P<side>{_LANGUAGE})(?:\.gz|\.zst)?")
+_MOSES = re.compile(r"(?P<pair>.+?)\.(?P<side>[^.]+?)(?:\.gz|\.zst)?")
 
 EXPECTED = (
     "expected names such as en-de.tsv, TED2020-en-de-train.tsv.gz, en-de.parquet, or WikiMatrix.de-en.de and "
@@ -67,19 +68,74 @@ class ParallelFile:
         return found
 
 
-def recognise(path: Path, tables: bool = False) -> ParallelFile | None:
-    """Return what a file's name says; None when it is no name of parallel text, of lines or, if wanted, of tables."""
+def recognise(path: Path, tables: bool = False, pivot: str = DEFAULT_PIVOT) -> ParallelFile | None:
+    """Return what the name of a file says; None if it is no name of parallel text.
+
+    Args:
+        path: the file.
+        tables: whether Parquet files count.
+        pivot: language that decides where a name can be read in several ways.
+
+    Raises:
+        DataError: a name can be read in several ways, none of which has the pivot language.
+    """
     tsv, moses = _TSV.fullmatch(path.name), _MOSES.fullmatch(path.name)
     match = tsv or moses
-    pair = _PAIR.fullmatch(match["pair"]) if match else None
+    side = moses["side"] if moses and not tsv else ""
+    pair = _read_pair(match["pair"], side, pivot, path) if match else None
     if match is None or pair is None or (tsv and tsv["kind"] == "parquet" and not tables):
         return None
-    written = (pair["first"], pair["second"])
     # Absolute, since a bare file name has a parent without a name.
-    corpus = pair["corpus"] or path.absolute().parent.name
-    languages = (language_of(written[0]), language_of(written[1]))
+    corpus = pair.corpus or path.absolute().parent.name
     if tsv:
-        return ParallelFile(path, corpus, languages, written, tsv["split"] or "train")
-    if match["side"] not in written:
-        return None
-    return ParallelFile(path, corpus, languages, written, sides=tuple(f"{match['pair']}.{code}" for code in written))
+        return ParallelFile(path, corpus, pair.languages, pair.written, tsv["split"] or "train")
+    sides = tuple(f"{match['pair']}.{code}" for code in pair.written)
+    return ParallelFile(path, corpus, pair.languages, pair.written, sides=sides)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A way to read a name: the corpus, and the two languages in canonical form and as written."""
+
+    corpus: str
+    languages: tuple[str, str]
+    written: tuple[str, str]
+
+
+def _read_pair(name: str, side: str, pivot: str, path: Path) -> _Pair | None:
+    """Return the languages that a name ends in; `side` is the one that a Moses file is in.
+
+    Of several readings, the one with the pivot counts, and first of all one with regions in capitals and a corpus that
+    does not end in a language, as `pt` does in `pt-br-en`.
+    """
+    strict, loose = (
+        [pair for pair in _readings(name, cased) if side in ("", *pair.written)] for cased in (True, False)
+    )
+    usual = [pair for pair in strict if not _ends_in_language(pair.corpus)]
+    others = [pair for pair in loose if pair not in usual and all(map(is_listed, pair.languages))]
+    for pairs in (usual, others):
+        if with_pivot := [pair for pair in pairs if pivot in pair.languages]:
+            return with_pivot[0]
+    if others and len(usual + others) > 1:
+        readings = " or ".join(" and ".join(pair.languages) for pair in others)
+        raise DataError(f"{path}: the name can be read as {readings}; write regions in capitals, such as pt-BR")
+    return next(iter(usual + others + strict), None)
+
+
+def _ends_in_language(corpus: str) -> bool:
+    return any(is_listed(parse_name(corpus[start:])) for start in _starts(corpus))
+
+
+def _starts(name: str) -> list[int]:
+    return [0, *(mark.end() for mark in re.finditer("[-.]", name))]
+
+
+def _readings(name: str, cased: bool) -> Iterator[_Pair]:
+    """Yield every way to read the end of a name as two languages, the longest end first."""
+    for start in _starts(name):
+        parts = name[start:].split("-")
+        for end in range(1, len(parts)):
+            written = "-".join(parts[:end]), "-".join(parts[end:])
+            first, second = (parse_name(part, cased) for part in written)
+            if first and second:
+                yield _Pair(name[: max(start - 1, 0)], (first, second), written)

@@ -31,6 +31,7 @@ from metasearch.data.parallel.read import Sides, cleaned
 from metasearch.files import write_whole
 from metasearch.formats.arrays import json_array
 from metasearch.spec.corpus import CorpusSettings
+from metasearch.spec.languages import primary_language
 
 LINES = 2**16
 """Lines of a block."""
@@ -63,7 +64,7 @@ class Rules:
         if self.language is not None:
             for text, language, side in zip(texts, languages, ("source", "translation"), strict=True):
                 # A region or script, as in zh-CN, is not told.
-                if self.language(text) != language.partition("-")[0]:
+                if self.language(text) != primary_language(language):
                     return f"{side} in another language"
         return ""
 

@@ -14,6 +14,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, ValidationError
 
 from metasearch.data.gold import score_of
+from metasearch.data.locate import find_file
 from metasearch.data.readers.base import Text, joined, pair_languages, problem, require_unique, say_joined
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.errors import DataError, nearest
@@ -38,11 +39,11 @@ def files(task: Task, suffix: str) -> list[str]:
 
 def read(folder: Path, task: Task, suffix: str, rows_of: Callable[[Path], Rows]) -> Data:
     """Read all files of a task, `rows_of` giving the rows of one; `DataError` names file, line and field of damage."""
-    paths = [folder / name for name in files(task, suffix)]
+    paths = [find_file(folder, name) for name in files(task, suffix)]
     if task.kind == "retrieval":
         corpus = _Corpus(folder)
-        for path in paths:
-            corpus.read(path, rows_of(path))
+        for path, language in zip(paths, task.languages, strict=True):
+            corpus.read(path, language, rows_of(path))
         return corpus.data()
     pairs: list[ScoredPair] = []
     for path, languages in zip(paths, pair_languages(task), strict=True):
@@ -90,7 +91,9 @@ def _scored_pairs(path: Path, languages: tuple[str, str], rows: Rows) -> list[Sc
     for number, (line, row) in enumerate(rows, 1):
         pair = _check(_Scored, row, path, line)
         score = score_of(str(pair.score), path, line)
-        pairs.append(ScoredPair(path.stem, languages, pair.text1, pair.text2, score, pair.group or f"row-{number}"))
+        pairs.append(
+            ScoredPair("-".join(languages), languages, pair.text1, pair.text2, score, pair.group or f"row-{number}")
+        )
     if not pairs:
         raise DataError(f"{path}: expected rows with text1, text2 and score, found none")
     return pairs
@@ -111,15 +114,15 @@ class _Corpus:
         self.articles: dict[str, dict[str, str]] = {}
         """Question → the articles that are named for it, and a language in which each is."""
 
-    def read(self, path: Path, rows: Rows) -> None:
+    def read(self, path: Path, language: str, rows: Rows) -> None:
         """Read a language; questions with the same id, or without ids of the same row, are translations."""
         before, lines = len(self.questions), list[int]()
-        self.placed[path.stem] = {}
+        self.placed[language] = {}
         for number, (line, row) in enumerate(rows, 1):
             if {"sentences", "questions"} & row.keys():
-                self.add_paragraph(_check(_Paragraph, row, path, line), f"{path}:{line}", path.stem, str(number))
+                self.add_paragraph(_check(_Paragraph, row, path, line), f"{path}:{line}", language, str(number))
             else:
-                self.add_labelled(_check(_Labelled, row, path, line), f"{path}:{line}", path.stem, str(number))
+                self.add_labelled(_check(_Labelled, row, path, line), f"{path}:{line}", language, str(number))
             lines += [line] * (len(self.questions) - before - len(lines))
         if len(self.questions) == before:
             raise DataError(f"{path}: expected rows with questions, found none")

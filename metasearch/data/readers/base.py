@@ -34,11 +34,10 @@ Text = Annotated[Shown, StringConstraints(strip_whitespace=True)]
 
 
 def pair_languages(task: Task) -> list[tuple[str, str]]:
-    """Return the pairs of a similarity task as languages; `ConfigError` where one is not two codes and a dash."""
-    pairs = [tuple(pair.split("-")) for pair in task.pairs]
-    if not pairs or any(len(pair) != 2 for pair in pairs):
+    """Return the pairs of a similarity task as languages; `ConfigError` if it has none."""
+    if not task.pairs:
         raise ConfigError("pairs: a similarity task names its language pairs, such as [ar-ar, ar-en]")
-    return [(first, second) for first, second in pairs]
+    return task.language_pairs
 
 
 def require_unique(ids: Iterable[str], path: Path, lines: Sequence[int] = ()) -> None:

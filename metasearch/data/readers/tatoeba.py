@@ -6,6 +6,7 @@ Codes are those of ISO 639-3 (LASER, `data/tatoeba/v1`: 112 languages with up to
 import logging
 from pathlib import Path
 
+from metasearch.data.locate import find_file
 from metasearch.data.translation import Translation, TranslationData
 from metasearch.errors import DataError
 from metasearch.formats.text_files import lines_of, sentence_of
@@ -27,7 +28,7 @@ def read(folder: Path, task: Task) -> TranslationData:
     pairs: list[Translation] = []
     absent: list[str] = []
     for language in task.languages:
-        if task.partial and not any((folder / name).exists() for name in _names(language)):
+        if task.partial and not any(find_file(folder, name).exists() for name in _names(language)):
             absent.append(language)
         else:
             pairs += _pairs(folder, language)
@@ -49,7 +50,7 @@ def _names(language: str) -> tuple[str, str]:
 
 
 def _pairs(folder: Path, language: str) -> list[Translation]:
-    paths = [folder / name for name in _names(language)]
+    paths = [find_file(folder, name) for name in _names(language)]
     for path, other in (paths, paths[::-1]):
         if not path.exists():
             raise DataError(f"{path}: no such file; {other.name} needs it, line by line")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, StrictInt, ValidationError
 
+from metasearch.data.locate import find_file
 from metasearch.data.readers.base import Shown, joined, problem, require_unique, say_joined
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError
@@ -54,7 +55,7 @@ def read(folder: Path, task: Task) -> RetrievalData:
     questions: list[Question] = []
     candidates: list[Candidate] = []
     for language in task.languages:
-        path = folder / f"{language}.json"
+        path = find_file(folder, f"{language}.json")
         asked, answers = _language(path, language)
         require_unique((question.id for question in asked), path)
         questions += asked

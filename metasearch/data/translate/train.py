@@ -127,7 +127,7 @@ def scored(data: Data, task: Task) -> Trained:
     assert task.translate is not None
     assert isinstance(data, Trained)
     if isinstance(data, SimilarityData):
-        known = {frozenset(name.split("-")) for name in task.pairs}
+        known = {frozenset(pair) for pair in task.language_pairs}
         return replace(data, pairs=tuple(pair for pair in data.pairs if frozenset(pair.languages) in known))
     return data if task.translate.source in task.languages else rows.without(data, [task.translate.source])
 

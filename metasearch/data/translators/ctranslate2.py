@@ -12,6 +12,7 @@ from metasearch.data.translators.base import Places
 from metasearch.errors import ConfigError, DataError, first_line
 from metasearch.files import digest
 from metasearch.spec.declared import Declared, Positive
+from metasearch.spec.languages import Language
 
 INSTALL = "pip install ctranslate2 sentencepiece"
 _WEIGHTS = "model.bin"
@@ -46,7 +47,7 @@ class CTranslate2:
         """
 
         model: str
-        codes: dict[str, str] = Field(default_factory=dict)
+        codes: dict[Language, str] = Field(default_factory=dict)
         before: tuple[str, ...] = ()
         after: tuple[str, ...] = ("</s>",)
         prefix: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from typing import ClassVar
 from pydantic import field_validator
 
 from metasearch.data.fingerprint import fingerprint_of
+from metasearch.data.locate import find_file
 from metasearch.data.translators.base import Places
 from metasearch.errors import DataError
 from metasearch.files import digest
@@ -70,7 +71,8 @@ class Files:
 
     def _files(self, source: str, target: str) -> list[Path]:
         named = self._path.replace("{source}", source).replace("{target}", target)
-        return [self._folder / name for name in dict.fromkeys(named.replace("{language}", c) for c in (source, target))]
+        names = dict.fromkeys(named.replace("{language}", language) for language in (source, target))
+        return [find_file(self._folder, name) for name in names]
 
     def _read(self, source: str, target: str) -> dict[str, str]:
         files = self._files(source, target)

@@ -13,11 +13,11 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from metasearch.documents.content import whole
 from metasearch.documents.cutting import Notes
-from metasearch.documents.languages import tag_of
 from metasearch.documents.readers._elements import BLOCKS, CELLS, EXACT, LINES, is_hidden
 from metasearch.documents.readers._paragraphs import Paragraphs
 from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
+from metasearch.spec.languages import parse_tag
 
 BAD_LANGUAGE = "elements whose lang is no language tag, taken as not known"
 
@@ -131,7 +131,7 @@ class _Walk:
     def language(self, written: str) -> str:
         """Return the tag of an attribute; empty where it says that the language is not known, or is no tag."""
         try:
-            return tag_of(written) if written.strip() else ""
+            return parse_tag(written) if written.strip() else ""
         except ValueError:
             self.notes[BAD_LANGUAGE] += 1
             return ""

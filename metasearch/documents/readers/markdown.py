@@ -12,12 +12,12 @@ from pathlib import Path
 
 from metasearch.documents.content import texts
 from metasearch.documents.cutting import Notes
-from metasearch.documents.languages import tag_of
 from metasearch.documents.readers.text import parted
 from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
 from metasearch.errors import ConfigError, DataError
 from metasearch.spec import yaml
+from metasearch.spec.languages import parse_tag
 
 _MATTER = re.compile(r"---[ \t]*\n(?P<yaml>\s*(?:#|[\w-]+[ \t]*:).*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S | re.M)
 _LANGUAGE = ("lang", "language")
@@ -53,7 +53,7 @@ def _matter(text: str, path: Path) -> _Matter:
     tags = {key: tree[key] for key in _LANGUAGE if tree.get(key)}
     for key, value in tags.items():
         try:
-            tags[key] = tag_of(str(value))
+            tags[key] = parse_tag(str(value))
         except ValueError as error:
             raise DataError(f"{places[(key,)]}: {key}: {error}") from None
     title = tree.get("title")

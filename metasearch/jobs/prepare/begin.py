@@ -23,6 +23,7 @@ from metasearch.jobs.prepare.worker import Job, language_of
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec import yaml
 from metasearch.spec.corpus import CorpusSettings
+from metasearch.spec.languages import normalise_tag, primary_language
 from metasearch.spec.library import Library
 from metasearch.spec.recipe import MaxLength
 from metasearch.spec.run import DataConfig, EncoderConfig
@@ -85,7 +86,8 @@ def prepare_corpus(
         twice = next(test.name for i, test in enumerate(tests) if test.name in {each.name for each in tests[:i]})
         raise ConfigError(f"--exclude: two are called '{twice}', which the report could not tell apart; rename a file")
     tokens, tokenizer = _tokens(loaded)
-    asked = Asked(tokens, chosen, across, tuple(detect), hashes, _inputs(parts))
+    told = tuple(primary_language(normalise_tag(language)) for language in detect)
+    asked = Asked(tokens, chosen, across, told, hashes, _inputs(parts))
     _check_languages(asked, parts)
     return prepare(Job(folder, asked, tokenizer, tests), files, processes, listener)
 
@@ -170,7 +172,7 @@ def _check_languages(asked: Asked, parts: Sequence[Part]) -> None:
 
     for part in parts:
         for language in (part.pivot, part.language):
-            plain = language.partition("-")[0]
+            plain = primary_language(language)
             if asked.detect == ("all",):
                 detector([plain])
             elif plain not in asked.detect:
