@@ -27,7 +27,7 @@ from metasearch.documents.passage import Passage
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import estimate
 from metasearch.evaluation.metrics.base import Ranks
-from metasearch.evaluation.metrics.map import average_precision
+from metasearch.evaluation.metrics.retrieval import average_precision
 from metasearch.index.bm25 import Bm25
 from metasearch.index.fusion import fuse
 from metasearch.index.index import Index

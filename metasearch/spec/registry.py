@@ -2,10 +2,12 @@
 
 A plug-in is a module that defines the object of its kind, such as `LEARNER`. It is a file in the folder of the kind,
 whose name with dashes is the plug-in's name, or a module that an installed package offers under the kind's entry point,
-such as `metasearch.learners`. Listing reads file names and package metadata, and imports nothing.
+such as `metasearch.learners`. A file may also define a family: `METRIC_RECALL` is the metric `recall`. Listing reads
+files and package metadata, and imports nothing.
 """
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +15,8 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from operator import attrgetter
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 from metasearch.errors import ConfigError, require_known
 
@@ -52,8 +55,8 @@ def names(kind: str) -> list[str]:
     return sorted({*_shipped(kind), *_offered(kind)})
 
 
-def load(kind: str, name: str) -> ModuleType:
-    """Import the module of one plug-in.
+def load(kind: str, name: str) -> Any:
+    """Import the module of one plug-in; a member of a family comes in a namespace of its own.
 
     Raises:
         ConfigError: no plug-in has that name, and the message names the nearest one; or the module that a package
@@ -61,7 +64,9 @@ def load(kind: str, name: str) -> ModuleType:
     """
     require(kind, name)
     if name in _shipped(kind):
-        return import_module(f"metasearch.{KINDS[kind].folder.replace('/', '.')}.{name.replace('-', '_')}")
+        path, member = _shipped(kind)[name]
+        found = import_module(f"metasearch.{KINDS[kind].folder.replace('/', '.')}.{path.stem}")
+        return SimpleNamespace(**{KINDS[kind].provides[0]: getattr(found, member)}) if member else found
     entry = _offered(kind)[name]
     try:
         module: ModuleType = entry.load()
@@ -87,19 +92,29 @@ def summary(kind: str, name: str) -> str:
     It is empty where there is no docstring.
     """
     if name in _shipped(kind):
-        source = ast.parse(_shipped(kind)[name].read_text(encoding="utf-8"))
+        path, member = _shipped(kind)[name]
+        source = ast.parse(path.read_text(encoding="utf-8"))
+        if member:  # the text after its assignment
+            starts = [i for i, node in enumerate(source.body) if ast.unparse(node).startswith(f"{member} = ")]
+            source = ast.Module(source.body[starts[0] + 1 :], [])
         return (ast.get_docstring(source) or "").partition("\n")[0]
     entry = _offered(kind)[name]
     return f"from package {entry.dist.name if entry.dist else 'unknown'}: {entry.value}"
 
 
 @cache
-def _shipped(kind: str) -> Mapping[str, Path]:
-    """Return the files that define a plug-in, by name."""
-    # At the beginning of a line stands what the module itself defines; a line within a class is indented.
+def _shipped(kind: str) -> Mapping[str, tuple[Path, str]]:
+    """Return name → the file that defines a plug-in, and the name in that file of a member of a family."""
+    # Module-level definitions only; a line within a class is indented.
     start = f"\n{KINDS[kind].defines}"
-    files = sorted((_PACKAGE / KINDS[kind].folder).glob("[a-z]*.py"))
-    return {path.stem.replace("_", "-"): path for path in files if start in path.read_text(encoding="utf-8")}
+    member = re.compile(rf"^({KINDS[kind].provides[0]}_([A-Z0-9_]+)) = ", re.M)
+    found: dict[str, tuple[Path, str]] = {}
+    for path in sorted((_PACKAGE / KINDS[kind].folder).glob("[a-z]*.py")):
+        text = path.read_text(encoding="utf-8")
+        if start in text:
+            found[path.stem.replace("_", "-")] = path, ""
+        found |= {name.lower().replace("_", "-"): (path, attribute) for attribute, name in member.findall(text)}
+    return found
 
 
 @cache

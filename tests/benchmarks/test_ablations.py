@@ -13,7 +13,7 @@ from metasearch.cli.distill import command, configure
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.int8 import WEIGHTS, write_stored
 from metasearch.errors import ConfigError, DataError
-from metasearch.evaluation.metrics.spearman import spearman
+from metasearch.evaluation.metrics.correlation import spearman
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.questions import QuestionResults
 from metasearch.spec.recipe import MaxLength

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from metasearch.errors import DataError, NonFiniteError
-from metasearch.evaluation.metrics.pearson import pearson
-from metasearch.evaluation.metrics.spearman import spearman
+from metasearch.evaluation.metrics.correlation import pearson, spearman
 
 
 def test_pearson_by_hand():

@@ -197,7 +197,7 @@ def test_a_metric_whose_value_is_not_finite_is_named(monkeypatch):
     def undefined(ranks, k):
         return np.full(len(ranks.sizes), np.nan)
 
-    monkeypatch.setattr(registry.load("metrics", "recall"), "METRIC", Metric("retrieval", undefined, "required"))
+    monkeypatch.setattr(metrics.retrieval, "METRIC_RECALL", Metric("retrieval", undefined, "required"))
     data = retrieval(2)
     with pytest.raises(NonFiniteError, match=r"^measure 'recall@3' has a value that is not finite$"):
         evaluate(FakeEncoder({text: [1.0] for text in texts(data)}), data, [Measure("recall", 3)])

@@ -14,7 +14,7 @@ from metasearch.errors import DataError, NonFiniteError
 from metasearch.evaluation import search as searching
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.metrics import ranking
-from metasearch.evaluation.metrics.map import average_precision
+from metasearch.evaluation.metrics.retrieval import average_precision
 from metasearch.evaluation.search import TOP, Judgements, search
 from metasearch.spec.measure import Measure
 

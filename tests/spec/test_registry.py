@@ -1,4 +1,4 @@
-"""Plug-ins are found by the names of their files."""
+"""Plug-ins are found by the names of their files, and in families by the names that these define."""
 
 import subprocess
 import sys
@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from metasearch.errors import ConfigError, nearest
+from metasearch.evaluation.metrics import retrieval
 from metasearch.spec import registry
 
 READERS = ["csv", "jsonl", "semeval2017", "stsb-multi-mt", "xquad-r"]
@@ -51,8 +52,15 @@ def test_every_plug_in_says_what_it_is_in_one_line(kind):
 def test_the_summary_is_the_first_line_of_a_docstring_if_there_is_one(tmp_path, monkeypatch, source, summary):
     path = tmp_path / "recall.py"
     path.write_text(source, encoding="utf-8")
-    monkeypatch.setattr(registry, "_shipped", lambda kind: {"recall": path})
+    monkeypatch.setattr(registry, "_shipped", lambda kind: {"recall": (path, "")})
     assert registry.summary("metrics", "recall") == summary
+
+
+def test_a_family_of_plug_ins_shares_a_file():
+    assert registry.load("metrics", "recall").METRIC is retrieval.METRIC_RECALL
+    assert registry.load("metrics", "mrr").METRIC is retrieval.METRIC_MRR
+    assert registry.summary("metrics", "mrr").startswith("Mean reciprocal rank: ")
+    assert "retrieval" not in registry.names("metrics")
 
 
 @pytest.mark.parametrize("name", ["xquad", "xquad_r", "XQUAD-R"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from helpers.rankings import ranks_of
 from metasearch.errors import DataError
-from metasearch.evaluation.metrics.map import average_precision
+from metasearch.evaluation.metrics.retrieval import average_precision
 from metasearch.study.statistics import language_bias as measure
 
 

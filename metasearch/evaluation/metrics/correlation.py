@@ -1,7 +1,4 @@
-"""Pearson's r of predicted with gold similarity, the measure of SemEval-2017 task 1 (Cer et al. 2017).
-
-r = Σ (p − p̄)(g − ḡ) / √(Σ (p − p̄)² · Σ (g − ḡ)²)
-"""
+"""Metrics of similarity: correlations of predicted with gold scores."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,4 +30,23 @@ def require_defined(predicted: NDArray[np.floating], gold: NDArray[np.floating])
             raise DataError(f"correlation is undefined: the {len(values)} {name} scores are constant")
 
 
-METRIC = Metric("similarity", pearson)
+METRIC_PEARSON = Metric("similarity", pearson)
+"""Pearson's r of predicted with gold similarity, the measure of SemEval-2017 task 1 (Cer et al. 2017).
+
+r = Σ (p − p̄)(g − ḡ) / √(Σ (p − p̄)² · Σ (g − ḡ)²)
+"""
+
+
+def spearman(predicted: NDArray[np.floating], gold: NDArray[np.floating]) -> float:
+    """Return ρ of `(N,)` with `(N,)`; errors as `require_defined`."""
+    from scipy import stats  # takes half a second, which commands that only read declarations need not wait for
+
+    require_defined(predicted, gold)
+    return float(stats.spearmanr(predicted, gold).statistic)
+
+
+METRIC_SPEARMAN = Metric("similarity", spearman)
+"""Spearman's ρ of predicted with gold similarity: Pearson's r of their ranks, ties at the middle of their ranks.
+
+Spearman 1904; recommended for sentence similarity by Reimers, Beyer & Gurevych 2016.
+"""

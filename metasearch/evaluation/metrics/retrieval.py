@@ -1,0 +1,157 @@
+"""Metrics of retrieval: functions of the ranks of the relevant candidates of each question."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.evaluation.metrics.base import Metric, Ranks, Values
+
+
+def average_precision(ranks: Ranks, k: int | None = None) -> Values:
+    """Return AP, or AP@k, of each question, `(N,)`.
+
+    Example:
+        >>> one = Ranks(np.array([1, 4]), np.array([0, 2]))
+        >>> average_precision(one)   # (1/1 + 2/4) / 2
+        array([0.75])
+        >>> average_precision(one, k=3)   # (1/1) / min(2, 3)
+        array([0.5])
+    """
+    depths = ranks.sizes if k is None else np.minimum(ranks.sizes, k)
+    hits = ranks.hits(k)
+    values = np.zeros(len(hits))
+    # Questions with equally many hits at once: numpy's order of summation depends on the length of a row, and a
+    # question's value must not depend on the questions beside it.
+    for count in np.unique(hits[hits > 0]).tolist():
+        questions = np.flatnonzero(hits == count)
+        # Ranks ascend: the hits come first, and the i-th of them has i relevant candidates up to its rank.
+        top = ranks.ranks[ranks.offsets[questions, None] + np.arange(count)]
+        values[questions] = np.sum(np.arange(1, count + 1) / top, axis=1) / depths[questions]
+    return values
+
+
+METRIC_MAP = Metric("retrieval", average_precision, "optional")
+"""Mean average precision: how high all relevant candidates rank (LAReQA, section 4; MAML-Align paper, section 5).
+
+AP@k = (1 / min(R, k)) · Σ over relevant candidates with rank r ≤ k of (relevant candidates with rank ≤ r) / r, with R
+the number of relevant candidates; without a cut-off k is the size of the pool. trec_eval's `map_cut` divides by R also
+where R > k, so that its perfect ranking is below 1.
+"""
+
+
+def reciprocal_rank(ranks: Ranks, k: int | None = None) -> Values:
+    """Return RR, or RR@k, of each question, `(N,)`.
+
+    Example:
+        >>> two = Ranks(np.array([2, 3, 5]), np.array([0, 2, 3]))
+        >>> reciprocal_rank(two, k=4)   # 1/2; 5 > 4
+        array([0.5, 0. ])
+    """
+    # Ranks ascend within a question and none is empty: the entry at its offset is its best rank.
+    first = ranks.ranks[ranks.offsets[:-1]]
+    return np.where(ranks.hits(k) > 0, 1 / first, 0.0)
+
+
+METRIC_MRR = Metric("retrieval", reciprocal_rank, "optional")
+"""Mean reciprocal rank: how high the first relevant candidate ranks (Voorhees 1999, "The TREC-8 QA track report").
+
+RR@k = 1 / r with r the rank of the first relevant candidate, 0 where r > k; without a cut-off the whole ranking counts.
+"""
+
+
+def ndcg(ranks: Ranks, k: int | None = None) -> Values:
+    """Return nDCG, or nDCG@k, of each question, `(N,)`.
+
+    Example:
+        >>> ndcg(Ranks(np.array([1, 3]), np.array([0, 2])), k=2)   # 1 / (1 + 1 / log2(3))
+        array([0.61314719])
+    """
+    # Both sums add as many terms in the same order, so that no rounding takes the quotient above 1.
+    return _dcg(ranks.ranks, ranks.offsets, k) / _dcg(ranks.ideal, ranks.offsets, k)
+
+
+def _dcg(ranks: NDArray[np.int64], offsets: NDArray[np.int64], k: int | None) -> Values:
+    gains = 1 / np.log2(1 + ranks)
+    total: Values = np.add.reduceat(gains if k is None else np.where(ranks <= k, gains, 0.0), offsets[:-1])
+    return total
+
+
+METRIC_NDCG = Metric("retrieval", ndcg, "optional")
+"""Normalised discounted cumulative gain with binary relevance (Järvelin & Kekäläinen 2002, discount log2(1 + rank)).
+
+nDCG@k = DCG@k / IDCG@k, DCG@k = Σ over relevant candidates with rank r ≤ k of 1 / log2(1 + r), and IDCG@k that of the
+perfect ranking, whose relevant candidates have the ranks 1 to R. It is trec_eval's `ndcg_cut`, and its `ndcg` where
+there is no cut-off.
+"""
+
+
+def precision(ranks: Ranks, k: int) -> Values:
+    """Return Precision@k of each question, `(N,)`.
+
+    Example:
+        >>> precision(Ranks(np.array([1, 3, 9]), np.array([0, 3])), k=4)
+        array([0.5])
+    """
+    return ranks.hits(k) / k
+
+
+METRIC_PRECISION = Metric("retrieval", precision, "required")
+"""Precision: the share of the first k candidates that are relevant (Manning et al. 2008, section 8.4).
+
+Precision@k = (relevant candidates with rank ≤ k) / k, also where the pool has fewer than k candidates, as in trec_eval.
+"""
+
+
+def recall(ranks: Ranks, k: int) -> Values:
+    """Return Recall@k of each question, `(N,)`.
+
+    Example:
+        >>> recall(Ranks(np.array([1, 3, 9]), np.array([0, 3])), k=3)
+        array([0.66666667])
+    """
+    return ranks.hits(k) / ranks.sizes
+
+
+METRIC_RECALL = Metric("retrieval", recall, "required")
+"""Recall: the share of the relevant candidates that are among the first k (Manning et al. 2008, section 8.3).
+
+Recall@k = (relevant candidates with rank ≤ k) / R. With R > k it cannot reach 1.
+"""
+
+
+def precision_at_full_recall(ranks: Ranks, k: None = None) -> Values:
+    """Return the precision of each question at its last relevant candidate, `(N,)`.
+
+    Example:
+        >>> precision_at_full_recall(Ranks(np.array([1, 4, 2]), np.array([0, 2, 3])))
+        array([0.5, 0.5])
+    """
+    # Ranks ascend within a question.
+    last: Values = ranks.sizes / ranks.ranks[ranks.offsets[1:] - 1]
+    return last
+
+
+METRIC_PRECISION_AT_FULL_RECALL = Metric("retrieval", precision_at_full_recall)
+"""Precision at full recall: R / rank of the last relevant candidate, of R (Manning et al. 2008, section 8.4).
+
+It is 1 where nothing else ranks above the last of them, as `iprec_at_recall_1.00` of trec_eval. Hong et al. 2026
+(arXiv:2604.05684) report the rank itself, Max@R, of which lower values are better.
+"""
+
+
+def complete(ranks: Ranks, k: int) -> Values:
+    """Return Complete@k of each question, `(N,)`.
+
+    Example:
+        >>> complete(Ranks(np.array([1, 3, 2, 9]), np.array([0, 2, 4])), k=3)
+        array([1., 0.])
+    """
+    return np.where(ranks.hits(k) == ranks.sizes, 1.0, 0.0)
+
+
+METRIC_COMPLETE = Metric("retrieval", complete, "required")
+"""Complete: the share of questions whose relevant candidates are all among the first k.
+
+Complete@k = 1 where every relevant candidate has rank ≤ k, else 0; with R > k it is 0. In a pool of all languages it
+asks for the answer in each of them: one translation that ranks low is enough for 0. Hong et al. 2026 (arXiv:2604.05684)
+report Complete@10 for pools of two languages, each with an answer.
+"""
