@@ -13,10 +13,8 @@ from metasearch.spec.library import Library
 from metasearch.spec.task import Task
 from metasearch.study.arms import Arm, digest, settings_of
 from metasearch.study.bias import Bias, bias_of, mean
-from metasearch.study.compare import compare, over_folds
-from metasearch.study.compared import Compared, Comparison
-from metasearch.study.paired import pair
-from metasearch.study.resampled import difference, figures
+from metasearch.study.compare import Compared, Comparison, compare, over_folds
+from metasearch.study.paired import difference, figures, pair
 from metasearch.study.statistics import bootstrap
 from metasearch.study.statistics.paired import holm, paired_test
 from metasearch.study.study import Study

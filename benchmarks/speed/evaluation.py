@@ -27,7 +27,7 @@ from benchmarks.speed.targets import row
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import MetasearchError
-from metasearch.evaluation.retrieval import evaluate_retrieval
+from metasearch.evaluation.evaluate import evaluate_retrieval
 from metasearch.spec.measure import RERANKED, RETRIEVAL_POOLS, Measure, Pool
 from metasearch.spec.seeding import stream
 

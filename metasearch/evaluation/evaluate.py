@@ -1,18 +1,196 @@
-"""Measures an encoder on data of any kind."""
+"""Measures an encoder on retrieval, similarity and translation data."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from metasearch.data.records import Data, RetrievalData, SimilarityData
+from metasearch.data.records import Data, Question, RetrievalData, SimilarityData
+from metasearch.data.translation import TranslationData
+from metasearch.encoders.expansion import expanded
 from metasearch.encoders.vectors import EncodesTexts
-from metasearch.evaluation.retrieval import evaluate_retrieval
-from metasearch.evaluation.scores import Evaluation
-from metasearch.evaluation.similarity import evaluate_similarity
-from metasearch.evaluation.translation import evaluate_translation
-from metasearch.spec.measure import Measure, Pool
+from metasearch.errors import DataError, MetasearchError, require_known
+from metasearch.evaluation.metrics.base import function_of
+from metasearch.evaluation.scores import Evaluation, Score
+from metasearch.evaluation.search import Judgements, SearchResult, ranking_of, search
+from metasearch.runs.questions import Cell, QuestionResults
+from metasearch.spec.measure import BALANCED, EXPANDED, MULTILINGUAL, RERANKED, RETRIEVAL_POOLS, Measure, Pool
 from metasearch.spec.run import Precision
+
+# Ranks candidates for questions (LAReQA, section 4; MAML-Align paper, section 5).
+#
+# - multilingual: one pool of the candidates of all languages; every translation of the answer is relevant.
+# - bilingual, monolingual: the candidates of one language; a matrix of question language by candidate language, whose
+#   diagonal is monolingual.
+# - expanded: the multilingual pool after document expansion across languages (`metasearch.encoders.expansion`). It uses
+#   what else is in the pool, so that its scores are not those of other papers' pools.
+# - balanced: the multilingual pool, its scores balanced between languages (`metasearch.encoders.balance`).
+#
+# Texts are encoded once, whatever the number of pools.
+
+
+def evaluate_retrieval(
+    encoder: EncodesTexts, data: RetrievalData, measures: Sequence[Measure], pools: Sequence[Pool] = ("multilingual",)
+) -> Evaluation:
+    """Return the scores of every question language in every pool; candidates rank by their dot product."""
+    for pool in pools:
+        require_known("pool", pool, RETRIEVAL_POOLS)
+    if not data.questions:
+        raise DataError("there are no questions to evaluate on")
+    functions = {measure: function_of(measure, "retrieval") for measure in measures}
+    by_language = dict(sorted(data.questions_by_language.items()))
+    # Checked before texts are encoded, which is what takes the time.
+    _require_answers(data, by_language, pools)
+    questions, languages, results = _search(encoder, data, by_language, pools)
+    scores: list[Score] = []
+    units: dict[Cell, tuple[str, ...]] = {}
+    columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
+    start = 0
+    for language, asked in by_language.items():
+        # The search has the questions language by language, so that one language is a slice.
+        rows, start = slice(start, start + len(asked)), start + len(asked)
+        for pool, inside in _pools(pools, language, languages):
+            ranks = results[_ranked_as(pool)].ranks(rows, None if inside == "all" else languages.index(inside))
+            units[pool, language, inside] = tuple(q.id for q in asked)
+            for measure, function in functions.items():
+                values = function(ranks, measure.k)
+                columns[str(measure), pool, language, inside] = values
+                scores.append(Score(str(measure), pool, language, inside, float(values.mean()), len(values)))
+    ranking = ranking_of(questions, data.candidates, results[MULTILINGUAL]) if MULTILINGUAL in pools else None
+    articles = {question.id: question.group for question in questions}
+    return Evaluation(tuple(scores), QuestionResults(units, columns, ranking, articles))
+
+
+def _search(
+    encoder: EncodesTexts, data: RetrievalData, by_language: Mapping[str, Sequence[Question]], pools: Sequence[Pool]
+) -> tuple[list[Question], list[str], dict[Pool, SearchResult]]:
+    """Return the questions in the order of the search, the languages of the candidates, and the results.
+
+    The results are those by which the pools are ranked (`_ranked_as`).
+    """
+    questions = [question for asked in by_language.values() for question in asked]
+    languages = sorted({candidate.language for candidate in data.candidates})
+    language_of = np.array([languages.index(candidate.language) for candidate in data.candidates])
+    candidates = encoder.encode([c.text for c in data.candidates], "candidate")
+    vectors = np.concatenate([encoder.encode([q.text for q in asked], "question") for asked in by_language.values()])
+    judgements = Judgements.from_answers(questions, data)
+    results: dict[Pool, SearchResult] = {}
+    for pool in sorted({_ranked_as(pool) for pool in pools}):
+        ranked = expanded(candidates, language_of) if pool == EXPANDED else candidates
+        results[pool] = search(questions, vectors, ranked, judgements, language_of, balanced=pool == BALANCED)
+    return questions, languages, results
+
+
+def _ranked_as(pool: Pool) -> Pool:
+    """Return the pool of all languages whose ranking has that of a pool in it."""
+    return pool if pool in RERANKED else MULTILINGUAL
+
+
+def _pools(pools: Sequence[Pool], language: str, languages: Sequence[str]) -> list[tuple[Pool, str]]:
+    """Return each pool and the language of its candidates, `all` where they are of all languages."""
+    others = [other for other in languages if other != language]
+    inside = {"monolingual": [language], "bilingual": others}
+    return [(pool, name) for pool in pools for name in inside.get(pool, ["all"])]
+
+
+def _require_answers(data: RetrievalData, by_language: Mapping[str, Sequence[Question]], pools: Sequence[Pool]) -> None:
+    """Raise `DataError` naming the first question that nothing in a pool answers."""
+    answered: dict[str, set[str]] = {"all": set()}
+    for candidate in data.candidates:
+        answered["all"].update(candidate.answers)
+        answered.setdefault(candidate.language, set()).update(candidate.answers)
+    for language, questions in by_language.items():
+        for _, inside in _pools(pools, language, sorted(data.languages)):
+            ids = answered.get(inside, set())
+            lacking = next((question for question in questions if question.id not in ids), None)
+            if lacking:
+                raise DataError(f"question '{lacking.id}' ({language}) has no relevant candidate in the pool")
+
+
+# Correlates cosine similarity with gold on each language pair (SemEval-2017 task 1; MAML-Align paper, section 5).
+
+
+def evaluate_similarity(encoder: EncodesTexts, data: SimilarityData, measures: Sequence[Measure]) -> Evaluation:
+    """Return the scores of every language pair."""
+    if not data.pairs:
+        raise DataError("there are no pairs to evaluate on")
+    first = encoder.encode([pair.text1 for pair in data.pairs], "text")
+    second = encoder.encode([pair.text2 for pair in data.pairs], "text")
+    return correlate(data, first, second, measures)
+
+
+def correlate(
+    data: SimilarityData, first: NDArray[np.float32], second: NDArray[np.float32], measures: Sequence[Measure]
+) -> Evaluation:
+    """Return the scores of every language pair from unit vectors of both texts of each pair, `(N, D)`.
+
+    Raises:
+        ConfigError: a measure is for another kind of task.
+        DataError: the scores of a language pair are constant.
+        NonFiniteError: a vector is not finite.
+    """
+    functions = {measure: function_of(measure, "similarity") for measure in measures}
+    # Of unit vectors. Summed in float64, so that rounding does not reorder pairs of nearly equal cosine.
+    cosines = np.einsum("nd,nd->n", first, second, dtype=np.float64)
+    gold = np.array([pair.score for pair in data.pairs])
+    names = np.array([pair.pair for pair in data.pairs])
+    groups = np.array([pair.group for pair in data.pairs])
+    scores: list[Score] = []
+    units: dict[Cell, tuple[str, ...]] = {}
+    columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
+    for name in map(str, dict.fromkeys(names)):
+        member = names == name
+        cell = ("pairs", name, "")
+        units[cell] = tuple(map(str, groups[member]))
+        columns |= {("predicted", *cell): cosines[member], ("gold", *cell): gold[member]}
+        for measure, function in functions.items():
+            try:
+                value = function(cosines[member], gold[member])
+            except MetasearchError as error:
+                # Of the same class, which decides the exit code; only the place is added.
+                raise type(error)(f"pairs {name}: {error}") from None
+            scores.append(Score(str(measure), "pairs", name, "", value, int(member.sum())))
+    return Evaluation(tuple(scores), QuestionResults(units, columns, articles={}))
+
+
+# Looks for the translation of each text among those of its language (Tatoeba as LASER and XTREME score it).
+#
+# Both directions are scored, since papers differ or do not say: XTREME takes `xx-en` alone. `both` is their mean.
+
+
+def evaluate_translation(encoder: EncodesTexts, data: TranslationData, measures: Sequence[Measure]) -> Evaluation:
+    """Return the scores of every language in both directions and their mean, the default pool `both`."""
+    if not data.pairs:
+        raise DataError("there are no translations to evaluate on")
+    functions = {measure: function_of(measure, "translation") for measure in measures}
+    # The files share many of their texts in the pivot language; each is encoded once.
+    pivots = {text: i for i, text in enumerate(dict.fromkeys(pair.source for pair in data.pairs))}
+    pivot_vectors = encoder.encode(list(pivots), "text")
+    scores: list[Score] = []
+    units: dict[Cell, tuple[str, ...]] = {}
+    columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
+    for language, pairs in data.by_language.items():
+        sources = pivot_vectors[[pivots[pair.source] for pair in pairs]]
+        targets = encoder.encode([pair.target for pair in pairs], "text")
+        for measure, function in functions.items():
+            try:
+                # `xx-en` asks with the translations and searches the pivot texts; `en-xx` is the reverse.
+                into, out = function(targets, sources), function(sources, targets)
+            except MetasearchError as error:
+                raise type(error)(f"language {language}: {error}") from None
+            directions: list[tuple[Pool, str, NDArray[np.float64]]] = [
+                ("both", "", (into + out) / 2),
+                ("xx-en", pairs[0].languages[0], into),
+                ("en-xx", language, out),
+            ]
+            for pool, candidates, values in directions:
+                # The languages share most of their texts in the pivot language, and are resampled together by it.
+                units[pool, language, candidates] = tuple(pair.source for pair in pairs)
+                columns[str(measure), pool, language, candidates] = values
+                scores.append(Score(str(measure), pool, language, candidates, float(values.mean()), len(values)))
+    return Evaluation(tuple(scores), QuestionResults(units, columns, articles={}), data.named)
 
 
 def evaluate(

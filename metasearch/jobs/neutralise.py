@@ -20,7 +20,7 @@ from metasearch.jobs.lifecycle import Row
 from metasearch.jobs.neutral import vectors_of
 from metasearch.jobs.score import evaluate_aloud
 from metasearch.publish.card import CARD
-from metasearch.reports.charts.points import Picture, point_chart, standalone
+from metasearch.reports.charts import Picture, point_chart, standalone
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.markdown import by_language, markdown, percent
 from metasearch.spec.run_stages import NeutralSettings

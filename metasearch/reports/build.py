@@ -14,14 +14,13 @@ from metasearch import __version__
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.files import NEW, write_all
 from metasearch.reports import formats
+from metasearch.reports.comparison import verdict
 from metasearch.reports.main_table import ordered
 from metasearch.reports.page import Report, page
 from metasearch.reports.section import Inputs
 from metasearch.reports.sections import all_sections
-from metasearch.reports.verdict import verdict
 from metasearch.study.arms import Arm
-from metasearch.study.compare import compare
-from metasearch.study.compared import Comparison
+from metasearch.study.compare import Comparison, compare
 from metasearch.study.statistics import bootstrap
 from metasearch.study.study import ScoreSelection, Study
 

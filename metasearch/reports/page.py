@@ -14,8 +14,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from metasearch.reports.charts.svg import clean, minus
 from metasearch.reports.section import SCORES, Section
+from metasearch.reports.svg import clean, minus
 from metasearch.reports.table import Table
 
 

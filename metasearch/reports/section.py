@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from metasearch.reports.table import Table
-from metasearch.study.compared import Comparison
+from metasearch.study.compare import Comparison
 from metasearch.study.study import ScoreSelection, Study
 
 NO_HTML = Markup("")

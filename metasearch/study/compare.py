@@ -14,23 +14,199 @@ Three answers are given to "is it different?", and kept apart:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError
 from metasearch.study.arms import Arm
-from metasearch.study.compared import Compared, Comparison, Difference
-from metasearch.study.fold_differences import crossed, fold_differences
-from metasearch.study.paired import Pairing, Runs, pair
-from metasearch.study.resampled import Figure, difference, figures
+from metasearch.study.paired import Figure, Pairing, Runs, difference, figures, pair
 from metasearch.study.statistics import bootstrap
-from metasearch.study.statistics.folds import Components, components, heterogeneity, training_interval
-from metasearch.study.statistics.paired import holm, paired_test
-from metasearch.study.statistics.power import SeedsNeeded, seeds_needed
-from metasearch.study.statistics.summary import Summary, summary
-from metasearch.study.study import ScoreSelection, Study, abridged
+from metasearch.study.statistics.bootstrap import Interval
+from metasearch.study.statistics.folds import (
+    Components,
+    FoldDifference,
+    Heterogeneity,
+    SeedsNeeded,
+    TrainingInterval,
+    components,
+    heterogeneity,
+    seeds_needed,
+    training_interval,
+)
+from metasearch.study.statistics.paired import PairedTest, Summary, holm, paired_test, summary
+from metasearch.study.study import Scored, ScoreSelection, Study, abridged
+
+# An arm beside the baseline: its difference, the intervals and tests of it, and what they are worth.
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Means over folds of the baseline and of an arm on a language, and the intervals of their difference.
+
+    `interval` and `training` are those of `Compared`, not corrected for the number of languages.
+    """
+
+    baseline: float
+    value: float
+    interval: Interval
+    training: TrainingInterval | None
+
+    @property
+    def difference(self) -> float:
+        """Value - baseline."""
+        return self.value - self.baseline
+
+    @property
+    def mark(self) -> str:
+        """`*` where the interval over training excludes 0; `°` where there is none, and that of these models does."""
+        return mark_of(self.training, self.interval)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """An arm beside the baseline, on the folds that both have.
+
+    Attributes:
+        seeds: seeds of the arm on these folds, as far as they were used.
+        baseline: mean of the baseline over languages ± standard deviation, as the summary says over what.
+        value: mean of the arm, likewise.
+        training: the main interval, over what training and testing again would change, and its p-value; None where
+            nothing was trained twice.
+        holm: its p-value after Holm's correction over all compared arms; None where there is none.
+        interval: paired bootstrap interval over articles, of these models as they are.
+        by_fold: fold → difference.
+        heterogeneity: whether folds differ more than their questions and seeds explain; None of an only fold.
+        components: variances of training, seeds and questions; None of one fold with one seed.
+        needed: seeds that a difference needs; None where nothing says what seeds do.
+        test: paired t-test over fold × language means, as in the papers; no mark and no verdict is made of it.
+        languages: language of the questions, or language pair → difference.
+        level: level of the intervals; 1 - level is α of the tests.
+    """
+
+    arm: Arm
+    folds: tuple[int, ...]
+    seeds: tuple[int, ...]
+    baseline: Summary
+    value: Summary
+    training: TrainingInterval | None
+    holm: float | None
+    interval: Interval
+    by_fold: Mapping[int, float]
+    heterogeneity: Heterogeneity | None
+    components: Components | None
+    needed: SeedsNeeded | None
+    test: PairedTest
+    languages: Mapping[str, Difference]
+    level: float
+
+    @property
+    def difference(self) -> float:
+        """Value - baseline."""
+        return self.value.mean - self.baseline.mean
+
+    @property
+    def wins(self) -> int:
+        """Languages on which the arm is better."""
+        return sum(each.difference > 0 for each in self.languages.values())
+
+    @property
+    def mark(self) -> str:
+        """`*` where the interval over training excludes 0, `†` where Holm's p does, too; `°` as in `Difference`."""
+        corrected = self.holm is not None and self.holm < 1 - self.level
+        return mark_of(self.training, self.interval) + "†" * corrected
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All arms of a study beside one of them.
+
+    `study`, `task`, `measure` and `pool` are names; `resamples` and `seed` are the bootstrap's, `level` its intervals'.
+    `arms` are in the order of the study, and `missing` says what could not be compared or read, one sentence each.
+    """
+
+    study: str
+    task: str
+    baseline: Arm
+    measure: str
+    pool: str
+    level: float
+    resamples: int
+    seed: int
+    arms: tuple[Compared, ...]
+    missing: tuple[str, ...]
+
+    def of(self, arm: Arm) -> Compared | None:
+        """Return an arm beside the baseline; None for the baseline, and where nothing could be compared."""
+        return next((each for each in self.arms if each.arm == arm), None)
+
+
+def mark_of(training: TrainingInterval | None, interval: Interval) -> str:
+    """Return the mark of a difference: by its main interval, or, where it has none, by that of these models."""
+    if training is None:
+        return "°" * interval.excludes(0.0)
+    return "*" * training.excludes(0.0)
+
+
+# The difference of two arms on each fold with each seed, from which is told what training again would change.
+
+Array = NDArray[np.float64]
+
+
+def fold_differences(
+    pairing: Pairing, resampled: Mapping[Runs, Figure], languages: Sequence[str], selection: ScoreSelection
+) -> list[list[FoldDifference]]:
+    """Return the differences on the folds, of each language and, last, of their mean; a fold may lack a language."""
+    made: list[list[FoldDifference]] = [[] for _ in (*languages, "mean")]
+    for own, other in pairing.runs.values():
+        by_seed = _by_seed(own, other, languages, selection)
+        one, two = resampled[own], resampled[other]
+        # A language that a fold lacks, or a figure that is undefined on a resample, is NaN on both sides.
+        spread = _variance(one.resampled - two.resampled)
+        # A bootstrap's variance is that of a population: too small by (A - 1) / A for that of a sample of A articles.
+        spread *= one.clusters / max(one.clusters - 1, 1)
+        for column, differences, variance in zip(made, by_seed.T, spread, strict=True):
+            if not np.isnan(differences).any():
+                column.append(FoldDifference(tuple(differences.tolist()), float(variance), one.clusters))
+    return made
+
+
+def crossed(pairing: Pairing, baseline: Arm) -> bool:
+    """Return whether the folds share their models, as those of a student that was distilled once with each seed."""
+    return pairing.arm.made_once or baseline.made_once
+
+
+def _by_seed(own: Runs, other: Runs, languages: Sequence[str], selection: ScoreSelection) -> Array:
+    """Return own - other with each seed, `(S, L + 1)`: on equal seeds, or against an only run; else of their means."""
+    one, two = ({each.seed: _figures(each, languages, selection) for each in runs} for runs in (own, other))
+    if one.keys() == two.keys():
+        return np.stack([one[seed] - two[seed] for seed in one])
+    if 1 in (len(one), len(two)):
+        differences: Array = np.stack([*one.values()]) - np.stack([*two.values()])
+        return differences
+    mean: Array = np.mean([*one.values()], axis=0) - np.mean([*two.values()], axis=0)
+    return mean[None]
+
+
+def _figures(scored: Scored, languages: Sequence[str], selection: ScoreSelection) -> Array:
+    """Return the measure of each language and, last, their mean, `(L + 1,)`; NaN where a language is not there."""
+    values = scored.values(*selection)
+    by_language = [[value for (asked, _), value in values.items() if asked == language] for language in languages]
+    return np.array([*(fmean(own) if own else np.nan for own in by_language), fmean(values.values())])
+
+
+def _variance(resampled: Array) -> Array:
+    """Return the variance over resamples of each column, `(L + 1,)`, of those on which it is defined."""
+    defined = ~np.isnan(resampled)
+    count = defined.sum(axis=0)
+    values = np.where(defined, resampled, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = values.sum(axis=0) / count
+        variance: Array = np.where(defined, (values - mean) ** 2, 0.0).sum(axis=0) / (count - 1)
+    return variance
+
 
 DIFFERENCE = 0.003
 """Difference whose seeds are planned: 0.3 points."""

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metasearch.reports.charts.heatmap import heatmap
-from metasearch.reports.charts.intervals import Estimate, Row, interval_chart
-from metasearch.reports.charts.lines import Series, line_chart
-from metasearch.reports.charts.svg import clean, shorten, width
+from metasearch.reports.charts import Estimate, Row, Series, heatmap, interval_chart, line_chart
+from metasearch.reports.svg import clean, shorten, width
 from metasearch.reports.table import Cell, Line, Table
 
 ANY = st.text(max_size=30) | st.sampled_from(

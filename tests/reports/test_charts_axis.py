@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.reports.charts.axis import axis
+from metasearch.reports.svg import axis
 
 SOME = st.lists(
     st.floats(-1e12, 1e12, allow_subnormal=False).filter(lambda v: v == 0 or abs(v) > 1e-12), min_size=1, max_size=9

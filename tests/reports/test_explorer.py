@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from helpers.studies import Made, write_run, write_study
 from metasearch.errors import ConfigError
-from metasearch.reports.changed_pairs import changed_pairs
-from metasearch.reports.explorer import DEPTH, Explorer, Hit, Question, Side, Version, explore, explorers
+from metasearch.reports.explorer import DEPTH, Explorer, Hit, Question, Side, Version, changed_pairs, explore, explorers
 from metasearch.reports.sections import explorer as sections
 from metasearch.reports.sections.explorer import explorer_section
 from metasearch.runs.questions import Text

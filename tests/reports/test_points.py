@@ -3,8 +3,8 @@
 import re
 from xml.etree import ElementTree
 
-from metasearch.reports.charts.points import Picture, point_chart, standalone
-from metasearch.reports.charts.svg import clean
+from metasearch.reports.charts import Picture, point_chart, standalone
+from metasearch.reports.svg import clean
 
 SPACE = "{http://www.w3.org/2000/svg}"
 

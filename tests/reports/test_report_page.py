@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 import metasearch.reports.page as module
-from metasearch.reports.charts.lines import Series, line_chart
-from metasearch.reports.charts.svg import COLOURS, DASHES
+from metasearch.reports.charts import Series, line_chart
 from metasearch.reports.page import Report, environment, page
 from metasearch.reports.section import Chart, Section
+from metasearch.reports.svg import COLOURS, DASHES
 from metasearch.reports.table import Cell, Line, Table
 
 TEMPLATES = Path(module.__file__).parent / "templates"

@@ -5,8 +5,7 @@ from statistics import stdev
 import pytest
 
 from helpers.tables import SELECTION, places, row_of, shown, study_of, study_of_rows
-from metasearch.reports.main_table import MANY, main_table, placed
-from metasearch.reports.means import over_languages
+from metasearch.reports.main_table import MANY, main_table, over_languages, placed
 from metasearch.reports.sections.scores import fold_table, group_table, pool_table, seed_table
 from metasearch.reports.sections.transfer import mode_table
 from metasearch.reports.table import Cell, Table

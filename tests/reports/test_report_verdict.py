@@ -5,18 +5,17 @@ import re
 import pytest
 
 from helpers.tables import SELECTION, row_of, shown, study_of, study_of_rows
+from metasearch.reports.comparison import difference, verdict
 from metasearch.reports.main_table import ordered
 from metasearch.reports.section import Inputs
 from metasearch.reports.sections.compared import section
 from metasearch.reports.sections.languages import matrix_tables
 from metasearch.reports.sections.run_facts import duration, fact_table, run_table
 from metasearch.reports.sections.scores import pool_table
-from metasearch.reports.verdict import difference, verdict
-from metasearch.study.compared import Compared, Comparison
+from metasearch.study.compare import Compared, Comparison
 from metasearch.study.statistics.bootstrap import Interval
 from metasearch.study.statistics.folds import TrainingInterval
-from metasearch.study.statistics.paired import PairedTest
-from metasearch.study.statistics.summary import Summary
+from metasearch.study.statistics.paired import PairedTest, Summary
 from metasearch.study.study import ScoreSelection
 
 

@@ -10,8 +10,7 @@ from scipy import stats
 
 from metasearch.errors import DataError, NonFiniteError
 from metasearch.spec.seeding import stream
-from metasearch.study.statistics.paired import PairedTest, holm, paired_test
-from metasearch.study.statistics.summary import Summary, summary
+from metasearch.study.statistics.paired import PairedTest, Summary, holm, paired_test, summary
 
 pairs = st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=2, max_size=40)
 probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=12)

@@ -9,9 +9,9 @@ from metasearch.study.statistics.folds import (
     FoldDifference,
     components,
     heterogeneity,
+    seeds_needed,
     training_interval,
 )
-from metasearch.study.statistics.power import seeds_needed
 
 
 def folds(*seeds, questions=0.5, articles=10):

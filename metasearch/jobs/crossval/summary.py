@@ -4,8 +4,7 @@ import json
 from typing import Any
 
 from metasearch.reports.formats import markdown
-from metasearch.reports.main_table import main_table, ordered
-from metasearch.reports.means import over_languages
+from metasearch.reports.main_table import main_table, ordered, over_languages
 from metasearch.study.study import ScoreSelection, Study
 
 

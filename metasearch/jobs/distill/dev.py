@@ -14,8 +14,8 @@ from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.batches import Batches
 from metasearch.evaluation.collapse import Health, diagnose, health
+from metasearch.evaluation.evaluate import correlate
 from metasearch.evaluation.metrics.accuracy import accuracy
-from metasearch.evaluation.similarity import correlate
 from metasearch.learners.base import Learner
 from metasearch.spec.measure import Measure
 from metasearch.spec.stages import Monitor

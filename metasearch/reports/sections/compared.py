@@ -1,13 +1,11 @@
 """The differences from the baseline: in words, as a chart of intervals, and in numbers."""
 
-from metasearch.reports.charts.intervals import Estimate, Row, interval_chart
-from metasearch.reports.charts.svg import minus
-from metasearch.reports.comparison import comparison_table, language_table
-from metasearch.reports.comparison_notes import mark_note, percent
+from metasearch.reports.charts import Estimate, Row, interval_chart
+from metasearch.reports.comparison import comparison_table, difference, language_table, mark_note, percent
 from metasearch.reports.section import Chart, Inputs, Section
+from metasearch.reports.svg import minus
 from metasearch.reports.table import Cell, Line, Table
-from metasearch.reports.verdict import difference
-from metasearch.study.compared import Comparison
+from metasearch.study.compare import Comparison
 from metasearch.study.statistics.bootstrap import Interval
 from metasearch.study.statistics.folds import TrainingInterval
 

@@ -12,11 +12,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from metasearch.reports.changed_pairs import changed_pairs
-from metasearch.reports.charts.svg import clean
-from metasearch.reports.explorer import Explorer, explorers
+from metasearch.reports.explorer import Explorer, changed_pairs, explorers
 from metasearch.reports.page import environment, source
 from metasearch.reports.section import Inputs, Section
+from metasearch.reports.svg import clean
 from metasearch.runs.questions import Text
 from metasearch.study.arms import Arm
 from metasearch.study.study import Study

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from metasearch.reports.charts.heatmap import heatmap
+from metasearch.reports.charts import heatmap
 from metasearch.reports.formats import slug
 from metasearch.reports.section import Chart, Inputs, Section
 from metasearch.reports.table import Cell, Line, Table

@@ -1,9 +1,8 @@
 """The language matrix: questions of one language search candidates of one language (LAReQA, section 4)."""
 
-from metasearch.reports.charts.heatmap import heatmap
+from metasearch.reports.charts import heatmap
 from metasearch.reports.formats import slug
-from metasearch.reports.main_table import UNIT
-from metasearch.reports.means import by_language, mean_notes
+from metasearch.reports.main_table import UNIT, by_language, mean_notes
 from metasearch.reports.section import Chart, Inputs, Section
 from metasearch.reports.table import Cell, Line, Table
 from metasearch.study.arms import Arm

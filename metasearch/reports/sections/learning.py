@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from metasearch.reports.charts.lines import Points, Series, line_chart
+from metasearch.reports.charts import Points, Series, line_chart
 from metasearch.reports.section import Chart, Inputs, Section
 from metasearch.reports.table import Cell, Line, Table
 from metasearch.study.arms import Arm

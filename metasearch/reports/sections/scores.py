@@ -4,15 +4,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import fmean
 
-from metasearch.reports.comparison_notes import mark_note
+from metasearch.reports.comparison import mark_note
 from metasearch.reports.formats import slug
-from metasearch.reports.main_table import BEST, arm_table, cell_of, main_table
-from metasearch.reports.means import by_fold, complete, mean_notes, over_languages
+from metasearch.reports.main_table import (
+    BEST,
+    arm_table,
+    by_fold,
+    cell_of,
+    complete,
+    main_table,
+    mean_notes,
+    over_languages,
+)
 from metasearch.reports.section import SCORES, Inputs, Section
 from metasearch.reports.table import Cell, Table
 from metasearch.runs.rows import MEAN
 from metasearch.study.arms import Arm
-from metasearch.study.statistics.summary import Over, summary
+from metasearch.study.statistics.paired import Over, summary
 from metasearch.study.study import ScoreSelection, Study
 
 ORDER = 10

@@ -2,9 +2,17 @@
 
 from dataclasses import replace
 
-from metasearch.reports.charts.intervals import Estimate, Row, interval_chart
-from metasearch.reports.main_table import UNIT, cell_of, mode_rank, placed, without_mode
-from metasearch.reports.means import complete, mean_notes, over_languages
+from metasearch.reports.charts import Estimate, Row, interval_chart
+from metasearch.reports.main_table import (
+    UNIT,
+    cell_of,
+    complete,
+    mean_notes,
+    mode_rank,
+    over_languages,
+    placed,
+    without_mode,
+)
 from metasearch.reports.section import Chart, Inputs, Section
 from metasearch.reports.table import Cell, Line, Table
 from metasearch.study.study import ScoreSelection, Study
