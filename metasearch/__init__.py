@@ -9,8 +9,7 @@
     ms.fit(learner, benchmark, recipe)
     print(ms.evaluate(encoder, benchmark.split.test, benchmark.measures).mean("map@20"))
 
-Names are imported when they are first used, so that `import metasearch` loads no torch, and next to nothing else: a
-command hears signals only after it.
+Names are imported when they are first used, so that `import metasearch` loads no torch, and next to nothing else.
 """
 
 from importlib import import_module

@@ -10,7 +10,7 @@ line and ends with its `exit_code`. Any other exception is a bug and ends with c
 | 2 | `ConfigError` | a name, flag, task, mode or recipe is wrong (click uses 2 for usage, too) |
 | 3 | `DataError` | data is missing, damaged or too small |
 | 4 | `NonFiniteError` | a loss, gradient or score is NaN or infinite |
-| 5 | `RunFolderError` | a run folder exists, it or the output cannot be written, or its files are damaged or changed |
+| 5 | `RunFolderError` | a run folder exists, a file cannot be read or written, or files of a run are damaged |
 | 6 | `EncoderError` | an encoder cannot be loaded or used |
 | 7 | `CellsFailed` | cells of a study failed; the others are done |
 | 8 | `OutOfMemory` | memory does not suffice for an outer step, in whatever way it is taken |
@@ -22,6 +22,7 @@ line and ends with its `exit_code`. Any other exception is a bug and ends with c
 
 import difflib
 import shlex
+import signal
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -102,7 +103,7 @@ class Terminated(Interrupted):
 
 def interrupted(what: str) -> Interrupted:
     """Return the error of what was stopped, by the signal that stopped it."""
-    return (Terminated if signals.terminated() else Interrupted)(what)
+    return (Terminated if signals.received() == signal.SIGTERM else Interrupted)(what)
 
 
 def quoted(path: Path | str) -> str:

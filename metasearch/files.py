@@ -22,15 +22,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class OutOfRoom(RunFolderError):
-    """The disk, or what may be used of it, is full.
-
-    Attributes:
-        resumes: whether the message says how to go on.
-    """
-
-    def __init__(self, message: str, resumes: bool = False) -> None:
-        super().__init__(message)
-        self.resumes = resumes
+    """The disk, or what may be used of it, is full."""
 
 
 _ENDLESS = {

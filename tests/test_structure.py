@@ -23,10 +23,9 @@ _DATA = {*_FILES, "data", "runs"}
 _MODEL = {*BASE, "data", "runs", "encoders", "episodes"}
 _TRAINING = {*_MODEL, "evaluation", "compress", "learners", "fast", "training"}
 _SEARCHED = {"formats", "documents", "index", "search"}
-_JOBS = {*_TRAINING, *_SEARCHED, "collector", "cache", "study", "reports", "publish", "export"}
+_JOBS = {*_TRAINING, *_SEARCHED, "cache", "study", "reports", "publish", "export"}
 MAY_IMPORT = {
     "signals": set(),
-    "collector": set(),
     "errors": {"signals"},
     "files": {"signals", "errors"},
     "cache": {"signals", "errors", "files"},
@@ -36,7 +35,7 @@ MAY_IMPORT = {
     "data": {*_FILES, "cache"},
     "index": {"signals", "errors", "files", "formats", "documents"},
     "runs": set(BASE),
-    "encoders": {*BASE, "cache", "collector", "formats"},
+    "encoders": {*BASE, "cache", "formats"},
     "episodes": {*BASE, "data"},
     "evaluation": {*BASE, "data", "runs", "encoders"},
     "study": {*BASE, "runs"},
@@ -51,7 +50,7 @@ MAY_IMPORT = {
     "jobs": _JOBS,
     "serve": {*BASE, "encoders", "formats", "documents", "index", "search"},
     "cli": {*_JOBS, "jobs", "serve"},
-    "__main__": {"signals", "collector", "cli"},
+    "__main__": {"signals", "cli"},
     # The package names what it offers and imports it when it is used.
     "__init__": {*_JOBS, "jobs"},
 }

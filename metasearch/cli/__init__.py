@@ -3,13 +3,11 @@
 Exit codes are those of `metasearch.errors`.
 """
 
-import errno
 import logging
 import os
 import re
 import sys
 import traceback
-from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -21,11 +19,6 @@ from click.shell_completion import CompletionItem
 from metasearch import __version__, signals
 from metasearch.errors import ConfigError, MetasearchError, RunFolderError, interrupted, nearest
 from metasearch.runs.ranks import Rank, be_silent, rank, require_alone
-
-_CLOSED = 128 + 13
-"""Exit code where the reader of the output has closed it: that of a program which SIGPIPE ends."""
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-
 
 _IN_PROCESSES = ("distill", "resume", "train")
 """Commands that torchrun may start in several processes."""
@@ -130,27 +123,12 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **keys: Any) -> Any:
-        """Run the command line; an error of the output itself, such as that of `--help`, is one line, too."""
+        """Run the command line."""
         global _stderr
         # Of several processes the first one shows what happens; any of them may have an error of its own.
         if own_rank().number and "--debug" not in sys.argv:
             _stderr = be_silent()
-        try:
-            return super().main(*args, **keys)
-        except SystemExit as end:
-            if signals.abandoned():
-                sys.stdout.flush()
-                os._exit(end.code if isinstance(end.code, int) else int(end.code is not None))
-            raise
-        except OSError as error:
-            failure = _of_the_system(error)
-            if failure is None:
-                raise
-            try:
-                failure.show()
-            except OSError:  # nobody can be told
-                _discard(sys.stderr)
-            sys.exit(failure.exit_code)
+        return super().main(*args, **keys)
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -165,21 +143,21 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; errors become one line and an exit code."""
-        with signals.Raised():
-            try:
-                return super().invoke(ctx)
-            except click.UsageError as error:
-                raise _usage_failure(error, f"{ctx.command_path} {ctx.invoked_subcommand or ''}".rstrip()) from error
-            # Click ends these by itself.
-            except (click.exceptions.Exit, click.ClickException, click.Abort):
-                raise
-            except MetasearchError as error:
-                # In the log of a study's cell, what a user can mend is one line.
-                raise _failure(error, traced="--debug" in sys.argv) from error
-            except KeyboardInterrupt:
-                raise _failure(interrupted(f"stopped{signals.reached()}")) from None
-            except Exception as error:
-                raise _unexpected(error) from error
+        signals.note(0)  # a process may run several commands
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            raise _usage_failure(error, f"{ctx.command_path} {ctx.invoked_subcommand or ''}".rstrip()) from error
+        # Click ends these by itself; it is silent about an output that its reader, such as `head`, has closed.
+        except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
+            raise
+        except MetasearchError as error:
+            # In the log of a study's cell, an error that a user can act on is one line.
+            raise _failure(error, traced="--debug" in sys.argv) from error
+        except KeyboardInterrupt:
+            raise _failure(interrupted("stopped")) from None
+        except Exception as error:
+            raise _unexpected(error) from error
 
 
 def own_rank() -> Rank:
@@ -196,19 +174,15 @@ def _short_help(name: str) -> str | None:
     return found[1] if found else None
 
 
-def _unexpected(error: Exception) -> click.ClickException | click.exceptions.Exit:
+def _unexpected(error: Exception) -> click.ClickException:
     """Return what ends a command with an error that metasearch did not raise."""
     # Libraries may turn a `KeyboardInterrupt` into an error of their own.
-    if signals.caught() is not None:
-        return _failure(interrupted(f"stopped{signals.reached()}"))
-    if isinstance(error, BrokenPipeError):
-        # A reader such as `head` has seen enough: what it left is nobody's.
-        _discard(sys.stdout)
-        return click.exceptions.Exit(_CLOSED)
-    if isinstance(error, OSError) and (failure := _of_the_system(error)) is not None:
-        return failure
+    if signals.received():
+        return _failure(interrupted("stopped"))
     # The log of a study's cell has the traceback of a bug.
     traced = not {"--debug", "--cell", "--until-eof"}.isdisjoint(sys.argv)
+    if isinstance(error, OSError) and error.strerror:
+        return _failure(RunFolderError(f"{error.filename or 'the output'}: {error.strerror}"), traced)
     hint = "" if traced else "; --debug shows where"
     return _failure(MetasearchError(f"a bug in metasearch: {type(error).__name__}: {error}{hint}"), traced)
 
@@ -232,24 +206,6 @@ def _require_values(args: list[str], ctx: click.Context) -> None:
         if arg == "" or re.fullmatch("--[a-z-]+=", arg):
             name = arg.rstrip("=") or (before if before.startswith("-") else "an argument")
             raise click.UsageError(f"{name} is empty; leave it out, or give it a value", ctx)
-
-
-def _of_the_system(error: OSError) -> _Failure | None:
-    """Return what ends a command where a name is too long, or the output cannot be written; None for other errors."""
-    if error.errno == errno.ENAMETOOLONG:
-        return _Failure(f"{str(error.filename)[:80]}...: {error.strerror}", ConfigError.exit_code)
-    if error.errno in _FULL:
-        _discard(sys.stdout)
-        return _Failure(
-            f"{error.filename or 'the output'} cannot be written: {error.strerror}", RunFolderError.exit_code
-        )
-    return None
-
-
-def _discard(stream: TextIO) -> None:
-    """Send what Python still holds of an output, and would write when it ends, to nowhere."""
-    with suppress(OSError, ValueError):  # a test has no file behind its output
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @click.group("metasearch", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

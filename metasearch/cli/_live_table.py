@@ -1,8 +1,6 @@
 """Shows the cells of a study on stderr: a live table on a terminal, plain lines elsewhere."""
 
-import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,35 +74,13 @@ class LiveTable(Watcher):
     def changed(self, board: StatusBoard, status: CellStatus) -> None:
         """Show the new state of a cell."""
         if status.state in ("failed", "skipped"):
-            with _whole():
-                self._live.console.print(
-                    Text(f"{status.cell.name} {status.state}{_said(status)}", _STYLES[status.state])
-                )
+            self._live.console.print(Text(f"{status.cell.name} {status.state}{_said(status)}", _STYLES[status.state]))
         self.ticked(board)
 
     def ticked(self, board: StatusBoard) -> None:
         """Show how far the cells are."""
         rows = max(1, self._live.console.height - _MARGIN)
-        with _whole():
-            self._live.update(table(board, rows), refresh=True)
-
-
-@contextmanager
-def _whole() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM come after what is drawn: a table drawn by half is never cleared away."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda each, _: came.append(each)) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
-        for each in came:
-            signal.raise_signal(each)
+        self._live.update(table(board, rows), refresh=True)
 
 
 def table(board: StatusBoard, rows: int) -> Group:

@@ -8,7 +8,6 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from metasearch import signals
 from metasearch.runs.listener import Listener
 
 EVERY_SECONDS = 10.0
@@ -31,7 +30,6 @@ class ProgressBar(Listener):
         self._task: TaskID | None = None
         self._texts: TaskID | None = None
         self._what, self._first_texts, self._texts_began, self._said_texts = "", 0, self._began, False
-        self._at_work = signals.AtWork()
         if sys.stderr.isatty():
             self._bar = Progress(
                 TextColumn("{task.fields[label]}"),
@@ -44,7 +42,6 @@ class ProgressBar(Listener):
             )
 
     def __enter__(self) -> Self:
-        self._at_work.__enter__()
         if self._bar:
             self._bar.start()
         return self
@@ -54,7 +51,6 @@ class ProgressBar(Listener):
     ) -> None:
         if self._bar:
             self._bar.stop()
-        self._at_work.__exit__()
 
     def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
         """Show a step; without a terminal one line in ten seconds."""

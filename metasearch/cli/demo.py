@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from metasearch import signals
 from metasearch.cli import _complete, _options
 from metasearch.errors import RunFolderError
 
@@ -57,7 +56,6 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
         )  # fmt: skip
         with ProgressBar(learner) as bar:
             results.append(train.begin(config, folder / learner, bar))
-        signals.keep(f"; {folder} holds the runs that are finished")
     show(side_by_side(folder, results), as_json)
     if library.task(task).kind == "retrieval":
         from metasearch.jobs.demo import index_articles

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from metasearch import signals
 from metasearch.cli import _options
 
 
@@ -59,9 +58,7 @@ def command(
     study = read_study(paths, task, any_version)
     arm = None if baseline is None else study.arm(baseline)
     report = build(study, arm, **compared)
-    with signals.AtWork():
-        written = write(report, output)
-        signals.keep(f"; {output} is written")
+    written = write(report, output)
     if as_json:
         click.echo(json.dumps({"main": asdict(report.main), "files": list(map(str, written))}, ensure_ascii=False))
     else:

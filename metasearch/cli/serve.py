@@ -1,14 +1,16 @@
 """`metasearch serve`: a web server with a page to search an index, and an HTTP interface."""
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from metasearch import signals
 from metasearch.cli import _complete, _options
 from metasearch.cli._settings_options import options_group
+from metasearch.errors import Interrupted
 
 _BIGGEST = click.IntRange(min=1)
 
@@ -94,11 +96,23 @@ def command(
             facts = {"address": address, "model": service.name, "passages": sum(service.languages.values())}
             click.echo(json.dumps(facts, ensure_ascii=False) if as_json else address)
 
+        server, error = Server(Application(service, allowed, token), asked["grace"], ready, asked["timeout"]), None
         try:
-            Server(Application(service, allowed, token), asked["grace"], ready, asked["timeout"]).run_on(bound)
-        finally:
-            if service.batches.busy:
-                signals.abandon()
+            server.run_on(bound)
+        except Interrupted as given_up:
+            error = given_up
+        if service.batches.busy:
+            _end_now(error)
+        if error:
+            raise error
+
+
+def _end_now(error: Interrupted | None) -> None:
+    """End this process while a thread of it still encodes: Python's own end would wait for it, or crash."""
+    if error:
+        click.echo(f"metasearch: error: {error}", err=True)
+    sys.stdout.flush()
+    os._exit(error.exit_code if error else 0)
 
 
 def _limits(asked: dict[str, Any]) -> Any:

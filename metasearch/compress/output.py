@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from metasearch import signals
 from metasearch.errors import MetasearchError, RunFolderError
 from metasearch.files import move, share, unwritable
 
@@ -51,15 +50,6 @@ def whole(folder: Path) -> Iterator[Path]:
     `RunFolderError` where the folder is neither new nor empty, or cannot be written, for want of space say.
     """
     claim(folder)
-    with signals.AtWork():
-        with _made(folder) as partial:
-            yield partial
-        signals.keep(f"; {folder} is written")
-
-
-@contextmanager
-def _made(folder: Path) -> Iterator[Path]:
-    """Give the folder in which one is made, and put it in its place; remove it where that does not come to its end."""
     partial = _partial(folder)
     with _disk_errors(folder):
         # An error if another call made it since `claim`.

@@ -4,9 +4,5 @@ Importing this package makes compressed and stored encoders known to transformer
 loads one.
 """
 
-from metasearch import collector
 from metasearch.encoders import compressed as compressed
 from metasearch.encoders import int8 as int8
-
-# What takes long to import is there now.
-collector.run_as_usual()

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from metasearch import signals
 from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted, ProcessLost, interrupted, to_resume
 from metasearch.files import OutOfRoom, require_room
 from metasearch.runs.folder import Begun, RunFolder
@@ -75,38 +74,27 @@ def complete(
 
 @contextmanager
 def resumable(folder: Path) -> Iterator[None]:
-    """While entered, whatever stops the work in the folder of a run or study says how to go on with it.
+    """While entered, whatever stops the work in the folder of a run or study says how to resume it.
 
     Raises:
         Interrupted: by Ctrl-C or SIGTERM.
         RunFolderError: the disk is full.
         ProcessLost: another process of the run has ended.
     """
-    with signals.AtWork():
-        if holds_something(folder):
-            signals.keep(_go_on(folder))
-        try:
-            yield
-        # The command line lets SIGTERM come as a KeyboardInterrupt, too.
-        except KeyboardInterrupt:
-            raise stopped(folder) from None
-        except OutOfRoom as error:
-            if error.resumes or not holds_something(folder):
-                raise
-            raise OutOfRoom(f"{error}. Then go on with: {to_resume(folder)}", resumes=True) from error
-        except ProcessLost as error:
-            # Entered twice where a command makes the folder.
-            if _go_on(folder) in str(error) or not holds_something(folder):
-                raise
-            raise ProcessLost(f"{error}{_go_on(folder)}") from error
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise stopped(folder) from None
+    except (OutOfRoom, ProcessLost) as error:
+        # Entered twice where a command makes the folder.
+        if _go_on(folder) in str(error) or not holds_something(folder):
+            raise
+        raise type(error)(f"{error}{_go_on(folder)}") from error
 
 
 def stopped(folder: Path, what: str = "stopped") -> Interrupted:
-    """Return the error of a run or study that was stopped, which says how to go on, or that nothing was begun."""
-    if holds_something(folder):
-        return interrupted(f"{what}{_go_on(folder)}")
-    nothing = f" before anything was begun in {folder}" if folder.exists() else signals.NOTHING
-    return interrupted(f"{what}{nothing}")
+    """Return the error of a run or study that was stopped, with the command that resumes it if there is anything."""
+    return interrupted(f"{what}{_go_on(folder) if holds_something(folder) else ''}")
 
 
 def holds_something(folder: Path) -> bool:

@@ -17,7 +17,6 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineMod
 from huggingface_hub.utils._validators import validate_repo_id
 from safetensors import safe_open
 
-from metasearch import signals
 from metasearch.errors import ConfigError, EncoderError, HubError, MetasearchError, first_line, interrupted
 from metasearch.files import read_bytes
 from metasearch.publish.card import CARD, load_card, missing_card, read_licence, read_title
@@ -157,7 +156,7 @@ def push(plan: Plan) -> Pushed:
     token = get_token()
     if token is None:
         raise HubError(f"no token for {plan.endpoint}: set HF_TOKEN to one that may write, or run: hf auth login")
-    with signals.AtWork(), _one_line_errors(plan, token):
+    with _one_line_errors(plan, token):
         return _push(HfApi(endpoint=plan.endpoint, token=token), plan)
 
 

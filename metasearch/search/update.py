@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from metasearch import signals
 from metasearch.documents.settings import Settings
 from metasearch.documents.source import ROWS, Source, sources
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import NeutralMap
-from metasearch.errors import DataError
+from metasearch.errors import DataError, interrupted
 from metasearch.index.index import Index
 from metasearch.index.keys import keys_of
 from metasearch.index.manifest import Kind
@@ -133,9 +132,12 @@ def _encode(
     writer: Writer, encoder: Encoder, neutral: NeutralMap | None, found: Plan, cut: Settings, listener: Listener
 ) -> None:
     done, source, new = 0, through(encoder, neutral), new_passages(found.changed, cut)
-    while passages := list(islice(new, _AT_ONCE)):
-        with encoding(encoder, "passages", listener, done, len(found.new)):
-            vectors = source.encode([passage.text for passage in passages], ROLE)
-        writer.add(vectors, passages, keys_of(passages))
-        done += len(passages)
-        signals.keep(f"; {done:,} of {len(found.new):,} new texts are encoded and kept, and the same command goes on")
+    try:
+        while passages := list(islice(new, _AT_ONCE)):
+            with encoding(encoder, "passages", listener, done, len(found.new)):
+                vectors = source.encode([passage.text for passage in passages], ROLE)
+            writer.add(vectors, passages, keys_of(passages))
+            done += len(passages)
+    except KeyboardInterrupt:
+        kept = f"{done:,} of {len(found.new):,} new texts are encoded and kept, and the same command goes on"
+        raise interrupted(f"stopped; {kept}") from None

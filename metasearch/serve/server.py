@@ -100,8 +100,7 @@ class Server(uvicorn.Server):
         Raises:
             Interrupted: requests were given up, as the time for them was over or a second signal came.
         """
-        with signals.AtWork():
-            self.run(sockets=[bound])
+        self.run(sockets=[bound])
         if unfinished := self._guard.unfinished:
             raise interrupted(f"stopped; {unfinished} of the requests that were begun {_were(unfinished)} not finished")
 
@@ -139,7 +138,7 @@ class Server(uvicorn.Server):
         """Stop; when told so twice, without waiting."""
         self.force_exit = self.should_exit
         self.should_exit = True
-        signals.note(signals.caught() or sig)
+        signals.note(signals.received() or sig)
 
 
 def _were(count: int) -> str:

@@ -22,6 +22,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from metasearch import signals
 from metasearch.episodes.episode import Episode
 from metasearch.errors import RunFolderError
 from metasearch.learners.base import Learner, OuterLoss
@@ -33,7 +34,6 @@ from metasearch.training import optimizer as outer
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 from metasearch.training.early_stopping import EarlyStopping
 from metasearch.training.gradients import clip, norm_of, rows_or_all, say_bf16_error
-from metasearch.training.interrupt import Interrupt
 from metasearch.training.machine import warn_if_bf16_is_slow
 from metasearch.training.processes import ALONE, Processes
 from metasearch.training.schedule import Schedule, rate
@@ -132,17 +132,18 @@ class Trainer:
             phase, position = self.schedule.at(self.step)
             episodes, alone = phase.episodes.batch(position, self.schedule.batch), self.processes.rank.count == 1
             say_bf16_error(self.learner, episodes, self._take, self.gradients, alone)
-        with Interrupt() as interrupt:
-            reason = self._loop(interrupt)
+        with signals.deferred():
+            reason = self._loop()
         self.learner.train(False)
         if reason != "interrupted" or self._best:
             self._put(self._best)
         return Outcome(self.step, reason, self.baseline, self.stopping.best_score, self.stopping.best_step)
 
-    def _loop(self, interrupt: Interrupt) -> Reason:
+    def _loop(self) -> Reason:
         while True:
             # The same answer in every process, or one would wait for the others for ever.
-            if interrupt.agreed(self.processes.most(interrupt.number)):
+            if number := self.processes.most(signals.received()):
+                signals.note(number)
                 self._checkpoint()
                 return "interrupted"
             if self.step >= self.schedule.total:

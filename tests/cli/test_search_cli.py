@@ -228,8 +228,3 @@ def test_a_search_keeps_no_tokens_of_the_queries_before(index, monkeypatch):
     metasearch("search", "faq.index", input="\n".join(f"query {i}" for i in range(300)))
     assert len(kept) == 5  # lists of 64, the last one shorter
     assert max(kept) <= 64 + len(DE + EN)
-
-
-@pytest.mark.parametrize("command", [("search", "NAME", "q"), ("index", "NAME", "--encoder=tiny", "-o", "x")])
-def test_a_name_that_is_too_long_has_the_code_of_wrong_options(command, docs):
-    assert "File name too long" in error(*(each.replace("NAME", "x" * 300) for each in command), code=2)

@@ -1,11 +1,7 @@
-"""What the terminal shows of a study: as many lines as it has at most, each drawn whole."""
-
-import signal
-import time
+"""What the terminal shows of a study: as many lines as it has at most."""
 
 import pytest
 from rich.console import Console
-from rich.live import Live
 
 from helpers.configs import nested
 from metasearch.cli import _live_table
@@ -54,22 +50,3 @@ def test_what_is_waited_for_is_said(capsys):
     lines.ticked(shown)
     lines.ticked(shown)
     assert capsys.readouterr().err.count("Ctrl-C again kills what is at work") == 1
-
-
-def test_ctrl_c_waits_until_the_table_is_drawn(monkeypatch):
-    ended = []
-
-    def slow(self, *args, **more):
-        signal.raise_signal(signal.SIGINT)
-        time.sleep(0)  # where the interpreter looks for signals
-        ended.append(True)
-
-    monkeypatch.setattr(Live, "update", slow)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have its jobs ignore Ctrl-C
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            _live_table.LiveTable(Live(console=Console(), auto_refresh=False)).ticked(board(1))
-        assert ended == [True]
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)

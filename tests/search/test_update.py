@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from metasearch.encoders.builtin import tiny
-from metasearch.errors import ConfigError, DataError, EncoderError, RunFolderError
+from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted, RunFolderError
 from metasearch.index.index import Index
 from metasearch.search.searcher import Searcher
 from metasearch.search.update import update
@@ -217,7 +217,7 @@ def test_what_a_call_that_was_stopped_had_encoded_is_not_encoded_again(docs, mon
         return encode(texts, *rest, **keys)
 
     monkeypatch.setattr(encoder(), "encode", stopping)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted, match="2 of 5 new texts are encoded and kept"):
         index(docs)
     with pytest.raises(RunFolderError, match="never finished"):
         Index.open(docs.parent / "one")

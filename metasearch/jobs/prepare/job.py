@@ -9,10 +9,10 @@ import json
 import logging
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from metasearch import signals
 from metasearch.data.parallel.files import Part, find
 from metasearch.data.parallel.read import sides_of
 from metasearch.data.prepared.blocks import LINES, Block
@@ -20,7 +20,7 @@ from metasearch.data.prepared.duplicates import first_of_each
 from metasearch.data.prepared.make_shard import Made, ShardPieces
 from metasearch.data.prepared.manifest import FILE, Manifest, read_sealed, write_sealed
 from metasearch.data.prepared.plan import Counts, in_shards, pieces
-from metasearch.errors import DataError, RunFolderError
+from metasearch.errors import DataError, RunFolderError, interrupted
 from metasearch.files import held, require_room, write_all
 from metasearch.formats.arrays import SUFFIX
 from metasearch.jobs.prepare.pool import Pool
@@ -51,8 +51,7 @@ def prepare(job: Job, paths: Sequence[Path], processes: int, listener: Listener 
         RunFolderError: the folder holds another corpus, cannot be written, or another process is at work in it.
     """
     folder = job.folder
-    with held(folder, f"{folder}: another process prepares this corpus; wait until it is done"), signals.AtWork():
-        signals.keep("; what is done stays. Go on with: the same command again")
+    with held(folder, f"{folder}: another process prepares this corpus; wait until it is done"), _resumable():
         if (folder / FILE).exists():
             manifest = Manifest.read(folder)
             _require_same(folder, manifest.asked.tree(), job.asked.tree())
@@ -66,6 +65,14 @@ def prepare(job: Job, paths: Sequence[Path], processes: int, listener: Listener 
             counts = [Counts(part) for part in parts]
             made = _shards(job, blocks, counts, pool, listener)
         return _finish(job, counts, made, ignored)
+
+
+@contextmanager
+def _resumable() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise interrupted("stopped; what is done stays. Go on with: the same command again") from None
 
 
 def _begin(job: Job) -> None:
