@@ -42,13 +42,6 @@ def added(first: Gradient, second: Gradient) -> Gradient:
     return [_added(one, other) for one, other in zip(first, second, strict=True)]
 
 
-def in_pairs(sums: Tensor) -> Tensor:
-    """Return the sum `(N,)` of 2^k tensors `(2^k, N)`, two neighbours at a time."""
-    while len(sums) > 1:
-        sums = sums[0::2] + sums[1::2]
-    return sums[0]
-
-
 def rows_of(gradient: Tensor) -> Tensor:
     """Return the numbers of the rows `(n,)` that a coalesced sparse gradient has."""
     return gradient.indices()[0]

@@ -1,13 +1,16 @@
 """Several processes share the shards of a step: the same bits for any number of them."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from queue import Queue
 
 import pytest
 import torch
 
 from helpers.sharded import CASES, main, weights_after
 from helpers.torchrun import by_torchrun
-from metasearch.training.processes import Group
+from metasearch.runs.ranks import Rank
+from metasearch.training.processes import Processes
 
 QUICK = [case for case in CASES if str(case) in ("maml-align kd_reduction=sum", "distill contrast=soft", "ema")]
 
@@ -33,9 +36,32 @@ def one_thread():
 
 def test_a_process_whose_shards_are_all_empty_has_the_values_of_the_others(monkeypatch):
     """As of the last batch of a stage, of which there are fewer examples than shards."""
-    group = Group.__new__(Group)
-    monkeypatch.setattr(group, "_each", lambda own: [own, [[torch.tensor(2.0)]]], raising=False)
+    group = Processes()
+    monkeypatch.setattr(group, "rank", Rank(0, 2))
+    monkeypatch.setattr(group, "_each", lambda own: [own, [[torch.tensor(2.0)]]])
     assert group.gather([[]], torch.device("cpu")) == [[], [torch.tensor(2.0)]]
+
+
+class Linked(Processes):
+    """One of four processes in threads of this one, which exchange gradients by queues."""
+
+    def __init__(self, number, boxes):
+        self.rank, self.boxes = Rank(number, 4), boxes
+
+    def _swapped(self, gradient, parameters, other):
+        self.boxes[self.rank.number, other].put(gradient)
+        return self.boxes[other, self.rank.number].get(timeout=60)
+
+
+def test_gradients_of_four_processes_are_added_along_the_tree_of_their_numbers():
+    a, b, c, d = numbers = torch.randn(4, 100, generator=torch.Generator().manual_seed(0))
+    boxes = {(one, other): Queue() for one in range(4) for other in range(4)}
+    with ThreadPoolExecutor(4) as threads:
+        found = threads.map(lambda i: Linked(i, boxes).total([numbers[i], None], []), range(4))
+    for total in found:
+        assert torch.equal(total[0], (a + b) + (c + d))
+        assert total[1] is None
+    assert not torch.equal(((a + b) + c) + d, (a + b) + (c + d))  # so the test tells the orders apart
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from metasearch.learners.gradients import ReferenceGradients
 from metasearch.learners.texts import joined
 from metasearch.spec import registry
 from metasearch.spec.recipe import Loss
-from metasearch.training.adding import NOTHING, TreeSum, added, in_pairs, of_rows
+from metasearch.training.adding import NOTHING, TreeSum, added, of_rows
 from metasearch.training.processes import ALONE, Processes
 from metasearch.training.shards import outer_gradient
 
@@ -144,7 +144,6 @@ def test_gradients_are_added_along_a_balanced_tree():
     expected = ((a + b) + (c + d)) + ((e + f) + (g + h))
     assert torch.equal(found.total[0], expected)
     assert found.total[1] is None
-    assert torch.equal(in_pairs(first), expected)
     assert not torch.equal(expected, first.cumsum(0)[-1])  # so the test tells the orders apart
 
 
