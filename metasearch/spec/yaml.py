@@ -1,18 +1,16 @@
 """Strict YAML: the only door to PyYAML.
 
-A file is read with every scalar as a string and then coerced by the types of a pydantic model, so that `1e-3` is a
-number, the language `no` is not `False`, and an unknown or repeated key is an error. All problems of a file are
-reported at once, each with its line, key path, value and, where there is one, the nearest right choice.
+A file is read with every plain value as text and then converted by the types of a pydantic model, so that `1e-3` is a
+number, the language `no` is not `False`, and an unknown or duplicate key is an error. All problems of a file are
+reported at once, each with its line, key path, value and the nearest valid choice.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
-from yaml.composer import Composer
 
 from metasearch.errors import ConfigError, nearest
 from metasearch.files import read_bytes
@@ -20,8 +18,6 @@ from metasearch.spec.problems import At, Places, dotted, problem
 
 Tree = dict[str, Any]
 
-_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp", "seq", "map")}
-"""Types that a value may be marked with, as in `!!str 1`; what it becomes is the model's to say."""
 _VALUES = 10_000
 """Values that a file of any size may have, each alias counted with all that it stands for."""
 
@@ -39,13 +35,13 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
     Raises:
         ConfigError: with every problem of the file, one a line.
     """
-    tree, places = _parse(path)
+    tree, places = _read(path)
     if "include" in tree:
         name = str(tree.pop("include"))
         siblings = {p.stem: p for p in path.parent.glob("*.yaml")}
         if name not in siblings:
             raise ConfigError(f"{path}: include: no file {name}.yaml.{nearest(name, siblings)}")
-        base, base_places = _parse(siblings[name])
+        base, base_places = _read(siblings[name])
         if "include" in base:
             raise ConfigError(f"{path}: include: {name}.yaml includes another file; one level is allowed")
         tree, places = merge(base, tree), {**base_places, **places}
@@ -80,12 +76,12 @@ def value_of(written: str, where: str) -> Any:
     if not written.startswith("["):
         return written
     try:
-        node = _composed(written)
-    except (yaml.YAMLError, RecursionError):
-        node = None
-    if not isinstance(node, yaml.SequenceNode):
+        value, _ = _parse(written, where)
+    except ConfigError:
+        value = None
+    if not isinstance(value, list):
         raise ConfigError(f"{where}: expected a list such as [de, fr], got '{written}'")
-    return _Reader(where, len(written)).value(node, ())
+    return value
 
 
 def _keys_of(tree: Mapping[str, Any], at: At = ()) -> Iterator[At]:
@@ -113,18 +109,37 @@ def dump(tree: Mapping[str, Any]) -> str:
 
 
 def tree(path: Path) -> Tree:
-    """Return a YAML file as strings, unchecked; `ConfigError` names file and line of what is no YAML."""
-    return _parse(path)[0]
+    """Return a YAML file as text, unchecked; `ConfigError` names file and line of a syntax error."""
+    return _read(path)[0]
 
 
 def tree_of(text: str, where: str) -> tuple[Tree, Places]:
-    """Return a text in YAML as strings, unchecked, and `where:line` of each key; `ConfigError` where it is no YAML."""
+    """Return YAML as text, unchecked, and the `where:line` of each key; `ConfigError` names the line of an error."""
+    found, places = _parse(text, where)
+    if not isinstance(found, dict):
+        raise ConfigError(f"{where}:1: expected keys and values, such as 'task: {Path(where).stem}'")
+    return found, places
+
+
+def _read(path: Path) -> tuple[Tree, Places]:
     try:
-        node = _composed(text)
-        if not isinstance(node, yaml.MappingNode):
-            raise ConfigError(f"{where}:1: expected keys and values, such as 'task: {Path(where).stem}'")
-        reader = _Reader(where, len(text))
-        return reader.mapping(node, ()), reader.places
+        return tree_of(read_bytes(path).decode("utf-8-sig"), str(path))  # an editor may have put a byte order mark
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _parse(text: str, where: str) -> tuple[Any, Places]:
+    places: Places = {}
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        # With aliases, a few lines can stand for billions of values; without them a file has fewer than characters.
+        limit = max(len(text), _VALUES)
+        for at, line in _lines(node, where):
+            places[at] = f"{where}:{line}"
+            if len(places) > limit:
+                raise ConfigError(f"{where}:{line}: {dotted(at)}: aliases (*name) make over {limit:,} values")
+        return (loader.construct_document(node) if node else None), places
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line if error.problem_mark else 0
         raise ConfigError(f"{where}:{line + 1}: not YAML: {error.problem}") from None
@@ -135,74 +150,32 @@ def tree_of(text: str, where: str) -> tuple[Tree, Places]:
         raise ConfigError(f"{where}:1: not readable: it nests too deep, or within itself") from None
 
 
-def _parse(path: Path) -> tuple[Tree, Places]:
-    try:
-        return tree_of(read_bytes(path).decode("utf-8-sig"), str(path))  # an editor may have put a byte order mark
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+def _lines(node: yaml.Node, where: str, at: At = ()) -> Iterator[tuple[At, int]]:
+    """Yield path and line of every key and item below a node; refuse duplicate keys and NUL characters."""
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise ConfigError(f"{where}:{line}: expected a text as a key, got a list or a mapping")
+            path = (*at, key.value)
+            if key.value in seen:
+                raise ConfigError(f"{where}:{line}: {dotted(path)}: duplicate key")
+            seen.add(key.value)
+            yield path, line
+            yield from _lines(value, where, path)
+    elif isinstance(node, yaml.SequenceNode):
+        for number, item in enumerate(node.value):
+            yield (*at, number), item.start_mark.line + 1
+            yield from _lines(item, where, (*at, number))
+    elif isinstance(node, yaml.ScalarNode) and "\0" in node.value:
+        raise ConfigError(f"{where}:{node.start_mark.line + 1}: {dotted(at)}: NUL character")
 
 
-def _composed(text: str) -> yaml.Node | None:
-    """Return the node of a text, by libyaml where it is there; what that refuses, the other parser explains better."""
-    try:
-        return yaml.compose(text, Loader=_loader())
-    except yaml.YAMLError:
-        return yaml.compose(text, Loader=yaml.BaseLoader)
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # libyaml may be missing
+    """Reads every plain value but null as text."""
 
-
-@cache
-def _loader() -> Any:
-    """Return a loader that parses in C and composes in Python: libyaml's own composer crashes on deep nesting."""
-    if not yaml.__with_libyaml__:
-        return yaml.BaseLoader
-
-    class Loader(Composer, yaml.CBaseLoader):  # the first base's methods are the ones that are called
-        def __init__(self, text: str) -> None:
-            yaml.CBaseLoader.__init__(self, text)
-            Composer.__init__(self)
-
-    return Loader
-
-
-class _Reader:
-    """Turns nodes into a tree of strings, and notes the place of each; `where` is the file, `size` its characters."""
-
-    def __init__(self, where: str, size: int) -> None:
-        self.where = where
-        # Without aliases a file has fewer values than characters; with them some lines can stand for billions.
-        self.most = max(size, _VALUES)
-        self.places: Places = {}
-
-    def value(self, node: yaml.Node, at: At) -> Any:
-        place = self.places[at] = self.place(node)
-        if len(self.places) > self.most:
-            raise ConfigError(f"{place}: {dotted(at)}: aliases (*name) make over {self.most:,} values of this file")
-        if node.tag not in _TAGS:
-            raise ConfigError(
-                f"{place}: {dotted(at)}: the tag {node.tag.replace('tag:yaml.org,2002:', '!!')} is not known"
-            )
-        if isinstance(node, yaml.MappingNode):
-            return self.mapping(node, at)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(item, (*at, i)) for i, item in enumerate(node.value)]
-        if "\0" in node.value:
-            raise ConfigError(f"{place}: {dotted(at)}: holds a NUL character")
-        plain = isinstance(node, yaml.ScalarNode) and not node.style  # None or, by libyaml, an empty string
-        return None if plain and node.value in ("", "null", "~") else node.value
-
-    def mapping(self, node: yaml.MappingNode, at: At) -> Tree:
-        tree: Tree = {}
-        for key_node, value_node in node.value:
-            place = self.place(key_node)
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise ConfigError(f"{place}: expected a text as a key, got a list or a mapping")
-            key = key_node.value
-            if key in tree:
-                raise ConfigError(f"{place}: {dotted((*at, key))}: the key stands twice")
-            tree[key] = self.value(value_node, (*at, key))
-            # After the value, which noted its own line: a problem names the line of the key.
-            self.places[(*at, key)] = place
-        return tree
-
-    def place(self, node: yaml.Node) -> str:
-        return f"{self.where}:{node.start_mark.line + 1}"
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, pattern) for tag, pattern in known if tag.endswith(":null")]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }

@@ -49,7 +49,7 @@ def test_a_folder_of_data_of_an_impossible_name_is_not_there(data, line):
 
 @pytest.mark.parametrize(
     ("data", "says", "code"),
-    [('"a\\0b"', "faq.yaml:10: data: holds a NUL character", 2), (LONG, "faq.yaml: no such folder", 3)],
+    [('"a\\0b"', "faq.yaml:10: data: NUL character", 2), (LONG, "faq.yaml: no such folder", 3)],
 )
 def test_a_declaration_with_such_a_folder_names_its_file(data, says, code, tmp_path):
     lines = (shipped() / "demo.yaml").read_text(encoding="utf-8").replace("task: demo", "task: faq")
