@@ -44,6 +44,9 @@ from metasearch.errors import ConfigError, quoted
     "--storage", type=click.Choice(["int8", "bits"]),
     help="What a search reads: int8, or for millions of passages bits, after which the best are scored with int8.",
 )  # fmt: skip
+@click.option(
+    "--strict", is_flag=True, help="Fail on documents, rows and languages that cannot be read; list them all."
+)
 @click.option("--drop", is_flag=True, help="Let documents that were not named leave the index, even if still there.")
 @options_group(_options.device, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object on stdout.")
@@ -51,6 +54,7 @@ def command(
     documents: tuple[Path, ...],
     output: Path | None,
     encoder: str | None,
+    strict: bool,
     drop: bool,
     device: Any,
     trust_remote_code: bool,
@@ -61,7 +65,8 @@ def command(
 
     Called again, it encodes what is new, and what is gone is found no more; texts that only moved cost nothing. A call
     that is stopped loses nothing that was encoded: the next one goes on. Rows of jsonl, csv and tsv have a column
-    `text`, and may have `title` and `language`.
+    `text`, and may have `title` and `language`. A document of a folder that cannot be read is skipped with a warning,
+    or stays as it was indexed before; a row that cannot be read is skipped.
 
     \b
     Examples:
@@ -77,15 +82,18 @@ def command(
 
     settings = _settings(**asked)
     with ProgressBar("index") as bar:
-        done = index_documents(documents, output, encoder, settings, device, trust_remote_code, drop, bar)
+        done = index_documents(documents, output, encoder, settings, device, trust_remote_code, drop, strict, bar)
     if as_json:
         from dataclasses import asdict
 
         click.echo(json.dumps({"index": str(output), **asdict(done)}, ensure_ascii=False))
         return
     languages = ", ".join(f"{tag} {count:,}" for tag, count in done.languages.items())
+    unread = f"{done.skipped:,} documents, {done.skipped_rows:,} rows; kept as indexed before: {done.kept:,} documents"
+    skipped = f"skipped: {unread}\n"
     click.echo(
         f"documents: {done.documents:,} ({done.added:,} new, {done.changed:,} changed, {done.dropped:,} gone)\n"
+        f"{skipped if done.skipped or done.kept or done.skipped_rows else ''}"
         f"passages: {done.passages:,} ({done.encoded:,} encoded now)\n"
         f"texts by language: {languages or 'none'}\n"
         f'search: metasearch search {quoted(output)} "..."'

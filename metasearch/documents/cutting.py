@@ -5,20 +5,17 @@ Its boundaries are those of Unicode (UAX 29) and, in Thai, Khmer, Lao and Burmes
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
 from metasearch.documents.blocks import end_of_block
+from metasearch.documents.problems import Notes
 from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
 from metasearch.errors import ConfigError
 from metasearch.formats.blank import blank
-
-Notes = Counter[str]
-"""What was left out or changed of a document, in words → how often."""
 
 CUT = "words that are longer than a passage, cut"
 LONG_TITLE = "titles longer than half a passage, put before the first passage alone"
@@ -56,7 +53,7 @@ class Cutter:
         title = f"{section.title}\n" if section.title and self.settings.titles else ""
         text, shift = section.text, 0
         if title and 2 * self.settings.length(title) > self.settings.limit:
-            notes[LONG_TITLE] += 1
+            notes.counts[LONG_TITLE] += 1
             text, shift, title = title + text, len(title), ""
         start = 0
         while start < len(text):
@@ -67,7 +64,7 @@ class Cutter:
                 offset, part = start + at + blanks, part[blanks:].rstrip()
                 if _shown(part, section.markdown):
                     if _cuts_word(text, offset + len(part)):
-                        notes[CUT] += 1
+                        notes.counts[CUT] += 1
                     yield max(0, offset - shift), title + part
             start = end
 

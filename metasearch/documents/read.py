@@ -6,11 +6,13 @@ from importlib import import_module
 from itertools import tee
 from pathlib import Path
 
-from metasearch.documents.cutting import Cutter, Notes
+from metasearch.documents.cutting import Cutter
 from metasearch.documents.passage import Passage
+from metasearch.documents.problems import Notes
 from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
 from metasearch.documents.source import Source, sources
+from metasearch.errors import DataError
 from metasearch.spec.languages import UNKNOWN, is_known
 
 NO_TEXT = "documents without text"
@@ -21,13 +23,24 @@ log = logging.getLogger(__name__)
 def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Iterator[Passage]:
     """Yield the passages of files and folders; see `sources` and `passages`.
 
+    A document that is found in a folder and cannot be read is skipped, from its damage on, with a warning.
+
+    Raises:
+        DataError: a document that is named cannot be read.
+        ConfigError: the limit is below the length of one character.
+
     Example:
         >>> from metasearch.documents.read import read
         >>> passages = list(read(["docs"]))
     """
     asked = settings or Settings()
     for source in sources(paths, asked.names):
-        yield from passages(source, asked)
+        try:
+            yield from passages(source, asked)
+        except DataError as error:
+            if source.named:
+                raise
+            log.warning("document skipped: %s", error)
 
 
 def passages(source: Source, settings: Settings, notes: Notes | None = None) -> Iterator[Passage]:
@@ -36,13 +49,13 @@ def passages(source: Source, settings: Settings, notes: Notes | None = None) -> 
     Args:
         source: the document.
         settings: how it becomes passages.
-        notes: counts what was left out or changed; by default warnings say it at the end.
+        notes: take what is skipped, changed or wrong; by default warnings say it at the end.
 
     Raises:
         DataError: the document cannot be read, is damaged or not UTF-8; names file and line.
         ConfigError: the limit is below the length of one character.
     """
-    found: Notes = Notes()
+    found = Notes() if notes is None else notes
     cutter = Cutter(settings)
     count = 0
     # When it is used: each reader needs a library of its own.
@@ -54,12 +67,13 @@ def passages(source: Source, settings: Settings, notes: Notes | None = None) -> 
             count += 1
             yield Passage(text, source.file, line, _language(section, text, source, settings))
     if not count:
-        found[NO_TEXT] += 1
-    if notes is not None:
-        notes.update(found)
-        return
-    for what, times in found.items():
-        log.warning("%s: %s: %d", source.file, what, times)
+        found.counts[NO_TEXT] += 1
+    found.close(source.file)
+    if notes is None:
+        for problem in found.problems:
+            log.warning("%s", problem)
+        for what, times in found.counts.items():
+            log.warning("%s: %s: %d", source.file, what, times)
 
 
 def _language(section: Section, text: str, source: Source, settings: Settings) -> str:

@@ -6,7 +6,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -41,6 +41,7 @@ class Source:
         file: its name as users see it, with forward slashes: the path that was named, then that within the folder.
         path: where it is.
         size: in bytes, when it was found.
+        named: whether the user named it; else it was found in a folder.
         language: the tag that its name or its folders tell; empty or `und` where they tell none.
     """
 
@@ -48,6 +49,7 @@ class Source:
     path: Path
     size: int
     language: str = ""
+    named: bool = False
 
     @cached_property
     def digest(self) -> str:
@@ -63,7 +65,7 @@ class Source:
         return SUFFIXES[suffix_of(self.path)]
 
 
-def sources(paths: Iterable[str | Path], names: bool = True) -> list[Source]:
+def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[str, str] | None = None) -> list[Source]:
     """Return the documents among files and, at any depth, in folders, in the order named and then by name.
 
     In folders, hidden files and those of other kinds are left out, with one warning that counts them; so are pipes,
@@ -72,10 +74,12 @@ def sources(paths: Iterable[str | Path], names: bool = True) -> list[Source]:
     Args:
         paths: files and folders.
         names: say which languages the names of files and folders tell, as where they count.
+        unreadable: takes files and folders below those that are named and cannot be read: name → what is wrong. By
+            default, warnings say it.
 
     Raises:
-        DataError: a path is not there or cannot be read, a file that is named is none of a known kind, or there is no
-            document at all.
+        DataError: a path that is named is not there or cannot be read, a file that is named is none of a known kind, or
+            there is no document at all.
     """
     search = _Search()
     named = [Path(path) for path in paths]
@@ -84,7 +88,13 @@ def sources(paths: Iterable[str | Path], names: bool = True) -> list[Source]:
     search.report(names)
     if not search.found:
         where = ", ".join(map(str, named[:3])) + ", ..." * (len(named) > 3)
-        raise DataError(f"{where or 'no path was named'}: no documents; their names end in {', '.join(SUFFIXES)}")
+        says = f"{where or 'no path was named'}: no documents; their names end in {', '.join(SUFFIXES)}"
+        raise DataError("\n".join([*search.unreadable.values(), says]))
+    if unreadable is None:
+        for message in search.unreadable.values():
+            log.warning("skipped: %s", message)
+    else:
+        unreadable.update(search.unreadable)
     return list(search.found.values())
 
 
@@ -94,6 +104,7 @@ class _Search:
 
     found: dict[str, Source] = field(default_factory=dict)
     others: Counter[str] = field(default_factory=Counter)
+    unreadable: dict[str, str] = field(default_factory=dict)
     twice: int = 0
     parents: dict[Path, tuple[str, Series]] = field(default_factory=dict)
     """Folder of a file that was named → the language that it tells, and its names that differ in their tag alone."""
@@ -116,27 +127,34 @@ class _Search:
         parent = Path(os.path.abspath(path)).parent
         if parent not in self.parents:
             self.parents[parent] = _told_by(parent), find_series(map(_stem, _names_in(parent)))
-        self._add_file(path, *self.parents[parent])
+        self._add_file(path, *self.parents[parent], named=True)
 
     def _add_folder(self, folder: Path, told: str, above: tuple[str, ...]) -> None:
+        """Add what is in a folder, which tells a language; `above` are the real paths of the folders around it."""
         entries = list(_entries(folder))
         names = [entry.name for entry in entries]
         series = find_series(map(_stem, names))
         for entry in entries:
-            path, suffix = folder / entry.name, _kind(entry.name)
-            if entry.name.startswith("."):
-                self.others["hidden"] += 1
-            elif _is_folder(entry):
-                if (real := os.path.realpath(path)) in above:
-                    log.warning("%s: leads back to a folder around it, left out", path)
+            path = folder / entry.name
+            try:
+                if entry.name.startswith("."):
+                    self.others["hidden"] += 1
+                elif _is_folder(entry):
+                    self._add_subfolder(path, find_folder_language(entry.name, names, told), above)
+                elif _kind(entry.name) in SUFFIXES:
+                    self._add_file(path, told, series)
                 else:
-                    self._add_folder(path, find_folder_language(entry.name, names, told), (*above, real))
-            elif suffix in SUFFIXES:
-                self._add_file(path, told, series)
-            else:
-                self.others[suffix or "no suffix"] += 1
+                    self.others[_kind(entry.name) or "no suffix"] += 1
+            except DataError as error:
+                self.unreadable[path.as_posix()] = str(error)
 
-    def _add_file(self, path: Path, told: str, series: Series) -> None:
+    def _add_subfolder(self, path: Path, told: str, above: tuple[str, ...]) -> None:
+        if (real := os.path.realpath(path)) in above:
+            log.warning("%s: leads back to a folder around it, left out", path)
+        else:
+            self._add_folder(path, told, (*above, real))
+
+    def _add_file(self, path: Path, told: str, series: Series, named: bool = False) -> None:
         try:
             path.as_posix().encode()
             found = path.stat()
@@ -152,9 +170,11 @@ class _Search:
             log.warning("%s: left out: the file is empty", path)
         elif (key := os.path.abspath(path)) in self.found:
             self.twice += 1
+            if named:
+                self.found[key] = replace(self.found[key], named=True)
         else:
             language = find_language(_stem(path.name), told, series)
-            self.found[key] = Source(path.as_posix(), path, found.st_size, language)
+            self.found[key] = Source(path.as_posix(), path, found.st_size, language, named)
 
     def report(self, names: bool) -> None:
         """Say what was passed over, and which languages were told by names, where they count."""

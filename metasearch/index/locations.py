@@ -23,11 +23,13 @@ class SourceFile:
         path: as it is shown, with forward slashes.
         size: bytes.
         sha256: hash of its content, in hexadecimal digits.
+        language: that its name told; its siblings may tell another one later.
     """
 
     path: str
     size: int
     sha256: str
+    language: str = ""
 
 
 @dataclass(frozen=True, eq=False)

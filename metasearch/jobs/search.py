@@ -26,6 +26,7 @@ def index_documents(
     device: Device = "auto",
     trust_remote_code: bool = False,
     drop: bool = False,
+    strict: bool = False,
     listener: Listener = SILENT,
 ) -> Updated:
     """Make an index one of exactly these documents; see `metasearch.search.update`.
@@ -38,12 +39,14 @@ def index_documents(
         device: where the encoder runs.
         trust_remote_code: run Python code that comes with the encoder.
         drop: whether documents of the index that are still there, and were not named, leave it.
+        strict: whether a document, row or language that cannot be read is an error; else a warning.
         listener: hears of the progress.
 
     Raises:
         ConfigError: a key is unknown, a value is wrong or another than that of the index, or a document of the index is
             not named.
-        DataError: a document cannot be read; there is none, or none with text; or too few passages for a neutral index.
+        DataError: a document that is named cannot be read, or if `strict` anything at all; there is no document, or
+            none with text; or too few passages for a neutral index.
         EncoderError: the encoder cannot be loaded, or the index has vectors of another one.
         RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it.
     """
@@ -55,7 +58,7 @@ def index_documents(
     # The same encoder may be named from another folder now; the index keeps the name that it has.
     same = kind is not None and kind.fingerprint == loaded.fingerprint
     known_as = kind.encoder if kind and same else _anywhere(name)
-    return update(folder, paths, loaded, settings, known_as, drop, listener)
+    return update(folder, paths, loaded, settings, known_as, drop, strict, listener)
 
 
 def open_searcher(

@@ -40,6 +40,9 @@ class Updated:
         added: documents that are new.
         changed: documents whose content is another than before.
         dropped: documents that are gone.
+        skipped: documents and folders that cannot be read.
+        kept: documents that cannot be read now, and stay as they were indexed.
+        skipped_rows: rows that cannot be read, in documents that are new or changed.
     """
 
     documents: int
@@ -49,6 +52,9 @@ class Updated:
     added: int
     changed: int
     dropped: int
+    skipped: int
+    kept: int
+    skipped_rows: int
 
 
 def update(
@@ -58,6 +64,7 @@ def update(
     settings: IndexSettings,
     name: str = "",
     drop: bool = False,
+    strict: bool = False,
     listener: Listener = SILENT,
 ) -> Updated:
     """Make an index, new or there already, one of exactly these documents.
@@ -72,12 +79,14 @@ def update(
         settings: how documents become passages and vectors.
         name: by which the encoder is opened; by default its own.
         drop: whether documents of the index that are still there, and were not named, leave it.
+        strict: whether a document, row or language that cannot be read is an error; else a warning.
         listener: hears how many documents are read and how many passages encoded.
 
     Raises:
         ConfigError: a setting is out of range or another than that of the index; or a document of the index is not
             named, is still there, and `drop` is not set.
-        DataError: a document cannot be read; there is none, or none with text; or too few passages for a neutral index.
+        DataError: a document that is named cannot be read, or if `strict` anything at all; there is no document, or
+            none with text; or too few passages for a neutral index.
         EncoderError: the index has vectors of another encoder.
         RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it.
     """
@@ -85,12 +94,22 @@ def update(
     cut = cutting(settings, encoder)
     stored = settings.model_dump(mode="json", exclude={"storage"})
     kind = Kind(name or encoder.name, encoder.fingerprint, encoder.dimension(), settings.storage, stored)
-    documents = sources(paths, settings.names)
+    unreadable: dict[str, str] = {}
+    documents = sources(paths, settings.names, unreadable)
     _say_idle(settings, documents)
     with writing(folder, kind, _AT_ONCE) as writer:
         before = writer.before
         sampled = SAMPLE if settings.neutral and not writer.arrays else 0
-        found = plan(writer, documents, cut, sampled, drop, listener.on_read)
+        found = plan(
+            writer,
+            documents,
+            cut,
+            unreadable=unreadable,
+            sampled=sampled,
+            drop=drop,
+            strict=strict,
+            heard=listener.on_read,
+        )
         if not any(len(each.keys) for each in found.files):
             raise DataError(f"{folder}: no document has text, so that there is nothing to find")
         neutral = _map(writer, encoder, found, listener) if settings.neutral else None
@@ -106,6 +125,9 @@ def update(
         added=len(files.keys() - before.keys()),
         changed=sum(before[path].sha256 != digest for path, digest in files.items() if path in before),
         dropped=len(before.keys() - files.keys()),
+        skipped=found.skipped,
+        kept=found.kept,
+        skipped_rows=found.rows,
     )
 
 

@@ -55,6 +55,31 @@ def test_index_tells_what_it_did_and_how_to_search(docs):
     assert (counts["documents"], counts["dropped"], counts["encoded"], counts["languages"]) == (1, 1, 0, {"en": 1})
 
 
+def test_what_cannot_be_read_is_named_and_counted_or_with_strict_an_error(docs):
+    (docs / "pets.csv").write_text("name\nRex\n", encoding="utf-8")
+    (docs / "more.jsonl").write_text('half\n{"text": "More.", "language": "german"}\n', encoding="utf-8")
+    problems = [
+        "docs/more.jsonl:1: not JSON: Expecting value at column 1",
+        "docs/more.jsonl:2: language: 'german' is not a language tag such as de, fil or zh-CN",
+        "docs/pets.csv:1: the header has no column 'text' with the text. Known: name.",
+    ]
+    said = metasearch("index", "docs", "--encoder=tiny", "-o", "i", "--strict", code=3)
+    assert said.stderr.endswith("metasearch: error: {}\n".format("\n".join(problems)))
+    said = metasearch("index", "docs", "--encoder=tiny", "-o", "i")
+    assert said.stdout.splitlines()[:2] == [
+        "documents: 3 (3 new, 0 changed, 0 gone)",
+        "skipped: 1 documents, 1 rows; kept as indexed before: 0 documents",
+    ]
+    outcomes = ("row skipped", "language ignored", "skipped")
+    lines = [f"metasearch: {outcome}: {problem}" for outcome, problem in zip(outcomes, problems, strict=True)]
+    assert [line for line in said.stderr.splitlines() if line in lines] == lines
+    (docs / "en" / "faq.txt").write_bytes(b"\xff")
+    counts = json.loads(metasearch("index", "docs", "-o", "i", "--json").stdout)
+    assert {key: counts[key] for key in ("documents", "dropped", "skipped", "kept", "skipped_rows")} == {
+        "documents": 3, "dropped": 0, "skipped": 1, "kept": 1, "skipped_rows": 0,
+    }  # fmt: skip
+
+
 def test_a_hit_has_score_language_file_line_and_passage(index):
     first, *text, blank, _, _, _, _, last = metasearch("search", "faq.index", EN[0], "--top=2").stdout.splitlines()
     assert first.split()[2:] == ["en", "docs/en/faq.txt:1"]

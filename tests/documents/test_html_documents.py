@@ -112,10 +112,14 @@ def test_an_empty_lang_says_that_the_language_is_not_known(tmp_path):
     assert [(p.language, p.text) for p in seen] == [("de", "Eins"), ("tr", "Zwei\n\nx")]
 
 
-def test_a_lang_that_is_no_tag_is_counted(tmp_path, caplog):
-    (passage,) = passages_of(tmp_path / "a.html", "<p lang=german>Eins<p xml:lang=x-default>Zwei")
+def test_a_lang_that_is_no_tag_is_named_with_its_first_line(tmp_path, caplog):
+    page = "<html>\n<p\nlang = 'german'>Eins<p lang=german>Zwei\n<p xml:lang=x-default>Drei"
+    (passage,) = passages_of(tmp_path / "a.html", page)
     assert passage.language == "und"
-    assert caplog.messages == [f"{tmp_path}/a.html: elements whose lang is no language tag, taken as not known: 2"]
+    assert caplog.messages == [
+        f"language ignored: {tmp_path}/a.html:{line}: lang: '{text}' is not a language tag such as de, fil or zh-CN"
+        for line, text in ((3, "german"), (4, "x-default"))
+    ]
 
 
 def test_a_page_may_nest_deep(tmp_path):

@@ -1,10 +1,10 @@
 """Plain text and Markdown: encodings, line ends, front matter."""
 
 import gzip
-import re
 
 import pytest
 
+from helpers.files import write
 from helpers.passages import passages_of, shown
 from metasearch.documents import content
 from metasearch.documents.read import read
@@ -105,15 +105,47 @@ def test_lines_of_dashes_that_hold_no_keys_are_text(text, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("matter", "title", "language", "says"),
     [
-        ("---\ntitle: x\nlang: german\n---\n", ":3: lang: 'german' is not a language tag such as de, fil or zh-CN"),
-        ("---\nlang: [de, en]\n---\n", ":2: lang: \"['de', 'en']\" is not a language tag"),
-        ("---\nlang: de\nlang: en\n---\n", ":3: lang: the key stands twice; it stands between lines of dashes"),
-        ("---\nlang: [de\n---\n", ":3: not YAML: "),
+        (
+            "title: x\nlang: german\n",
+            "x",
+            "und",
+            "language ignored: {}:3: lang: 'german' is not a language tag such as de",
+        ),
+        ("lang: [de, en]\n", "", "und", "language ignored: {}:2: lang: \"['de', 'en']\" is not a language tag"),
+        ("title: [a]\nlang: de\n", "", "de", "title ignored: {}:2: title: expected a text, got ['a']"),
+        ("lang: de\nlang: en\n", "", "en", "title and language read literally: {}:3: lang: the key stands twice"),
+        ("a: 1: 2\nlanguage: 'de'\n", "", "de", "title and language read literally: {}:2: not YAML: mapping values"),
+        ("title: Task 1: Keys\nlang: de\n", "Task 1: Keys", "de", "title and language read literally: {}:2: not YAML"),
+        ("title: x\nlang: [de\n", "x", "und", "title and language read literally: {}:4: not YAML"),
     ],
 )
-def test_front_matter_that_is_wrong_is_named_with_its_line(text, says, tmp_path):
-    says = says.replace("\"['de', 'en']\"", "'['de', 'en']'")
-    with pytest.raises(DataError, match=re.escape(f"{tmp_path}/a.md{says}")):
-        shown(tmp_path / "a.md", f"{text}Text.")
+def test_front_matter_that_is_wrong_is_named_with_its_line_and_the_text_is_read(
+    matter, title, language, says, tmp_path, caplog
+):
+    says = says.replace("\"['de', 'en']\"", "'['de', 'en']'").format(tmp_path / "a.md")
+    (passage,) = passages_of(tmp_path / "a.md", f"---\n{matter}---\nText.")
+    assert (passage.text, passage.language) == (f"{title}\nText." if title else "Text.", language)
+    assert passage.line == 3 + matter.count("\n")
+    assert caplog.messages[0].startswith(says)
+
+
+def test_of_a_folder_what_can_be_read_is_read_and_the_rest_is_named(tmp_path, caplog):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name, text in {
+        "a.txt": b"One.",
+        "b.txt": b"caf\xe9",
+        "c.csv": b"name\nRex\n",
+        "d.jsonl": b'{"text": "Two."}',
+    }.items():
+        write(folder / name, text)
+    assert [passage.text for passage in read([folder])] == ["One.", "Two."]
+    assert [message.split(folder.as_posix())[1] for message in caplog.messages] == [
+        "/b.txt:1: not UTF-8: byte 3 is 0xe9",
+        "/c.csv:1: the header has no column 'text' with the text. Known: name.",
+    ]
+    for name in ("b.txt", "c.csv"):
+        with pytest.raises(DataError, match=rf"docs/{name}:1: "):
+            list(read([folder, folder / name]))

@@ -107,10 +107,33 @@ def test_a_path_that_is_no_document_is_refused(named, says, folder):
         sources([named])
 
 
-def test_a_broken_link_in_a_folder_is_an_error_since_its_passages_would_seem_gone(folder):
-    folder.mkdir()
+def unreadable(*paths):
+    """Return what cannot be read below the paths, and the names of the documents that can."""
+    found = {}
+    return found, [source.file for source in sources(paths, unreadable=found)]
+
+
+def test_what_cannot_be_read_in_a_folder_is_named_and_the_rest_is_taken(folder, caplog):
+    put(folder, "a.txt", "z.txt")
     (folder / "broken.txt").symlink_to("nothing")
-    with pytest.raises(DataError, match=r"docs/broken\.txt: cannot be read: No such file"):
+    (folder / "loop").symlink_to("loop")
+    messages = {
+        "docs/broken.txt": "docs/broken.txt: cannot be read: No such file or directory",
+        "docs/loop": "docs/loop: cannot be read: Too many levels of symbolic links",
+    }
+    assert unreadable(folder) == (messages, ["docs/a.txt", "docs/z.txt"])
+    assert caplog.messages == []
+    sources([folder])
+    assert caplog.messages == [f"skipped: {message}" for message in messages.values()]
+
+
+def test_a_folder_of_nothing_that_can_be_read_is_an_error_that_names_all(folder):
+    folder.mkdir()
+    for name in ("a.txt", "b.txt"):
+        (folder / name).symlink_to("nothing")
+    with pytest.raises(
+        DataError, match=r"^docs/a\.txt: cannot be read.*\ndocs/b\.txt: cannot be.*\ndocs: no documents"
+    ):
         sources([folder])
 
 
@@ -119,20 +142,21 @@ def test_a_folder_that_may_not_be_read_is_named(folder):
     put(folder, "a.txt", "secret/b.txt")
     (folder / "secret").chmod(0)
     try:
+        assert unreadable(folder) == ({"docs/secret": "docs/secret: cannot be read: Permission denied"}, ["docs/a.txt"])
         with pytest.raises(DataError, match=r"docs/secret: cannot be read: Permission denied"):
-            sources([folder])
+            sources([folder / "secret"])
     finally:
         (folder / "secret").chmod(0o700)
 
 
 def test_a_name_that_is_no_utf_8_is_refused(folder):
-    folder.mkdir()
+    put(folder, "a.txt")
     try:
         (folder / os.fsdecode(b"\xff.txt")).write_text("text", encoding="utf-8")
     except OSError:
         pytest.skip("this file system takes names in UTF-8 alone")
-    with pytest.raises(DataError, match=r"b'docs/\\xff.txt': the file's name is not UTF-8"):
-        sources([folder])
+    (message,) = unreadable(folder)[0].values()
+    assert message.startswith(r"b'docs/\xff.txt': the file's name is not UTF-8")
 
 
 def test_no_path_is_no_document():
@@ -175,13 +199,6 @@ def test_the_folder_that_is_named_tells_a_language_and_those_above_it_do_not(tmp
     for named in (tmp_path / "is" / "de", Path(), tmp_path / "is/de/a.txt", Path("../de")):
         assert {source.language for source in sources([named])} == {"de"}
     assert {source.language for source in sources([tmp_path / "is/de/b"])} == {""}
-
-
-def test_a_link_that_leads_to_itself_is_an_error_that_names_it(folder):
-    put(folder, "a.txt")
-    (folder / "loop").symlink_to("loop")
-    with pytest.raises(DataError, match=r"^docs/loop: cannot be read: Too many levels of symbolic links$"):
-        sources([folder])
 
 
 def test_a_name_that_is_too_long_stays_the_error_of_the_system(folder):

@@ -12,14 +12,12 @@ from pathlib import Path
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from metasearch.documents.content import whole
-from metasearch.documents.cutting import Notes
+from metasearch.documents.problems import Notes
 from metasearch.documents.readers._elements import BLOCKS, CELLS, EXACT, LINES, is_hidden
 from metasearch.documents.readers._paragraphs import Paragraphs
 from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
 from metasearch.spec.languages import parse_tag
-
-BAD_LANGUAGE = "elements whose lang is no language tag, taken as not known"
 
 _MOST = 2**24
 """Characters of a page, which is parsed as a whole."""
@@ -37,9 +35,17 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
     source = whole(path, _MOST).replace("\f", " ")
     root = LexborHTMLParser(_marked(source)).root
     if root is not None:
-        walk = _Walk(_first_line(source), notes)
+        walk = _Walk(_first_line(source))
         walk.through(root)
+        for written, problem in walk.unknown.items():
+            notes.add("language ignored", f"{path}:{_find_language(source, written)}: lang: {problem}")
         yield from walk.paragraphs.sections(walk.title)
+
+
+def _find_language(source: str, written: str) -> int:
+    """Return the first line in which an attribute `lang` has a value; the first of the page if entities hide it."""
+    match = re.search(rf"lang\s*=\s*[\"']?{re.escape(written)}", source, re.I)
+    return 1 + source.count("\n", 0, match.start()) if match else 1
 
 
 def _first_line(source: str) -> int:
@@ -69,9 +75,10 @@ def _mark(line: int) -> str:
 class _Walk:
     """Goes through the elements of a page in their order."""
 
-    def __init__(self, line: int, notes: Notes) -> None:
+    def __init__(self, line: int) -> None:
         self.line = line
-        self.notes = notes
+        self.unknown: dict[str, str] = {}
+        """Attribute `lang` that is no language tag → why."""
         self.title = ""
         self.paragraphs = Paragraphs()
         self.styles: list[tuple[int, str, bool]] = [(0, "", False)]
@@ -132,8 +139,8 @@ class _Walk:
         """Return the tag of an attribute; empty where it says that the language is not known, or is no tag."""
         try:
             return parse_tag(written) if written.strip() else ""
-        except ValueError:
-            self.notes[BAD_LANGUAGE] += 1
+        except ValueError as error:
+            self.unknown[written] = str(error)
             return ""
 
     def text(self, text: str) -> None:

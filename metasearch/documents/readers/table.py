@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from metasearch.documents.content import lines
-from metasearch.documents.cutting import Notes
-from metasearch.documents.rows import section_of
+from metasearch.documents.problems import Notes
+from metasearch.documents.rows import read_row
 from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
 from metasearch.errors import DataError, nearest
@@ -14,7 +14,7 @@ from metasearch.formats.text_files import column_names, rows_of, suffix_of
 
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
-    """Yield the text of each row that has one."""
+    """Yield the text of each row that has one; `DataError` if there is no column with the text."""
     header: list[str] = []
     for first, cells in _rows(path):
         if not cells:
@@ -28,10 +28,11 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
                 )
             continue
         if len(cells) != len(header):
-            raise DataError(f"{path}:{first}: expected {len(header)} columns, got {len(cells)}")
+            notes.skip_row(f"{path}:{first}: expected {len(header)} columns, got {len(cells)}")
+            continue
         # A column without a name, as spreadsheets leave at the end of rows, has nothing to be read for.
         row = {name: cell or None for name, cell in zip(header, cells, strict=True) if cell or name == settings.column}
-        section = section_of(row, f"{path}:{first}", settings, notes)
+        section = read_row(row, f"{path}:{first}", settings, notes)
         if section is not None:
             line = first + sum(cell.count("\n") for cell in cells[: header.index(settings.column)])
             yield Section(section.text, line, section.language, section.title)

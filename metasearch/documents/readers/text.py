@@ -5,7 +5,7 @@ from pathlib import Path
 
 from metasearch.documents.blocks import end_of_block
 from metasearch.documents.content import texts
-from metasearch.documents.cutting import Notes
+from metasearch.documents.problems import Notes
 from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
 
