@@ -18,7 +18,6 @@ from benchmarks.common.rows import RESULTS, Row, read_rows
 from benchmarks.paper import expansion, labels, rivals, study_tables
 from benchmarks.paper.ablation_tables import arm_table, ordering_table
 from benchmarks.paper.cells import BEST
-from benchmarks.paper.distillation_tables import stages_table
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
 from benchmarks.speed.corpora_tables import corpora_table
 from benchmarks.speed.exports import score_table, speed_table
@@ -27,8 +26,6 @@ from benchmarks.speed.speed_tables import (
     adapting_table,
     checkpointing_table,
     comparison_table,
-    distillation_table,
-    main_job_table,
     serving_table,
     targets_table,
 )
@@ -55,11 +52,6 @@ def small_study(learner: str | None = None, encoder: str = "mini", loss: str | N
     return [row for row in rows if learner in (None, row["learner"]) and loss in (None, *losses(row))]
 
 
-def three_layers() -> list[Row]:
-    """Return the rows of the study with a three-layer student, kept before there was a row of each arm."""
-    return [row for row in rows_of("main_table") if "against" not in row]
-
-
 def taught_by(teacher: str) -> list[Row]:
     """Return the rows of the ablations from one teacher; the first ones do not name it."""
     return [row for row in rows_of("mini_ablations") if row.get("teacher", "minilm") == teacher]
@@ -78,13 +70,9 @@ def rows_of(name: str) -> list[Row]:
 LAREQA, STSB = "lareqa-sentences", "stsb"
 TABLES: dict[str, Callable[[], str]] = {
     "lareqa-summary": lambda: study_tables.summary_table(study(LAREQA)),
-    "lareqa-languages": lambda: study_tables.languages_table(study(LAREQA)),
-    "lareqa-changes": lambda: study_tables.changes_table(study(LAREQA)),
     "lareqa-orders": lambda: study_tables.orders_table(study(LAREQA)),
-    "lareqa-modes": lambda: study_tables.modes_table(study(LAREQA)),
     "e5-summary": lambda: study_tables.summary_table(strong_study(LAREQA)),
     "e5-against": lambda: study_tables.against_table(strong_study(LAREQA)),
-    "e5-languages": lambda: study_tables.languages_table(strong_study(LAREQA)),
     "e5-expanded": lambda: study_tables.summary_table(strong_study(LAREQA, "expanded")),
     "e5-reranked": lambda: study_tables.summary_table(list(filter(recommended, strong_study(LAREQA, "expanded")))),
     "e5-paragraphs-summary": lambda: study_tables.summary_table(strong_study("lareqa")),
@@ -101,33 +89,25 @@ TABLES: dict[str, Callable[[], str]] = {
     "labels": lambda: labels.table(rows_of("labels"), rows_of("strong_encoder"), LAREQA),
     "expansion": lambda: expansion.table(rows_of("expansion")),
     "margin-summary": lambda: study_tables.summary_table(study(LAREQA, "paper_margin")),
-    "margin-changes": lambda: study_tables.changes_table(study(LAREQA, "paper_margin")),
     "margin-orders": lambda: study_tables.orders_table(study(LAREQA, "paper_margin")),
     "stsb-summary": lambda: study_tables.summary_table(study(STSB)),
-    "stsb-languages": lambda: study_tables.languages_table(study(STSB)),
     "stsb-orders": lambda: study_tables.orders_table(study(STSB)),
     "stsb-e5-summary": lambda: study_tables.summary_table(strong_study(STSB)),
-    "stsb-e5-languages": lambda: study_tables.languages_table(strong_study(STSB)),
     "stsb-e5-against": lambda: study_tables.against_table(strong_study(STSB)),
     "stsb-mt-e5-summary": lambda: study_tables.summary_table(strong_study("stsb-mt")),
-    "stsb-mt-e5-languages": lambda: study_tables.languages_table(strong_study("stsb-mt")),
     "stsb-mt-e5-against": lambda: study_tables.against_table(strong_study("stsb-mt")),
     "translated-summary": lambda: study_tables.summary_table(strong_study("stsb-mt-translated")),
-    "translated-languages": lambda: study_tables.languages_table(strong_study("stsb-mt-translated")),
     "rates": lambda: rates_table(small_study()),
     "maml-changes": lambda: changes_table(small_study("maml")),
     "calibration": lambda: calibration_table(rows_of("calibration")),
-    "three-layers": lambda: study_tables.first_rows_table(three_layers()),
     "ablation-arms": lambda: arm_table(taught_by("minilm")),
     "ablation-orderings": lambda: ordering_table(taught_by("minilm")),
     "ablation-e5-arms": lambda: arm_table(taught_by("e5"), "e5"),
     "ablation-e5-orderings": lambda: ordering_table(taught_by("e5")),
-    "distillation-stages": lambda: stages_table(rows_of("distillation")),
     "speed-targets": lambda: targets_table(rows_of("throughput")),
     "speed-peers": lambda: comparison_table(rows_of("throughput")),
     "checkpointing": lambda: checkpointing_table(rows_of("checkpointing")),
     "adapting": lambda: adapting_table(rows_of("adapting")),
-    "distillation-speed": lambda: distillation_table(rows_of("distillation_throughput")),
     "index-recall": lambda: recall_table(rows_of("index_recall")),
     "index-size": lambda: size_table(rows_of("index")),
     "index-time": lambda: time_table(rows_of("index")),
@@ -135,7 +115,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "serving": lambda: serving_table(rows_of("serving")),
     "exports": lambda: speed_table(rows_of("exports")),
     "export-scores": lambda: score_table(rows_of("exports")),
-    "main-job": lambda: main_job_table(rows_of("main_job")),
 }
 
 

@@ -8,7 +8,7 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows
 from benchmarks.paper import cells, main_table
 from benchmarks.paper.study_rows import study_rows
-from benchmarks.paper.study_tables import against_table, changes_table, languages_table, name_of, summary_table
+from benchmarks.paper.study_tables import against_table, name_of, summary_table
 from metasearch.errors import ConfigError
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.study.arms import Arm
@@ -30,7 +30,7 @@ def tables(task: str, data: str, known: list[Row], arm_results: Path) -> str:
         rows = study_rows(study, cells.ENCODER, references=[arm for arm in study.arms if _is_reference(arm)])
     rows = [{**row, **_bias(row, whole), **provenance()} for row in rows]
     append_new_rows(arm_results, rows, main_table.identity)
-    tables = [languages_table(rows), summary_table(rows), changes_table(rows), against_table(rows)]
+    tables = [summary_table(rows), against_table(rows)]
     tables += [f"not on all folds yet: {arm}, {len(places[arm])} cells" for arm in begun]
     return "\n\n".join(table for table in tables if table)
 

@@ -1,10 +1,8 @@
-"""A study as rows of results: each arm's scores, its differences with intervals and tests, its bias and its budget."""
+"""A study as rows of results: scores, differences with intervals, language bias and settings of each arm."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from statistics import fmean
-
-import numpy as np
 
 from benchmarks.common.rows import Row
 from benchmarks.paper.maml_align_paper import MAIN_ARMS
@@ -16,7 +14,6 @@ from metasearch.study.bias import Bias, bias_of, mean
 from metasearch.study.compare import Compared, Comparison, compare, over_folds
 from metasearch.study.paired import difference, figures, pair
 from metasearch.study.statistics import bootstrap
-from metasearch.study.statistics.paired import holm, paired_test
 from metasearch.study.study import Study
 
 FEW_SHOT, ZERO_SHOT = "few-shot", "zero-shot"
@@ -41,7 +38,7 @@ def study_rows(
     measure, pool, _ = study.select()
     groups = groups_of(Library().task(study.task), study.languages)
     compared = {arm.label: _against(study, arm, groups, resamples) for arm in references or _references(study)}
-    changes = bias_changes(study)
+    bias = bias_by_arm(study)
     shared = {
         "task": study.task,
         "encoder": encoder,
@@ -59,8 +56,8 @@ def study_rows(
             "mode": arm.mode,
             **_scores(study, arm, groups, encoder),
             "against": {label: by_arm[arm.label] for label, by_arm in compared.items() if arm.label in by_arm},
-            **changes.get(arm.label, {}),
-            **_budget(study, arm),
+            **bias.get(arm.label, {}),
+            **_settings(study, arm),
             **stamp,
         }
         for arm in study.arms
@@ -117,22 +114,12 @@ def _against(study: Study, baseline: Arm, groups: Mapping[str, Sequence[str]], r
 
 
 def _tested(each: Compared) -> Row:
-    """Return a difference: `low` and `high` are of these models, `p` and `d_z` of the t-test as in the papers."""
+    """Return a difference: `low` and `high` are of these models, `training` is over training again."""
     return {
         "difference": each.difference,
         "low": each.interval.low,
         "high": each.interval.high,
         "training": {**asdict(each.training), "holm": each.holm} if each.training else None,
-        "by_fold": {str(fold): value for fold, value in each.by_fold.items()},
-        "heterogeneity": asdict(each.heterogeneity) if each.heterogeneity else None,
-        "p": each.test.p,
-        "d_z": each.test.effect,
-        "pairs": each.test.n,
-        "mark": each.mark,
-        "languages": {
-            language: {"difference": own.difference, "low": own.interval.low, "high": own.interval.high}
-            for language, own in each.languages.items()
-        },
     }
 
 
@@ -155,70 +142,32 @@ def _of_groups(study: Study, comparison: Comparison, each: Compared, groups: Map
     return rows
 
 
-@dataclass(frozen=True)
-class _Folds:
-    """Language bias of an arm on each fold, seeds averaged."""
-
-    by_fold: Mapping[int, Bias]
-
-    def values(self, folds: Sequence[int]) -> list[float]:
-        """Return the bias of each fold, the mean over languages."""
-        return [self.by_fold[fold].figures.bias for fold in folds]
-
-
-def bias_changes(study: Study) -> dict[str, Row]:
-    """Return label → bias of an arm, and how far it is from that of the baseline; empty where nothing was ranked.
-
-    The change is tested as scores are: Student's t over the means of folds, Holm's correction over the arms.
+def bias_by_arm(study: Study) -> dict[str, Row]:
+    """Return label → language bias of an arm, mean and deviation over folds; empty where nothing was ranked.
 
     Raises:
         RunFolderError: a run kept no rankings.
     """
-    by_arm = {arm: ranked for arm in study.arms if (ranked := _bias_by_fold(study, arm)).by_fold}
-    if study.baseline not in by_arm:
-        return {}
-    before, rows, ps = by_arm[study.baseline], {}, {}
-    for arm, after in by_arm.items():
-        whole = mean(list(after.by_fold.values()))
-        spread = None if whole.spread is None else whole.spread.bias
-        rows[arm.label] = {"bias": whole.figures.bias, "bias_sd": spread, "bias_excess": whole.figures.excess}
-        both = sorted(before.by_fold.keys() & after.by_fold.keys())
-        if arm == study.baseline or not both:
-            continue
-        values, others = np.array(after.values(both)), np.array(before.values(both))
-        there = np.isfinite(values) & np.isfinite(others)
-        test = paired_test(values[there].tolist(), others[there].tolist())
-        ends = {"low": test.low, "high": test.high, "p": test.p, "over": "folds"}
-        rows[arm.label]["bias_change"] = {"difference": test.mean, **ends}
-        ps[arm.label] = test.p
-    for label, p in zip(ps, holm(list(ps.values())), strict=True):
-        rows[label]["bias_change"]["holm"] = p
+    rows = {}
+    for arm in study.arms:
+        if by_fold := _bias_by_fold(study, arm):
+            whole = mean(list(by_fold.values()))
+            deviation = None if whole.spread is None else whole.spread.bias
+            rows[arm.label] = {"bias": whole.figures.bias, "bias_sd": deviation}
     return rows
 
 
-def _bias_by_fold(study: Study, arm: Arm) -> _Folds:
+def _bias_by_fold(study: Study, arm: Arm) -> dict[int, Bias]:
     seeds: dict[int, list[Bias]] = {}
     for scored in study.of(arm):
         if (one := bias_of(scored)) is not None:
             seeds.setdefault(scored.fold, []).append(one)
-    return _Folds({fold: mean(each) for fold, each in seeds.items()})
+    return {fold: mean(each) for fold, each in seeds.items()}
 
 
-def _budget(study: Study, arm: Arm) -> Row:
-    """Return how long the cells of an arm took and trained, means over them, and the settings that they share."""
+def _settings(study: Study, arm: Arm) -> Row:
+    """Return the settings that the cells of a trained arm share."""
     cells = study.of(arm)
     if not cells:
         raise ConfigError(f"{study.name}: {arm.label} has no runs")
-    seconds = [each.run.facts["seconds"] for each in cells if "seconds" in each.run.facts]
-    row: Row = {"seconds": fmean(seconds) if seconds else None}
-    if arm.mode is None:
-        return row
-    steps = [each.run.facts["steps"] for each in cells if "steps" in each.run.facts]
-    settings = settings_of(cells[0].run.config)
-    return {
-        **row,
-        "steps": fmean(steps) if steps else None,
-        "kept": fmean(each.rows[0]["step"] for each in cells),
-        "episodes": fmean(steps) * int(settings["recipe.budget.meta_batch"]) if steps else None,
-        "settings": dict(settings),
-    }
+    return {} if arm.mode is None else {"settings": dict(settings_of(cells[0].run.config))}

@@ -35,21 +35,6 @@ def name_of(row: Row) -> str:
     return named(learner, row.get("trained", ""), before)
 
 
-def languages_table(rows: Sequence[Row]) -> str:
-    """Return a line of each arm: scores by language, their mean ± deviation over folds, and means of groups."""
-    first = rows[0]
-    folds = ", ".join(map(str, first["folds"]))
-    heads = [f"{first['measure']}, folds {folds}", "mode", *first["languages"], "mean"]
-    lines = [
-        [
-            name_of(row), row["mode"] or "", *(_times(row["languages"][code]) for code in first["languages"]),
-            _spread(row["mean"], row["sd"], 2), *(_times(row["groups"][name]) for name in first["groups"]),
-        ]
-        for row in rows
-    ]  # fmt: skip
-    return markdown([*heads, *(f"{name} languages" for name in first["groups"])], lines, left=2)
-
-
 def summary_table(rows: Sequence[Row]) -> str:
     """Return a line of each arm: mean, difference from zero-shot with both intervals, groups, and language bias."""
     first = rows[0]
@@ -68,28 +53,6 @@ def summary_table(rows: Sequence[Row]) -> str:
         mean = _spread(row["mean"], row["sd"], 2)
         bias = [_spread(row["bias"], row["bias_sd"], 1)] if "bias" in row else []
         lines.append([name_of(row), row["mode"] or "", mean, *less, holm.get(row["label"], ""), *groups, *bias])
-    return markdown(heads, lines, left=2)
-
-
-def changes_table(rows: Sequence[Row]) -> str:
-    """Return a line of each arm: difference from zero-shot, that of groups of these models, language bias, budget."""
-    first, biased = rows[0], "bias" in rows[0]
-    changes = {row["label"]: row["against"].get(first["label"]) for row in rows}
-    heads = [f"less zero-shot, these models {LEVEL}", "mode", "all languages"]
-    heads += [*(f"{name} languages" for name in first["groups"]), f"trained again {_over(rows)}", "p (Holm)"]
-    heads += [*(["bias", "p of its change"] if biased else []), "steps kept", "s a cell"]
-    holm = _holm(changes, len(first["folds"]))
-    lines = []
-    for row in rows:
-        change = changes[row["label"]]
-        less = [""] * (2 + len(first["groups"]))
-        if change:
-            groups = map(_interval, change["groups"].values())
-            less = [_interval(change), *groups, _trained(change, len(first["folds"]))]
-        bias = [_spread(row["bias"], row["bias_sd"], 1), _bias_p(row.get("bias_change"))] if biased else []
-        kept = f"{row['kept']:.0f} of {row['steps']:.0f}" if row.get("steps") is not None else ""
-        seconds = f"{row['seconds']:.0f}" if row["seconds"] is not None else ""
-        lines.append([name_of(row), row["mode"] or "", *less, holm.get(row["label"], ""), *bias, kept, seconds])
     return markdown(heads, lines, left=2)
 
 
@@ -133,23 +96,6 @@ def orders_table(rows: Sequence[Row]) -> str:
     return markdown(["difference", "paper", f"ours {_over(rows)}", "these models", "the paper's order"], lines)
 
 
-def modes_table(rows: Sequence[Row]) -> str:
-    """Return the modes of each learner from best to worst, ours and the paper's; empty where none has several."""
-    figures = TABLE.get(rows[0]["task"], ((), {}))[1]
-    lines = []
-    for learner in dict.fromkeys(map(name_of, rows)):
-        ours = {row["mode"]: row["mean"] for row in rows if name_of(row) == learner}
-        theirs = {mode: _mean(figures[learner, mode]) for mode in ours if (learner, mode) in figures}
-        if len(ours) > 1:
-            lines.append([learner, _ranked(ours, 100), _ranked(theirs, 1)])
-    return markdown(["modes, best first", "ours", "paper"], lines, left=3) if lines else ""
-
-
-def _ranked(means: Mapping[str, float], scale: float) -> str:
-    ordered = sorted(means, key=lambda mode: -means[mode])
-    return ", ".join(f"{mode} {scale * means[mode]:.1f}" for mode in ordered) or NONE
-
-
 def _verdict(change: Row, theirs: float | None, folds: int) -> str:
     found = training_of(change, folds)
     if theirs is None or found is None:
@@ -185,19 +131,8 @@ def _p(p: float, bound: bool = False) -> str:
     return "< 0.0001" if p < 1e-4 else f"{'≤ ' * bound}{p:.2g}"
 
 
-def _bias_p(change: Row | None) -> str:
-    """Return p of a change of bias; none of a row that tested it over fold × language, as papers do."""
-    if change is None:
-        return ""
-    return _p(change["holm"]) if change.get("over") == "folds" and change["holm"] is not None else NONE
-
-
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-def _times(value: float) -> str:
-    return f"{100 * value:z.2f}"
 
 
 def _spread(value: float, sd: float | None, decimals: int) -> str:
@@ -210,23 +145,5 @@ def _trained(change: Row, folds: int) -> str:
     return f"{100 * change['difference']:+z.2f} {_ends(ends)}".rstrip()
 
 
-def _interval(change: Row) -> str:
-    return f"{100 * change['difference']:+z.2f} {_ends(change)}".rstrip()
-
-
 def _ends(change: Row) -> str:
     return "" if change["low"] is None else f"[{100 * change['low']:+z.2f}, {100 * change['high']:+z.2f}]"
-
-
-def first_rows_table(rows: Sequence[Row]) -> str:
-    """Return scores by language and their mean, from rows that hold one language each, as the first studies kept."""
-    by_arm: dict[tuple[str, str | None], dict[str, float]] = {}
-    for row in rows:
-        by_arm.setdefault((row["learner"], row["mode"]), {})[row["language"]] = row["value"]
-    languages = list(next(iter(by_arm.values())))
-    lines = [
-        [learner, mode or "", *(_times(scores[code]) for code in languages), _times(_mean(list(scores.values())))]
-        for (learner, mode), scores in by_arm.items()
-    ]
-    folds = ", ".join(map(str, rows[0]["folds"]))
-    return markdown([f"{rows[0]['measure']}, folds {folds}", "mode", *languages, "mean"], lines, left=2)

@@ -14,6 +14,8 @@ from benchmarks.speed.evaluation import evaluation_rows
 from benchmarks.speed.memory import MIB
 from benchmarks.speed.race import Job, Race, race, weigh
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of
+from benchmarks.speed.students import SCALES as STUDENTS
+from benchmarks.speed.students import large_student, read_pairs
 from benchmarks.speed.targets import row
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.encoders.encoder import Encoder
@@ -136,14 +138,14 @@ def distillation(session: Session) -> list[Row]:
     """
     if session.shape != "A1":
         return []
-    size = distilling.SCALES[session.scale]
+    size = STUDENTS[session.scale]
     stage = load_distillation("compress").stages["student"]
-    corpus = distilling.read_pairs(Path(session.data) if session.data and session.scale == "full" else None)
+    corpus = read_pairs(Path(session.data) if session.data and session.scale == "full" else None)
     pairs = [corpus[i] for i in stream(0, "pairs").choice(len(corpus), size.pairs, replace=False).tolist()]
     teacher = load_encoder(size.encoder, MaxLength(text=stage.max_length), device="cpu")
     texts = [text for pair in corpus for text in pair.texts]
     assistant = with_vocabulary(teacher, train_tokenizer(texts, size.vocabulary, "bpe"))
-    student = distilling.student_of("large-table", assistant, size)
+    student = large_student(assistant, size)
     frozen = Encoder(assistant.model, assistant.name, assistant.max_length)
     ends = [1 + STEPS_OF_A_ROUND * i for i in range(session.rounds + 1)]
     ways = [way for way in distilling.WAYS if session.ways is None or way in session.ways]

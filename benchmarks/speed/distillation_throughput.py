@@ -1,7 +1,4 @@
-"""Pairs per second of two stages of distillation, beside sentence-transformers' own way to learn from translations.
-
-    python -m benchmarks.speed.distillation_throughput --data ~/data
-    python -m benchmarks.speed.distillation_throughput --shape large-table --stage contrast --rounds 8
+"""Distillation beside sentence-transformers' own way to learn from translations; a case of `throughput.py`.
 
 All train copies of the same student on the same pairs, with the recipe's batch, length, dropout and optimiser settings.
 Rounds of some steps take turns in one process, so that what else the machine does falls on all. Our batches are the
@@ -16,51 +13,31 @@ peer's ways are
 - `st-live-loop`: the same with torch's default AdamW, a loop on a CPU, which the older `fit` takes;
 - `st-labels`: all vectors computed before training, as `make_multilingual.py` does; fused AdamW.
 
-In stage `contrast` we compute a contrastive loss besides, which the peer has no counterpart of. Time before the first
-step (ours: counting tokens and filling the store; of `st-labels`: the vectors) is spread over the epochs of the recipe
-and, in rows of their own, charged to a single one. Metrics that begin with `cpu_` are by the time of the processor,
-which says more than the clock on the wall where other work shares the machine.
+The time before the first step (ours: counting tokens and filling the store; of `st-labels`: the vectors) is returned
+apart.
 """
 
 import copy
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from itertools import product
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
-
-import click
-import numpy as np
-import torch
 
 from benchmarks.common.clock import Seconds, clock
-from benchmarks.common.command import Command
-from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS
 from benchmarks.speed.outer_step import OuterStep
 from benchmarks.speed.sentence_transformers_loop import WAYS as OF_PEER
 from benchmarks.speed.sentence_transformers_loop import peers_of
-from benchmarks.speed.students import SCALES, SHAPES, read_pairs, student_of
-from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.batches import Batches
-from metasearch.jobs.compose import load_encoder, make_gradients
+from metasearch.jobs.compose import make_gradients
 from metasearch.jobs.distill.sources import Source
 from metasearch.jobs.distill.stage import learner_of
 from metasearch.jobs.distill.target_store import stored_targets
-from metasearch.runs.markdown import markdown
-from metasearch.runs.rows import append_rows
-from metasearch.spec.library import load_distillation
-from metasearch.spec.recipe import Engine, MaxLength
-from metasearch.spec.seeding import stream
+from metasearch.spec.recipe import Engine
 from metasearch.spec.stages import Stage
 
-STAGES = ("student", "contrast")
 REFERENCE = "metasearch-reference"
-ROWS = RESULTS / "distillation_throughput.jsonl"
 WAYS = (REFERENCE, *OF_PEER)
-SHOWN = ("case", "shape", "way", "metric", "epochs", "value", "low", "high")
 
 
 def measure(
@@ -122,85 +99,3 @@ def in_rounds(step: OuterStep, batches: Batches, batch: int, ends: Sequence[int]
         return clock() - began
 
     return run
-
-
-def rows_of(
-    seconds: Mapping[str, Sequence[Seconds]], before: Mapping[str, Seconds], pairs: int, epochs: int
-) -> list[dict[str, Any]]:
-    """Return pairs per second of each way, and how many times as many ours are; medians over rounds of so many pairs.
-
-    The time before the first step is spread over a number of epochs. Each figure comes by both clocks.
-    """
-    none = np.zeros(2)
-    whole = {way: np.array(taken) + before.get(way, none) / epochs for way, taken in seconds.items()}
-    rows = []
-    for way, taken in whole.items():
-        figures = {"pairs_per_second": pairs / taken}
-        if way != "metasearch":
-            figures["ratio"] = taken / whole["metasearch"]
-        for (name, values), (column, prefix) in product(figures.items(), enumerate(("", "cpu_"))):
-            by_clock = values[:, column]
-            spread = {"value": np.median(by_clock), "low": by_clock.min(), "high": by_clock.max()}
-            rounded = {key: round(float(value), 3) for key, value in spread.items()}
-            ahead = round(float(before.get(way, none)[column]), 3)
-            rows.append({"way": way, "metric": prefix + name, "epochs": epochs, **rounded, "before": ahead})
-    return rows
-
-
-@click.command(cls=Command)
-@click.option("--data", envvar="METASEARCH_DATA", type=click.Path(path_type=Path), help="Parent of parallel/.")
-@click.option("--shape", "shapes", type=click.Choice(SHAPES), multiple=True, default=SHAPES, help="Of the student.")
-@click.option("--stage", "stages", type=click.Choice(STAGES), multiple=True, default=STAGES, help="Of the recipe.")
-@click.option("--way", "ways", type=click.Choice(WAYS), multiple=True, default=WAYS, help="Beside ours.")
-@click.option("--scale", type=click.Choice(sorted(SCALES)), default="full", show_default=True)
-@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
-@click.option("--steps", type=click.IntRange(min=1), default=4, show_default=True, help="Of a round.")
-@click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default=RESULTS / "distillation_throughput.jsonl",
-    help="Rows to add to.",
-)
-def main(
-    data: Path | None,
-    shapes: Sequence[str],
-    stages: Sequence[str],
-    ways: Sequence[str],
-    scale: str,
-    rounds: int,
-    steps: int,
-    threads: int,
-    output: Path,
-) -> None:
-    """Time each stage on each shape, print the table, and keep the figures."""
-    torch.set_num_threads(threads)
-    recipe, size = load_distillation("compress"), SCALES[scale]
-    corpus = read_pairs(data)
-    pairs = [corpus[i] for i in stream(0, "pairs").choice(len(corpus), size.pairs, replace=False).tolist()]
-    teacher = load_encoder(size.encoder, MaxLength(text=recipe.stages["student"].max_length), device="cpu")
-    tokenizer = train_tokenizer([text for pair in corpus for text in pair.texts], size.vocabulary, "bpe")
-    assistant = with_vocabulary(teacher, tokenizer)
-    ends = [1 + steps * i for i in range(rounds + 1)]
-    shown = []
-    for shape in shapes:
-        for name in stages:
-            stage = recipe.stages[name]
-            against = teacher if stage.against == "teacher" else assistant
-            # Encoders remember tokens; a fresh one knows none, as at the beginning of a run.
-            frozen = Encoder(against.model, against.name, against.max_length)
-            measured = measure(stage, student_of(shape, assistant, size), frozen, pairs, size.batch, ends, ways)
-            facts = {"scale": scale, "data": "real" if data else "generated", "rounds": rounds, "steps": steps}
-            rows = [
-                {"case": name, "shape": shape, **row, **facts, "threads": threads, **provenance()}
-                for epochs in (stage.budget.epochs, 1)
-                for row in rows_of(*measured, steps * size.batch, epochs)
-            ]
-            append_rows(output, rows)
-            shown += [[str(row[key]) for key in SHOWN] for row in rows]
-    click.echo(markdown(list(SHOWN), shown, left=4))
-
-
-if __name__ == "__main__":
-    main()

@@ -31,33 +31,6 @@ def comparison_table(rows: Sequence[Row]) -> str:
     return markdown(heads, lines, left=3)
 
 
-def distillation_table(rows: Sequence[Row]) -> str:
-    """Return how many times as many pairs a second as sentence-transformers, by wall clock and processor time."""
-    by_key = {tuple(row[key] for key in ("case", "shape", "way", "epochs", "metric")): row for row in rows}
-    lines = []
-    for case, shape, way, epochs, metric in by_key:
-        if metric == "ratio":
-            cells = [_spread(by_key[case, shape, way, epochs, clock]) for clock in ("ratio", "cpu_ratio")]
-            lines.append([case, shape, way, f"{epochs}", *cells])
-    return markdown(["stage", "student", "beside", "epochs", "wall clock", "processor time"], lines, left=3)
-
-
-def main_job_table(rows: Sequence[Row]) -> str:
-    """Return test and dev scores of each task's first measure, times 100."""
-    cells: dict[tuple[str, str, str], dict[str, float]] = {}
-    first: dict[str, str] = {}
-    for row in rows:
-        if row["measure"] == first.setdefault(row["task"], row["measure"]):
-            key = (
-                f"{row['task']}, {row['measure']}",
-                row["learner"],
-                row["mode"] if row["learner"] != "zero-shot" else "",
-            )
-            cells.setdefault(key, {})[row["split"]] = row["value"]
-    lines = [[*key, *(f"{100 * scores[split]:.2f}" for split in ("test", "dev"))] for key, scores in cells.items()]
-    return markdown(["task", "learner", "mode", "test", "dev"], lines, left=3)
-
-
 def serving_table(rows: Sequence[Row]) -> str:
     """Return of each kind of request what clients see, and how many times as long a loop takes for a text."""
     lines = []

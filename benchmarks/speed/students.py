@@ -1,4 +1,4 @@
-"""The students that distillation is timed on, and the pairs that they learn from."""
+"""The student that distillation is timed on, and the pairs that it learns from."""
 
 import copy
 from collections.abc import Sequence
@@ -7,39 +7,33 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense, Pooling
 
-from metasearch.compress.student import make_student, with_transformer
+from metasearch.compress.student import with_transformer
 from metasearch.data.parallel.read import read_corpus
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
 from metasearch.spec.corpus import CorpusSettings
 from metasearch.spec.seeding import stream
 
-SHAPES = ("compressed", "large-table", "narrow-table")
 LINES = 3000
 """Pairs that are read of each file; the vocabulary is learned from them, and what is timed is drawn from them."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How large all is: the frozen encoder, its vocabulary, the students, pairs in an epoch and in a batch."""
+    """How large all is: the frozen encoder, its vocabulary, the student, pairs in an epoch and in a batch."""
 
     encoder: str
     vocabulary: int
-    bottleneck: int
-    recurrent: int
     table: int
     layers: int
-    narrow: int
     pairs: int
     batch: int
 
 
 SCALES = {
-    "full": Scale("minilm", 32000, 128, 3, 250_002, 3, 128, 3200, 64),
-    "small": Scale("tiny", 400, 8, 1, 2000, 1, 32, 24, 8),
+    "full": Scale("minilm", 32000, 250_002, 3, 3200, 64),
+    "small": Scale("tiny", 400, 2000, 1, 24, 8),
 }
 
 
@@ -55,23 +49,12 @@ def read_pairs(data: Path | None) -> Sequence[Translation]:
     return [Translation(a, b, ("en", "de")) for a, b in zip(texts[::2], texts[1::2], strict=True)]
 
 
-def student_of(shape: str, assistant: Encoder, scale: Scale) -> Encoder:
-    """Return the compressed student, or one with random weights whose word table is large and whole.
-
-    That of `narrow-table` and its layers are narrower than the frozen encoder; a linear map makes its vectors as wide.
-    """
-    if shape == "compressed":
-        return make_student(assistant, scale.bottleneck, scale.recurrent)
+def large_student(assistant: Encoder, scale: Scale) -> Encoder:
+    """Return a student with random weights whose word table is large and whole."""
     source = assistant.model[0].auto_model
     config = copy.deepcopy(source.config)
     config.vocab_size, config.num_hidden_layers = scale.table, scale.layers
-    wide = config.hidden_size
-    if shape == "narrow-table":
-        config.hidden_size, config.intermediate_size, config.num_attention_heads = scale.narrow, 4 * scale.narrow, 4
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = with_transformer(assistant.model, type(source)(config, add_pooling_layer=False))
-        if shape == "narrow-table":
-            widening = Dense(scale.narrow, wide, activation_function=torch.nn.Identity())
-            model = SentenceTransformer(modules=[model[0], Pooling(scale.narrow), widening], device="cpu")
-    return Encoder(model, shape, assistant.max_length)
+    return Encoder(model, "large-table", assistant.max_length)

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.speed import distillation_throughput as script
 from benchmarks.speed import sentence_transformers_loop as peer
+from benchmarks.speed.students import read_pairs
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
 from metasearch.jobs.distill.target_store import stored_targets
@@ -32,7 +33,7 @@ def encoder(seed):
 def test_both_sides_learn_the_same_loss_of_a_batch(still, name, tmp_path):
     """The peer takes the mean over the two columns, where the paper adds them; the contrastive term is ours alone."""
     stage, student, frozen = still[name], encoder(0), encoder(1)
-    pairs = script.read_pairs(None)[:8]
+    pairs = read_pairs(None)[:8]
     kind, options, wanted = script.learner_of(stage, "stage")
     targets = stored_targets(tmp_path, frozen, [text for p in pairs for text in p.texts], "text", "pooled")
     ours = kind(student, stage.loss, options, targets).outer_loss(Batches(pairs, [1] * 8, 8, seed=0).batch(0))
@@ -58,7 +59,7 @@ def test_the_peer_is_given_the_pairs_of_our_round_and_no_others(still, monkeypat
 
     monkeypatch.setattr(Batches, "batch", noted)
     monkeypatch.setattr(script, "peers_of", peers)
-    pairs = script.read_pairs(None)[:24]
+    pairs = read_pairs(None)[:24]
     seconds, _ = script.measure(still["contrast"], encoder(0), encoder(1), pairs, 4, [1, 3, 5], ["st-live"])
     ours = [
         Counter(pair for [episode] in trained[a:b] for pair in episode.sets[0].examples)
@@ -80,20 +81,3 @@ def test_the_peer_takes_a_step_for_each_batch_and_changes_its_student_alone(stil
     assert theirs.schedule.last_epoch == 2
     assert not first.equal(theirs.model[0].auto_model.embeddings.word_embeddings.weight)
     assert (student.fingerprint, frozen.fingerprint) == before
-
-
-def test_time_before_the_first_step_is_spread_over_epochs_and_ratios_are_medians_of_rounds():
-    wall = {"metasearch": [1.0, 2.0, 4.0], "st-live": [3.0, 4.0, 6.0], "st-labels": [2.0, 2.0, 2.0]}
-    seconds = {way: [np.array([s, s / 2]) for s in found] for way, found in wall.items()}
-    before = {"metasearch": np.array([10.0, 0.0]), "st-labels": np.array([20.0, 0.0])}
-    rows = script.rows_of(seconds, before, pairs=8, epochs=10)
-    found = {
-        (row["way"], row["metric"]): pytest.approx((row["value"], row["low"], row["high"]), abs=5e-4) for row in rows
-    }
-    ours, labels = [1 + 10 / 10, 2 + 10 / 10, 4 + 10 / 10], 2 + 20 / 10
-    assert (8 / ours[1], 8 / ours[2], 8 / ours[0]) == found["metasearch", "pairs_per_second"]
-    assert (4 / ours[1], 6 / ours[2], 3 / ours[0]) == found["st-live", "ratio"]
-    assert (8 / labels, 8 / labels, 8 / labels) == found["st-labels", "pairs_per_second"]
-    assert (labels / ours[1], labels / ours[2], labels / ours[0]) == found["st-labels", "ratio"]
-    assert found["metasearch", "cpu_pairs_per_second"] == (8 / (2 / 2), 8 / (4 / 2), 8 / (1 / 2))
-    assert found["st-live", "cpu_ratio"] == (4 / 2, 6 / 4, 3 / 1)

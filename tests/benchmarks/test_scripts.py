@@ -1,11 +1,9 @@
 """Each script runs once at its smallest, keeps its rows, and does nothing twice. No time is asserted."""
 
 import ast
-import json
 import re
 import sys
 from collections import Counter
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,8 @@ from click.testing import CliRunner
 
 import benchmarks
 from benchmarks.common.rows import read_rows
-from benchmarks.paper import distillation, main_table, small_studies
-from benchmarks.speed import distillation_throughput, documents, main_job, targets, throughput
+from benchmarks.paper import main_table, small_studies
+from benchmarks.speed import documents, targets, throughput
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import DataError
 
@@ -57,20 +55,6 @@ def test_the_smallest_reading_of_documents_has_a_figure_of_every_kind_and_langua
     assert re.findall(r"^of (\d+) languages, (\d) at a time: 100.0 % \(en 100.0, de 100.0\)", said, re.M) == [
         ("97", "1"), ("97", "4"), ("2", "1"), ("2", "4"),
     ]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_the_smallest_distillation_throughput_has_every_figure_of_every_way(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    flags = ("--scale", "small", "--rounds", 2, "--steps", 1, "--threads", 1, "--shape", "compressed")
-    invoke(distillation_throughput, *flags, "--stage", "contrast", "-o", path)
-    rows = read_rows(path)
-    ways = distillation_throughput.WAYS
-    figures = [("metasearch", "pairs_per_second"), *product(ways, ("pairs_per_second", "ratio"))]
-    figures += [(way, f"cpu_{metric}") for way, metric in figures]
-    expected = Counter((epochs, way, metric) for epochs in (60, 1) for way, metric in figures)
-    assert Counter((row["epochs"], row["way"], row["metric"]) for row in rows) == expected
-    assert all(0 < row["low"] <= row["value"] <= row["high"] for row in rows)
 
 
 def test_no_script_imports_a_private_name_of_metasearch():
@@ -139,45 +123,6 @@ def test_a_neutral_study_trains_each_learner_through_the_map_and_has_the_map_alo
     through = {asked[i + 1] for i, word in enumerate(asked) if word == "--set"}
     assert through == {f"{learner}:neutralise.when=before" for learner in ("fine-tune", "maml", "maml-align")}
     assert asked[-4:-2] == ("--trim", "task")
-
-
-@pytest.mark.slow
-def test_the_main_job_keeps_the_means_of_each_learner_once(tmp_path, monkeypatch):
-    monkeypatch.setitem(main_job.MODES, "demo", {"maml": "trans"})
-    path = tmp_path / "rows.jsonl"
-    words = ("--task", "demo", "--encoder", "tiny", "--episodes", 4, "--results", path, "-o", tmp_path / "runs")
-    said = invoke(main_job, *words)
-    rows = read_rows(path)
-    assert {(row["learner"], row["split"]) for row in rows} == set(product(("zero-shot", "maml"), ("dev", "test")))
-    assert all(row["language"] == "mean" and row["episodes"] == 4 and row["revision"] for row in rows)
-    assert {row["seconds"] > 0 and row["peak_memory_mib"] > 0 for row in rows if row["learner"] == "maml"} == {True}
-    assert "peak MiB" in said
-    invoke(main_job, *words)
-    assert read_rows(path) == rows
-
-
-def test_a_finished_distillation_is_not_run_again_and_a_stopped_one_goes_on(tmp_path, monkeypatch):
-    called = []
-    row = {"task": "sts17", "learner": "4 contrast", "measure": "spearman", "pool": "pairs", "language": "mean"}
-
-    def metasearch(*words):
-        called.append([str(word) for word in words])
-        if words[0] == "distill":
-            folder = tmp_path / "out" / "chain"
-            folder.mkdir(exist_ok=True)
-            (folder / "results.jsonl").write_text(json.dumps({**row, "value": 0.4321}) + "\n", encoding="utf-8")
-            (folder / "config.yaml").touch()
-            if len(called) > 2:
-                (folder / "report.md").touch()
-
-    monkeypatch.setattr(distillation, "metasearch", metasearch)
-    monkeypatch.setattr(distillation, "RESULTS", tmp_path)
-    words = ("--corpus", tmp_path, "--data", tmp_path, "--only", "chain", "-o", tmp_path / "out")
-    for _ in range(2):
-        invoke(distillation, *words)
-    (tmp_path / "out" / "vocabulary").mkdir()
-    assert "| 43.21 |" in " ".join(invoke(distillation, *words).split())
-    assert [words[1] for words in called if words[0] == "distill"] == ["--recipe", "--resume"]
 
 
 @pytest.mark.parametrize("script", [pytest.param(main_table, marks=pytest.mark.slow), small_studies])

@@ -5,7 +5,7 @@ from statistics import fmean, stdev
 import pytest
 
 from benchmarks.paper.study_rows import groups_of, study_rows
-from benchmarks.paper.study_tables import changes_table
+from benchmarks.paper.study_tables import summary_table
 from helpers.studies import Made, write_study
 from metasearch.spec.library import Library
 from metasearch.study.compare import compare
@@ -63,7 +63,6 @@ def test_a_row_has_the_differences_and_p_values_of_metasearch_compare(study, row
         assert (found[label]["low"], found[label]["high"]) == (compared.interval.low, compared.interval.high)
         assert found[label]["training"]["p"] == compared.training.p
         assert found[label]["training"]["holm"] == compared.holm
-        assert list(found[label]["by_fold"].values()) == list(compared.by_fold.values())
     assert "maml (mixt)" not in found  # not a row of Table 1
 
 
@@ -76,19 +75,11 @@ def test_differences_of_groups_are_those_of_their_means(rows):
 
 
 def test_a_learner_that_came_to_prefer_the_own_language_has_more_bias_after_than_before(rows):
-    before, after = row(rows, "zero-shot"), row(rows, "fine-tune", "mono-mono")
-    change = after["bias_change"]
-    assert "bias_change" not in before
-    assert after["bias"] > before["bias"]
-    assert change["difference"] == pytest.approx(after["bias"] - before["bias"])
-    assert change["over"] == "folds"
-    assert change["holm"] >= change["p"]
+    assert row(rows, "fine-tune", "mono-mono")["bias"] > row(rows, "zero-shot")["bias"]
 
 
-def test_a_row_has_the_budget_that_was_spent(rows):
-    found = row(rows, "maml", "trans")
-    assert found["kept"] == 4  # as the runs of `_studies` pretend
-    assert found["settings"]["recipe.outer.lr"] == "0.0003"
+def test_a_row_has_the_settings_of_what_was_trained(rows):
+    assert row(rows, "maml", "trans")["settings"]["recipe.outer.lr"] == "0.0003"
     assert "settings" not in row(rows, "zero-shot")
 
 
@@ -98,4 +89,4 @@ def test_a_study_of_similarity_has_neither_bias_nor_groups(tmp_path):
     rows = study_rows(read_study([folder]), "tiny", resamples=200)
     assert [each.get("bias") for each in rows] == [None, None]
     assert rows[0]["groups"] == {}
-    assert "bias" not in changes_table(rows)
+    assert "bias" not in summary_table(rows)

@@ -99,12 +99,6 @@ def test_an_order_holds_where_the_interval_says_so(value, low, high, verdict):
     assert line.endswith(f"{verdict} |")
 
 
-def test_modes_are_listed_from_best_to_worst_beside_the_papers():
-    rows = [study_row("maml", mode, mean) for mode, mean in (("mixt", 0.20), ("trans", 0.21), ("mono-bi", 0.22))]
-    line = study_tables.modes_table(rows).splitlines()[2]
-    assert "| mono-bi 22.0, trans 21.0, mixt 20.0 | trans 57.2, mono-bi 57.0, mixt 55.8 |" in " ".join(line.split())
-
-
 def test_the_last_study_of_a_task_and_encoder_is_shown():
     rows = [
         {**study_row("maml", "trans", mean), "encoder": "mini", "study": name} for mean, name in ((1, "a"), (2, "b"))
