@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.common.command import Command
 from benchmarks.mini.corpus_lines import Line, read_lines, write_lines
 from metasearch.compress.output import whole
-from metasearch.data.parallel.read import read_corpus
+from metasearch.data.parallel.corpus import read_corpus
 from metasearch.errors import DataError
 from metasearch.spec.corpus import CorpusSettings
 from metasearch.spec.seeding import stream

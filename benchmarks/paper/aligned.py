@@ -29,7 +29,7 @@ from benchmarks.mini import card, overlap
 from benchmarks.mini.corpus_lines import read_lines, write_lines
 from benchmarks.mini.settings import Step
 from metasearch.compress.output import whole
-from metasearch.data.texts import texts_of
+from metasearch.data.records import texts_of
 from metasearch.errors import DataError, require_known
 from metasearch.jobs.merge import merge
 

@@ -32,7 +32,7 @@ from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row
 from metasearch.encoders.encoder import Encoder
-from metasearch.episodes.windows import WINDOW
+from metasearch.episodes.batches import WINDOW
 from metasearch.jobs.compose import load_encoder
 from metasearch.jobs.distill.prepared import read_prepared
 from metasearch.jobs.distill.sources import memory_source

@@ -23,7 +23,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import quiet
 from metasearch.episodes.episode import Episode
-from metasearch.episodes.of_benchmark import samplers
+from metasearch.episodes.samplers import samplers
 from metasearch.jobs.compose import load_encoder, resolved
 from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.library import load_recipe

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from metasearch.compress.student import with_transformer
-from metasearch.data.parallel.read import read_corpus
+from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
 from metasearch.spec.corpus import CorpusSettings

@@ -71,8 +71,8 @@ def command(
 
 def _episode(ref: "DataConfig", mode: str, recipe: str | None, seed: int, index: int) -> Iterator[str]:
     from metasearch.data.benchmark import load_benchmark
-    from metasearch.episodes.described import whole
-    from metasearch.episodes.of_benchmark import samplers
+    from metasearch.episodes.episode import whole
+    from metasearch.episodes.samplers import samplers
     from metasearch.spec.library import choose_recipe
 
     benchmark = load_benchmark(ref, mode)

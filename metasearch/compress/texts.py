@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from metasearch.data.parallel.names import recognise
+from metasearch.data.parallel.files import recognise
 from metasearch.errors import DataError
 from metasearch.formats.blank import blank
 from metasearch.formats.packed import unpacked

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from metasearch.data.records import Data, RetrievalData
-from metasearch.data.texts import texts_of
+from metasearch.data.records import Data, RetrievalData, texts_of
 from metasearch.errors import DataError
 from metasearch.formats.blank import blank
 from metasearch.formats.text_files import csv_rows, suffix_of, text_lines

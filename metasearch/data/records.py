@@ -5,11 +5,11 @@ must not straddle train, dev and test: the articles of a retrieval task, the row
 parallel: a group holds the same content in each.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from metasearch.data.fingerprint import fingerprint_of
 from metasearch.data.translation import TranslationData, grouped
@@ -208,3 +208,24 @@ def require_languages(data: Data, languages: Iterable[str], where: str) -> None:
     if missing:
         have = ", ".join(sorted(data.languages)) or "none"
         raise DataError(f"{where}: no data for language {', '.join(missing)}; there is: {have}")
+
+
+# The texts of any kind of data, as an encoder reads them.
+
+
+class RoleText(NamedTuple):
+    """A text, what it is to the encoder, and its language."""
+
+    role: Role
+    text: str
+    language: str
+
+
+def texts_of(data: Data) -> Iterator[RoleText]:
+    """Yield every text of questions, candidates or pairs, in their order; one that stands there twice comes twice."""
+    if isinstance(data, RetrievalData):
+        yield from (RoleText("question", question.text, question.language) for question in data.questions)
+        yield from (RoleText("candidate", candidate.text, candidate.language) for candidate in data.candidates)
+    else:
+        for pair in data.pairs:
+            yield from (RoleText("text", *side) for side in zip(pair.texts, pair.languages, strict=True))

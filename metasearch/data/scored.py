@@ -9,17 +9,35 @@ files whose names differ in the languages alone.
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from metasearch.data.gold import SCORE_MAX, score_of
 from metasearch.data.records import ScoredPair
 from metasearch.errors import DataError
 from metasearch.formats.packed import unpacked
 from metasearch.formats.text_files import csv_rows, sentence_of, suffix_of, tsv_rows
 from metasearch.spec.languages import parse_name
 from metasearch.spec.seeding import stream
+
+# Gold similarity: from 0 to 5 in files, from 0 to 1 in records.
+
+SCORE_MAX = 5.0
+"""Gold similarity goes from 0 to 5 in files; records hold it divided by this."""
+
+
+def score_of(text: str, path: Path, line: int) -> float:
+    """Return a score written as a number from 0 to 5, scaled to 0 to 1."""
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    # Written so that NaN is refused, too.
+    if not 0.0 <= score <= SCORE_MAX:
+        raise DataError(f"{path}:{line}: expected a score from 0 to {SCORE_MAX:g}, got '{text}'")
+    return score / SCORE_MAX
+
 
 Row = tuple[str, str, float]
 """Two sentences, and their similarity from 0 to 1."""

@@ -3,7 +3,7 @@
 | name | language |
 |---|---|
 | `de.txt`, `zh-CN.txt.gz` | that of the name; a line is a text |
-| `en-de.tsv` and the other names of parallel corpora | of each side its own, see `metasearch.data.parallel.names` |
+| `en-de.tsv` and the other names of parallel corpora | of each side its own, see `metasearch.data.parallel.files` |
 """
 
 import logging
@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 
-from metasearch.data.parallel.names import recognise
-from metasearch.data.records import Data
-from metasearch.data.texts import texts_of
+from metasearch.data.parallel.files import recognise
+from metasearch.data.records import Data, texts_of
 from metasearch.data.translation import TranslationData
 from metasearch.errors import DataError, nearest
 from metasearch.formats.blank import blank

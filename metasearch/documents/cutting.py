@@ -10,9 +10,8 @@ from functools import partial
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
-from metasearch.documents.blocks import end_of_block
+from metasearch.documents.passage import Section
 from metasearch.documents.problems import Notes
-from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
 from metasearch.errors import ConfigError
 from metasearch.formats.blank import blank
@@ -125,3 +124,27 @@ def _cuts_word(text: str, at: int) -> bool:
     if not 0 < at < len(text):
         return False
     return all(unicodedata.category(c)[0] in "LNM" and not _UNSPACED.match(c) for c in text[at - 1 : at + 1])
+
+
+# Parts a long text where it is least felt, so that neither memory nor time grows with a document's length.
+
+_SENTENCE = re.compile(r".*(?:[.!?…؟।](?=\s)|[。！？])", re.S)
+_SPACE = re.compile(r".*(?=\s)", re.S)
+
+
+def end_of_block(text: str, start: int, size: int) -> int:
+    """Return where a block that begins at `start` ends, at most `size` characters on.
+
+    That is after the last paragraph of the second half, else after its last line, sentence or word, else anywhere.
+    """
+    if len(text) - start <= size:
+        return len(text)
+    middle, last = start + size // 2, start + size
+    for mark in ("\n\n", "\n"):
+        found = text.rfind(mark, middle, last)
+        if found >= 0:
+            return found + len(mark)
+    for pattern in (_SENTENCE, _SPACE):
+        if match := pattern.match(text, middle, last):
+            return match.end()
+    return last

@@ -1,8 +1,48 @@
-"""A part of a document that a search finds, and the place it was taken from."""
+"""Sections, which readers find in documents, and passages, which a search finds."""
 
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from metasearch.spec.languages import UNKNOWN
+
+# What a reader finds in a document: running text in one language, and the line of the file of every part.
+
+
+@dataclass(frozen=True)
+class Section:
+    """Running text of a document.
+
+    Attributes:
+        text: with LF at the end of lines.
+        line: of the file, from 1, in which the text begins.
+        language: a tag, where the document tells it; else empty.
+        title: of the document or the row; empty where it has none.
+        marks: offsets in the text, ascending, from which on it stands in another line, and that line. None where each
+            line end of the text begins the next line of the file.
+        markdown: whether headings, lists and code are marked as in Markdown.
+    """
+
+    text: str
+    line: int = 1
+    language: str = ""
+    title: str = ""
+    marks: Sequence[tuple[int, int]] | None = None
+    markdown: bool = False
+
+    def lines(self, offsets: Iterable[int]) -> Iterator[int]:
+        """Yield the line of each offset; they ascend."""
+        line, before = self.line, 0
+        for offset in offsets:
+            if self.marks is None:
+                line, before = line + self.text.count("\n", before, offset), offset
+                yield line
+            else:
+                passed = bisect_right(self.marks, offset, key=lambda mark: mark[0])
+                yield self.marks[passed - 1][1] if passed else self.line
+
+
+# A part of a document that a search finds, and the place it was taken from.
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ from itertools import tee
 from pathlib import Path
 
 from metasearch.documents.cutting import Cutter
-from metasearch.documents.passage import Passage
+from metasearch.documents.passage import Passage, Section
 from metasearch.documents.problems import Notes
-from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
 from metasearch.documents.source import Source, sources
 from metasearch.errors import DataError

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
-from metasearch.documents.estimate import estimator
 from metasearch.errors import ConfigError
 from metasearch.spec.languages import parse_tag
 
@@ -56,3 +55,28 @@ class Settings:
     def estimate(self) -> Callable[[str], int]:
         """Counts a text word by word, which is faster, and may differ from `length`."""
         return estimator(self.length)
+
+
+# Counts the tokens of a text word by word: most tokenizers part at white space, and words come back often.
+
+_WORDS = 2**16
+_LONGEST = 32
+"""Characters of a word that is remembered."""
+
+
+def estimator(length: Callable[[str], int]) -> Callable[[str], int]:
+    """Return a function that sums the lengths of a text's words, those of what every text gets added counted once.
+
+    Of a tokenizer whose tokens end at white space it is the length itself; of others it may be more or less.
+
+    Args:
+        length: counts a text.
+    """
+    added = length("")
+    remembered = lru_cache(_WORDS)(length)
+
+    def estimate(text: str) -> int:
+        words = text.split()
+        return added + sum((remembered(word) if len(word) <= _LONGEST else length(word)) - added for word in words)
+
+    return estimate

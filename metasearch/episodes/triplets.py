@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.episodes.episode import Embed, LabelledSet, Triplet
-from metasearch.episodes.mining import NearestCandidates
-from metasearch.episodes.negatives import choose, distances
+from metasearch.episodes.negatives import NearestCandidates, choose, distances
 from metasearch.errors import ConfigError, DataError
 from metasearch.spec.arrangement import Variant
 from metasearch.spec.recipe import Episodes, Loss

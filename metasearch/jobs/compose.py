@@ -15,8 +15,7 @@ from metasearch.encoders.inputs import is_static
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.encoders.vectors import heard
-from metasearch.episodes.of_benchmark import needs_vectors, samplers
-from metasearch.episodes.sampler import EpisodeSampler
+from metasearch.episodes.samplers import EpisodeSampler, needs_vectors, samplers
 from metasearch.errors import ConfigError, nearest
 from metasearch.fast import FastGradients
 from metasearch.jobs.dev_score import DevScore

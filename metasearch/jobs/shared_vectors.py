@@ -7,8 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from metasearch.data.records import Data
-from metasearch.data.texts import texts_of
+from metasearch.data.records import Data, texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.jobs.crossval.folder import StudyFolder
 from metasearch.jobs.distill.target_store import Targets, stored_targets

@@ -4,7 +4,7 @@ import logging
 
 from metasearch.compress.trimming import trim
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.texts import texts_of
+from metasearch.data.records import texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import require_known
 from metasearch.jobs import compose

@@ -9,7 +9,7 @@ from metasearch.data.records import Data
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import Mapped, append, require_none
 from metasearch.encoders.vectors import Remembered
-from metasearch.episodes.of_benchmark import check_sizes
+from metasearch.episodes.samplers import check_sizes
 from metasearch.jobs import compose
 from metasearch.jobs.cards import write_card
 from metasearch.jobs.dev_score import DevScore

@@ -11,7 +11,7 @@ from metasearch.data.records import RetrievalData, SimilarityData
 from metasearch.data.translate.train import described
 from metasearch.data.translation import grouped
 from metasearch.encoders.open import check_name
-from metasearch.episodes.of_benchmark import check_sizes, samplers
+from metasearch.episodes.samplers import check_sizes, samplers
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.export.facts import is_exported

@@ -8,8 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from metasearch.episodes.described import brief, whole
-from metasearch.episodes.episode import Episode
+from metasearch.episodes.episode import Episode, brief, whole
 from metasearch.errors import NonFiniteError
 from metasearch.files import write_whole
 from metasearch.learners.base import OuterLoss

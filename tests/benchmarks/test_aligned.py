@@ -11,7 +11,7 @@ from benchmarks.mini.corpus_lines import read_lines
 from benchmarks.paper import aligned
 from helpers.mini import small_data, written
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.texts import texts_of
+from metasearch.data.records import texts_of
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import ConfigError, DataError
 from metasearch.jobs.compose import load_encoder

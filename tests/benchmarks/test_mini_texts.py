@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from benchmarks.mini import corpus_lines, joined, overlap, test_sets
 from helpers.mini import line, small_data, written
-from metasearch.data.parallel.read import read_corpus
+from metasearch.data.parallel.corpus import read_corpus
 from metasearch.errors import DataError
 from metasearch.spec.corpus import CorpusSettings
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.data.parallel.names import recognise
-from metasearch.data.parallel.read import read_corpus
+from metasearch.data.parallel.corpus import read_corpus
+from metasearch.data.parallel.files import recognise
 from metasearch.data.translation import Translation
 from metasearch.errors import DataError
 from metasearch.formats.blank import blank

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from metasearch.data.parallel.read import read_corpus
+from metasearch.data.parallel.corpus import read_corpus
 from metasearch.errors import DataError
 from metasearch.spec.corpus import CorpusSettings
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from helpers.formats import copy, files, read
 from metasearch.compress.texts import read_texts
 from metasearch.data.entailment import read_entailment
-from metasearch.data.parallel.read import read_corpus
+from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.scored import read_scored
 from metasearch.data.tagged import read_tagged
 from metasearch.errors import MetasearchError

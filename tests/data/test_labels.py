@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.labels import with_labels
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
-from metasearch.episodes.of_benchmark import check_sizes, samplers
+from metasearch.episodes.samplers import check_sizes, samplers
 from metasearch.errors import DataError
 from metasearch.spec.library import load_recipe
 

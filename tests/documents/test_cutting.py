@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.passages import passages_of, shown
-from metasearch.documents.blocks import end_of_block
+from metasearch.documents.cutting import end_of_block
 from metasearch.documents.settings import Settings
 from metasearch.errors import ConfigError
 

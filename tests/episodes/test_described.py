@@ -5,8 +5,7 @@ import pytest
 from metasearch.data.entailment import EntailmentPair
 from metasearch.data.records import Candidate, Question, ScoredPair
 from metasearch.data.translation import Translation
-from metasearch.episodes.described import brief, whole
-from metasearch.episodes.episode import Episode, LabelledSet, Triplet
+from metasearch.episodes.episode import Episode, LabelledSet, Triplet, brief, whole
 from metasearch.spec.arrangement import Arrangement, Variant
 
 

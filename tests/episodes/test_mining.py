@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.corpus import FakeEncoder, at_angle, episodes_of, retrieval, variant
-from metasearch.episodes.mining import NearestCandidates
+from metasearch.episodes.negatives import NearestCandidates
 from metasearch.episodes.triplets import TripletSampler
 from metasearch.errors import ConfigError
 from metasearch.spec.recipe import Episodes, Loss

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from helpers.corpus import LANGUAGES, FakeEncoder, episodes_of, retrieval
 from metasearch.cli import main
 from metasearch.data.benchmark import load_benchmark
-from metasearch.episodes.mining import NearestCandidates
-from metasearch.episodes.of_benchmark import check_sizes, samplers
-from metasearch.episodes.translations import QuestionTranslations
+from metasearch.episodes.negatives import NearestCandidates
+from metasearch.episodes.pairs import QuestionTranslations
+from metasearch.episodes.samplers import check_sizes, samplers
 from metasearch.errors import ConfigError, DataError
 from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.library import Library, load_recipe

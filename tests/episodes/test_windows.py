@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from helpers.prepared import prepared, write_lines
-from metasearch.data.parallel.read import read_corpus
-from metasearch.episodes.batches import Batches
-from metasearch.episodes.windows import Windows
+from metasearch.data.parallel.corpus import read_corpus
+from metasearch.episodes.batches import Batches, Windows
 from metasearch.errors import DataError
 from metasearch.jobs.compose import load_encoder
 from metasearch.spec.corpus import CorpusSettings
@@ -85,7 +84,7 @@ def test_visited_rows_are_those_of_the_steps(corpus):
 
 
 def test_a_corpus_larger_than_a_window_comes_in_chunks(corpus, monkeypatch):
-    monkeypatch.setattr("metasearch.episodes.windows._CHUNK", 5)
+    monkeypatch.setattr("metasearch.episodes.batches._CHUNK", 5)
     found = windows(corpus)
     first = np.sort(np.concatenate([found.rows(step) for step in range(4)]))
     # A window of 30 pairs is of six whole chunks.

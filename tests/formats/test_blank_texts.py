@@ -10,7 +10,7 @@ from helpers.formats import copy, read
 from helpers.passages import shown
 from metasearch.compress.texts import read_texts
 from metasearch.data.entailment import read_entailment
-from metasearch.data.parallel.read import read_corpus
+from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.tagged import read_tagged
 from metasearch.errors import DataError
 from metasearch.formats.blank import blank, remove_invisible

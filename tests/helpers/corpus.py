@@ -11,7 +11,7 @@ import numpy as np
 
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.episodes.pairs import PairSampler
-from metasearch.episodes.sampler import EpisodeSampler
+from metasearch.episodes.samplers import EpisodeSampler
 from metasearch.episodes.triplets import TripletSampler
 from metasearch.spec.arrangement import Arrangement, Variant
 from metasearch.spec.recipe import Episodes, Loss

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.texts import texts_of
+from metasearch.data.records import texts_of
 
 UNK = 3
 

@@ -10,7 +10,7 @@ import torch
 from helpers.configs import nested
 from helpers.training import Killed, kill
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.texts import texts_of
+from metasearch.data.records import texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import open_checkpoint

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.prepared import contents, prepared, write_lines
-from metasearch.data.parallel.read import read_corpus
+from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.prepared.manifest import Manifest
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.jobs.compose import load_encoder

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers.prepared import prepared, write_lines
-from metasearch.data.parallel.read import read_corpus
+from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.prepared import held
 from metasearch.data.prepared.held import hold_out
 from metasearch.errors import DataError

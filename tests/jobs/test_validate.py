@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from metasearch.data.benchmark import load_benchmark
-from metasearch.episodes.of_benchmark import check_sizes
+from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.jobs.validate import validate
 from metasearch.spec.library import load_recipe

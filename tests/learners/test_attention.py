@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from helpers.reference import gradients, weights_of
 from metasearch.data.benchmark import load_benchmark
-from metasearch.episodes.of_benchmark import samplers
+from metasearch.episodes.samplers import samplers
 from metasearch.fast import FastGradients
 from metasearch.jobs.compose import load_encoder, make_learner
 from metasearch.learners import gradients as taking

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from metasearch.data.benchmark import load_benchmark
-from metasearch.episodes.of_benchmark import samplers
+from metasearch.episodes.samplers import samplers
 from metasearch.errors import ConfigError
 from metasearch.jobs.compose import load_encoder, make_learner
 from metasearch.jobs.fitting import check_fit, learner_class

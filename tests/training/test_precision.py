@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from helpers.training import small
-from metasearch.episodes.of_benchmark import samplers
+from metasearch.episodes.samplers import samplers
 from metasearch.errors import OutOfMemory
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs import dev_score

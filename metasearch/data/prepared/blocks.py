@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.numpy import save
 
-from metasearch.data.parallel.read import Sides, cleaned
+from metasearch.data.parallel.corpus import Sides, cleaned
 from metasearch.files import write_whole
 from metasearch.formats.arrays import json_array
 from metasearch.spec.corpus import CorpusSettings

@@ -6,8 +6,8 @@ the first 250 pairs (MAML-Align paper, Table 3).
 
 from pathlib import Path
 
-from metasearch.data.gold import score_of
 from metasearch.data.records import ScoredPair, SimilarityData
+from metasearch.data.scored import score_of
 from metasearch.errors import DataError, nearest
 from metasearch.formats.text_files import lines_of, sentence_of
 from metasearch.spec.task import Task

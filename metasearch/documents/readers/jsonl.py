@@ -1,12 +1,12 @@
-"""JSON lines: an object a line, with the keys of `metasearch.documents.rows`."""
+"""JSON lines: an object a line, with the keys of `metasearch.documents.readers.table`."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from metasearch.documents.content import lines
+from metasearch.documents.passage import Section
 from metasearch.documents.problems import Notes
-from metasearch.documents.rows import read_row
-from metasearch.documents.section import Section
+from metasearch.documents.readers.table import read_row
 from metasearch.documents.settings import Settings
 from metasearch.errors import DataError, nearest
 from metasearch.formats.blank import blank

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.documents.content import texts
+from metasearch.documents.passage import Section
 from metasearch.documents.problems import Notes
 from metasearch.documents.readers.text import parted
-from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
 from metasearch.errors import ConfigError
 from metasearch.spec import yaml

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from metasearch.documents.blocks import end_of_block
 from metasearch.documents.content import texts
+from metasearch.documents.cutting import end_of_block
+from metasearch.documents.passage import Section
 from metasearch.documents.problems import Notes
-from metasearch.documents.section import Section
 from metasearch.documents.settings import Settings
 
 _SIZE = 2**18

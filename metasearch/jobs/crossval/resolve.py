@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
-from metasearch.episodes.of_benchmark import check_sizes
+from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import ConfigError, DataError
 from metasearch.jobs import compose
 from metasearch.jobs.crossval.folder import StudyFolder

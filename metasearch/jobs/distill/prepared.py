@@ -17,8 +17,7 @@ from metasearch.data.prepared.shard import Shard
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.fingerprint import tokenizer_fingerprint
-from metasearch.episodes.batches import Batches
-from metasearch.episodes.windows import Windows
+from metasearch.episodes.batches import Batches, Windows
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.spec.corpus import CorpusSettings
 

@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.entailment import read_entailment
-from metasearch.data.parallel.corpus import Corpus
-from metasearch.data.parallel.read import read_corpus
+from metasearch.data.parallel.corpus import Corpus, read_corpus
 from metasearch.data.records import SimilarityData
 from metasearch.data.scored import read_scored, split_dev
 from metasearch.encoders.encoder import Encoder
-from metasearch.episodes.batches import Batches
-from metasearch.episodes.windows import Windows
+from metasearch.episodes.batches import Batches, Windows
 from metasearch.errors import DataError
 from metasearch.jobs.distill.prepared import PreparedSource, prepared_folder, read_prepared
 from metasearch.spec.corpus import CorpusSettings

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from metasearch.data.parallel.corpus import sides_of
 from metasearch.data.parallel.files import Part, find
-from metasearch.data.parallel.read import sides_of
 from metasearch.data.prepared.blocks import LINES, Block
 from metasearch.data.prepared.duplicates import first_of_each
 from metasearch.data.prepared.make_shard import Made, ShardPieces

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.data.overlap import Index, TestSet, key
-from metasearch.data.parallel.read import Sides
+from metasearch.data.parallel.corpus import Sides
 from metasearch.data.prepared.blocks import Rules, scan
 from metasearch.data.prepared.make_shard import Made, ShardPieces, Tokeniser, TokenizerFile, make_shard
 from metasearch.data.prepared.manifest import Asked
