@@ -115,7 +115,7 @@ def test_lines_of_dashes_that_hold_no_keys_are_text(text, tmp_path):
         ),
         ("lang: [de, en]\n", "", "und", "language ignored: {}:2: lang: \"['de', 'en']\" is not a language tag"),
         ("title: [a]\nlang: de\n", "", "de", "title ignored: {}:2: title: expected a text, got ['a']"),
-        ("lang: de\nlang: en\n", "", "en", "title and language read literally: {}:3: lang: the key stands twice"),
+        ("lang: de\nlang: en\n", "", "en", "title and language read literally: {}:3: lang: duplicate key"),
         ("a: 1: 2\nlanguage: 'de'\n", "", "de", "title and language read literally: {}:2: not YAML: mapping values"),
         ("title: Task 1: Keys\nlang: de\n", "Task 1: Keys", "de", "title and language read literally: {}:2: not YAML"),
         ("title: x\nlang: [de\n", "x", "und", "title and language read literally: {}:4: not YAML"),
