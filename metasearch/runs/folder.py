@@ -20,11 +20,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, Protocol
 
-from metasearch.errors import ConfigError, RunFolderError, quoted, to_resume
+from metasearch.errors import ConfigError, DataError, RunFolderError, quoted, to_resume
 from metasearch.files import NEW, held, move, read_bytes, share, taken, unwritable, write_whole
 from metasearch.runs import checksums
 from metasearch.runs.log import read_events
 from metasearch.runs.questions import questions_path
+from metasearch.runs.rows import read_rows
 from metasearch.spec import yaml
 from metasearch.spec.declared import Declared, Settings
 from metasearch.spec.run import Config
@@ -173,31 +174,21 @@ class RunFolder:
     def add_results(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add scores to `results.jsonl`, all or none."""
         # Written anew rather than appended to: a crash leaves the scores of an evaluation whole or not at all.
+        try:
+            old = read_bytes(self._results) if self._results.exists() else b""
+        except OSError as error:
+            raise unwritable(self._results, error) from None
         new = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        write_whole(self._results, (self._written() or "") + new)
+        write_whole(self._results, old + new.encode())
 
     def results(self) -> list[dict[str, Any]]:
-        """Return all scores; `RunFolderError` names the line that is damaged."""
-        rows: list[dict[str, Any]] = []
-        if (written := self._written()) is None:
-            return rows
-        # Not `splitlines`, which also parts at U+2028 and the like: they may stand in JSON as they are.
-        for number, line in enumerate(written.removesuffix("\n").split("\n"), 1):
-            try:
-                rows.append(json.loads(line))
-            except (ValueError, RecursionError) as error:
-                raise RunFolderError(
-                    f"{self._results}:{number}: not JSON: {error}. To score again, delete {quoted(self._results)}"
-                ) from None
-        return rows
-
-    def _written(self) -> str | None:
-        """Return the content of `results.jsonl`; None where there is none."""
+        """Return all scores; `DataError` names the line that is damaged."""
         try:
-            return read_bytes(self._results).decode() if self._results.exists() else None
-        except (OSError, UnicodeDecodeError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise RunFolderError(f"{self._results} cannot be read: {why}. Delete the file to score again") from None
+            return read_rows(self._results) if self._results.exists() else []
+        except DataError as error:
+            if self.finished:
+                raise
+            raise DataError(f"{error}. To score again, delete {quoted(self._results)}") from None
 
     def facts(self) -> dict[str, Any]:
         """Return time, memory and hardware of a finished run, else nothing; `RunFolderError` where they are damaged."""

@@ -28,17 +28,10 @@ _REQUIRED: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def read_rows(path: Path, config: Mapping[str, Any]) -> tuple[Row, ...]:
-    """Return the scores of a finished run, those of a distillation's stages on their own data included.
-
-    Args:
-        path: path of `results.jsonl`.
-        config: configuration of the run, as a tree; it names the learner that must have scores.
-
-    Raises:
-        DataError: a line is cut off, damaged or no score, or scores are missing; file and line are named.
-    """
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a results file; `DataError` names the file, and the line that is cut off or damaged."""
     try:
+        # Not `splitlines`, which also splits at U+2028 and the like; JSON may hold them.
         lines = read_bytes(path).decode().removesuffix("\n").split("\n")
     except FileNotFoundError:
         raise DataError(f"{path}: missing, though the run is finished") from None
@@ -46,20 +39,34 @@ def read_rows(path: Path, config: Mapping[str, Any]) -> tuple[Row, ...]:
         raise DataError(f"{path}: damaged, or not a results file: {error}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    rows = tuple(_row(line, f"{path}:{number}") for number, line in enumerate(lines, 1))
-    _require_complete([row for row in rows if row["task"] != STAGE], config, path, len(lines))
-    return rows
+    return [_row(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
 
 
-def _row(line: str, where: str) -> Row:
+def require_complete(path: Path, rows: Sequence[Row], config: Mapping[str, Any]) -> None:
+    """Raise `DataError` if a row of a finished run is no score, or scores are missing.
+
+    Args:
+        path: path of `results.jsonl`, for the message.
+        rows: all rows of the file, those of a distillation's stages on their own data included.
+        config: configuration of the run, as a tree; it names the learner that must have scores.
+    """
+    for number, row in enumerate(rows, 1):
+        if row.get("task") != STAGE:
+            _require_score(row, f"{path}:{number}")
+    _require_means([row for row in rows if row["task"] != STAGE], config, path, len(rows))
+
+
+def _row(line: str, where: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not JSON: {error}. The file is cut off or damaged") from None
     if not isinstance(row, dict):
         raise DataError(f"{where}: not a score of metasearch: {line[:40]}")
-    if row.get("task") == STAGE:
-        return row
+    return row
+
+
+def _require_score(row: Row, where: str) -> None:
     lacking = [key for key in _REQUIRED if key not in row]
     if lacking:
         raise DataError(f"{where}: not a score of metasearch: it has no {', '.join(lacking)}")
@@ -70,13 +77,12 @@ def _row(line: str, where: str) -> Row:
     # Python's JSON reads NaN and Infinity as numbers.
     if not math.isfinite(row["value"]):
         raise DataError(f"{where}: value: {row['value']} is not finite")
-    return row
 
 
 _NOUNS = {str: "text", (int, float): "number", int: "whole number", dict: "mapping"}
 
 
-def _require_complete(rows: Sequence[Row], config: Mapping[str, Any], path: Path, last: int) -> None:
+def _require_means(rows: Sequence[Row], config: Mapping[str, Any], path: Path, last: int) -> None:
     """Raise `DataError` where the end of a results file is missing: each part ends with its means."""
     cut = "The file is cut off"
     keys = ("task", "learner", "split", "measure", "pool")

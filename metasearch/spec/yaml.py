@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from yaml.composer import Composer
 
 from metasearch.errors import ConfigError, nearest
 from metasearch.files import read_bytes
@@ -172,10 +173,17 @@ def _lines(node: yaml.Node, where: str, at: At = ()) -> Iterator[tuple[At, int]]
         raise ConfigError(f"{where}:{node.start_mark.line + 1}: {dotted(at)}: NUL character")
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # libyaml may be missing
-    """Reads every plain value but null as text."""
+_Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml may be missing
+
+
+class _Loader(Composer, _Parser):  # type: ignore[misc]  # of Any
+    """Reads every plain value but null as text; composes in Python, as libyaml's composer crashes on deep nesting."""
 
     yaml_implicit_resolvers: ClassVar = {
         first: [(tag, pattern) for tag, pattern in known if tag.endswith(":null")]
         for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+
+    def __init__(self, text: str) -> None:
+        _Parser.__init__(self, text)
+        Composer.__init__(self)

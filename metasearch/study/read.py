@@ -13,7 +13,7 @@ from typing import Any
 from metasearch.errors import ConfigError, DataError, RunFolderError, to_resume
 from metasearch.files import read_bytes
 from metasearch.runs.folder import CONFIG, RunFolder
-from metasearch.runs.rows import MEAN, STAGE, Row, read_rows
+from metasearch.runs.rows import MEAN, STAGE, Row, read_rows, require_complete
 from metasearch.runs.versions import differing
 from metasearch.spec import yaml
 from metasearch.spec.run import flat
@@ -209,7 +209,9 @@ def study_of(path: Path) -> Path | None:
 
 def _run(path: Path, source: str) -> Run:
     config = _config(path)
-    run = Run(path, source, config, read_rows(path / "results.jsonl", config), _facts(path / "facts.json"))
+    rows = read_rows(path / "results.jsonl")
+    require_complete(path / "results.jsonl", rows, config)
+    run = Run(path, source, config, tuple(rows), _facts(path / "facts.json"))
     # After the reading, which names the line where it can.
     RunFolder(path).require_unchanged()
     return run

@@ -237,7 +237,7 @@ DAMAGED = [
     ("finished", spoil("SHA256SUMS", "abc  log.jsonl\n"), "SHA256SUMS", 5, "SHA256SUMS:1: expected a SHA-256"),
     ("a run", spoil("checkpoint/weights.safetensors", "x"), "checkpoint", 5, "the checkpoint is damaged"),
     ("a run", spoil("checkpoint/state.json", "{}"), "checkpoint", 5, "the checkpoint is damaged"),
-    ("a run", spoil("results.jsonl", lambda text: text[:-20]), "results.jsonl", 5, "not JSON"),
+    ("a run", spoil("results.jsonl", lambda text: text[:-20]), "results.jsonl", 3, "not JSON"),
     ("a run", spoil("log.jsonl", lambda text: "{\n" + text), "log.jsonl", 5, "log.jsonl:1: no event of a run"),
     ("encoder", spoil("model.safetensors", None), "weights", 6, "no weights"),
     ("tokenizer", spoil("tokenizer.json", "{"), "words", 5, "the tokenizer cannot be loaded"),

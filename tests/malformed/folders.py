@@ -80,7 +80,7 @@ RUNS = [
         swap("run/results.jsonl", '"value": ', '"value": 1'), "run"),
     Row("a score cut off", "compare TMP/run", 3, r"results.jsonl:\d+: not JSON",
         partial(_cut, "run/results.jsonl"), "run"),
-    Row("a score cut off", "resume TMP/run", 5, r"results.jsonl:\d+: not JSON",
+    Row("a score cut off", "resume TMP/run", 3, r"results.jsonl:\d+: not JSON",
         partial(_cut, "run/results.jsonl"), "run"),
     Row("no results.jsonl", "compare TMP/run", 3, "missing, though the run is finished",
         without("run/results.jsonl"), "run"),

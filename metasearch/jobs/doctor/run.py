@@ -1,8 +1,9 @@
 """Whether a run folder is sound: configuration, log, scores, checkpoints, model and report."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from metasearch.encoders.incomplete import assumption
 from metasearch.encoders.open import open_checkpoint
@@ -12,7 +13,7 @@ from metasearch.jobs.resume import CONFIGS, Kind
 from metasearch.runs.checksums import SUMS
 from metasearch.runs.folder import CHECKPOINT_FOLDERS, CONFIG, RunFolder
 from metasearch.runs.log import damaged_lines
-from metasearch.runs.rows import read_rows
+from metasearch.runs.rows import read_rows, require_complete
 from metasearch.spec import yaml
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.study.read import study_of
@@ -96,9 +97,14 @@ def _results(files: RunFolder) -> Iterator[Finding]:
         tree = yaml.tree(files.path / CONFIG)["config"]
         assert isinstance(tree, dict)  # it has been read as a configuration
         # A distillation may have no task to be scored on; its stages' own scores are there all the same.
-        yield checked("results.jsonl", lambda: f"{len(read_rows(path, tree))} scores")
+        yield checked("results.jsonl", lambda: _complete(path, tree))
     elif path.is_file():
         yield checked("results.jsonl", lambda: f"{len(files.results())} scores")
+
+
+def _complete(path: Path, config: Mapping[str, Any]) -> str:
+    require_complete(path, rows := read_rows(path), config)
+    return f"{len(rows)} scores"
 
 
 def _checkpoints(files: RunFolder) -> Iterator[Finding]:
