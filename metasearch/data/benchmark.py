@@ -1,6 +1,7 @@
 """A task by name with all that it resolves to: its data, a fold, the arrangements of a mode."""
 
 import logging
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -132,9 +133,27 @@ def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:
     # Before the split, so that fingerprints are those of the texts that are encoded.
     if isinstance(records, RetrievalData) and task.candidates == "sentence":
         records = records.sentences()
+    if isinstance(records, RetrievalData):
+        _warn_of_ids(records, folder)
     if not task.partial:
         require_languages(records, task.languages, str(folder))
     return folder, records
+
+
+def _warn_of_ids(data: RetrievalData, folder: Path) -> None:
+    """Warn if no question has answers in two languages, since ids join translations."""
+    if len(data.languages) < 2 or any(len(by_language) > 1 for by_language in data.answers.values()):
+        return
+    first = {question.language: question.id for question in reversed(data.questions)}
+    ids = ", ".join(f"'{uid}' in {language}" for language, uid in sorted(first.items()))
+    distinct = {question.id for question in data.questions}
+    folded = {unicodedata.normalize("NFKC", uid).casefold() for uid in distinct}
+    near = "; some ids differ only in case or in their form of Unicode" if len(folded) < len(distinct) else ""
+    log.warning(
+        "%s: no id occurs in two languages (%s)%s. Translations of a question need the same id: now the relevant "
+        "candidates of each question are in one language, so usually one candidate of the whole pool",
+        folder, ids, near,
+    )  # fmt: skip
 
 
 def _measures(task: Task, path: Path) -> tuple[Measure, ...]:

@@ -328,3 +328,10 @@ def test_a_pair_with_a_script_is_read_from_the_file_of_its_name(tmp_path):
     data = registry.load("readers", "csv").read(tmp_path, declared)
     assert declared.pairs == ("sr-Latn-en",)
     assert {(pair.pair, pair.languages) for pair in data.pairs} == {("sr-Latn-en", ("sr-Latn", "en"))}
+
+
+def test_two_forms_of_an_id_in_one_file_are_the_same_id(tmp_path):
+    rows = [{"id": uid, "question": "a?", "answer": "a."} for uid in ("caf\u00e9", "cafe\u0301")]
+    (tmp_path / "de.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    with pytest.raises(DataError, match=r"de\.jsonl:2: the id 'café' stands twice, first in line 1"):
+        registry.load("readers", "jsonl").read(tmp_path, task("jsonl", "de"))

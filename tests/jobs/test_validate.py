@@ -93,6 +93,39 @@ def test_questions_that_do_not_stand_in_all_languages_are_counted(tmp_path):
     assert list(islice(lines, 4))[-1] == f"parallel: {says}"
 
 
+IDS = {
+    "the same": ("q{}", "q{}", None),
+    "other words": (
+        "frage-{}",
+        "question-{}",
+        "no id occurs in two languages ('frage-0' in de, 'question-0' in en). Tr",
+    ),
+    "another case": (
+        "q{}",
+        "Q{}",
+        "no id occurs in two languages ('q0' in de, 'Q0' in en); some ids differ only in case",
+    ),
+    "NFC and NFD": ("caf\u00e9-{}", "cafe\u0301-{}", None),
+}
+
+
+@pytest.mark.parametrize(("german", "english", "says"), IDS.values(), ids=IDS)
+def test_ids_that_join_no_languages_are_a_warning_and_forms_of_unicode_do_not_matter(
+    german, english, says, tmp_path, caplog
+):
+    for language, form in (("de", german), ("en", english)):
+        rows = [{"id": form.format(n), "question": f"{n}?", "answer": f"{n}."} for n in range(8)]
+        (tmp_path / f"{language}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "own.yaml").write_text(TASK.replace("data: own", "data: ."))
+    data = load_benchmark("own", include=[str(tmp_path)]).data
+    joined = sum(len(by_language) == 2 for by_language in data.answers.values())
+    assert joined == (0 if says else 8)
+    assert [message for message in caplog.messages if "no id occurs" in message] == caplog.messages
+    assert len(caplog.messages) == bool(says)
+    assert (says or "") in caplog.text
+    assert not says or caplog.messages[0].endswith("so usually one candidate of the whole pool")
+
+
 def test_a_row_in_each_fold_for_every_example_of_a_set_is_enough(tmp_path):
     assert "2 episodes drawn and embedded" in checked(tmp_path, K * FOLDS)[-1]
 

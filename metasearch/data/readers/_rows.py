@@ -14,7 +14,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, ValidationError
 
 from metasearch.data.locate import find_file
-from metasearch.data.readers.base import Text, joined, pair_languages, problem, require_unique, say_joined
+from metasearch.data.readers.base import COMPOSED, Text, joined, pair_languages, problem, require_unique, say_joined
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.scored import score_of
 from metasearch.errors import DataError, nearest
@@ -27,7 +27,7 @@ Rows = Iterable[tuple[int, Row]]
 """Line number and fields of each row."""
 
 # In Python True is an int.
-_Id = Annotated[Text, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
+_Id = Annotated[Text, COMPOSED, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 
 
 def files(task: Task, suffix: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Checks that several readers share."""
 
 import logging
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,8 @@ Shown = Annotated[str, AfterValidator(_shown)]
 """A text that is not blank, as it stands."""
 Text = Annotated[Shown, StringConstraints(strip_whitespace=True)]
 """The same without white space at both ends."""
+COMPOSED = AfterValidator(lambda name: unicodedata.normalize("NFC", name))
+"""Of ids and names of articles: those that are canonically equivalent (Unicode, UAX 15) are the same."""
 
 
 def pair_languages(task: Task) -> list[tuple[str, str]]:

@@ -7,11 +7,12 @@ The text of every answer must stand at its offset, character by character, as it
 """
 
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import BaseModel, StrictInt, ValidationError
 
 from metasearch.data.locate import find_file
-from metasearch.data.readers.base import Shown, joined, problem, require_unique, say_joined
+from metasearch.data.readers.base import COMPOSED, Shown, joined, problem, require_unique, say_joined
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError
 from metasearch.formats.blank import blank
@@ -25,7 +26,7 @@ class _Answer(BaseModel):
 
 
 class _Question(BaseModel):
-    id: str
+    id: Annotated[str, COMPOSED]
     question: Shown
     answers: list[_Answer]
 
@@ -37,7 +38,7 @@ class _Paragraph(BaseModel):
 
 
 class _Article(BaseModel):
-    title: str
+    title: Annotated[str, COMPOSED]
     paragraphs: list[_Paragraph]
 
 
