@@ -12,8 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from metasearch.compress._moments import Moments
-from metasearch.compress._reconstruct import reconstruct, with_ridge
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.layers import layers_of, put_layers
@@ -193,3 +191,106 @@ def _set(linear: nn.Linear, weight: Tensor, bias: Tensor) -> None:
         nn.Parameter(new.detach().to(linear.weight).clone().contiguous()) for new in (weight, bias)
     )
     linear.out_features, linear.in_features = weight.shape
+
+
+# Means and covariances of what a layer's neurons give and of what is wanted of them, over the tokens of texts.
+
+
+class Moments:
+    """Moments of values `(tokens, F)` and of what goes with them, `(tokens, H)`, in float64.
+
+    Both are counted from the mean of the first ones: where they vary less than they are high, the difference of two
+    large sums would have nothing but rounding in it.
+    """
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self._origin = self._sum = self._products = self._squares = torch.zeros(())
+        self._width = 0
+
+    def add(self, values: Tensor, wanted: Tensor) -> None:
+        """Count values `(tokens, F)` and what is wanted where they are, `(tokens, H)`."""
+        both = torch.cat([values, wanted], dim=1)
+        if not self.tokens:
+            self._origin, self._width = both.mean(0), values.shape[1]
+        moved = both - self._origin
+        products = moved.T @ moved[:, : self._width]
+        if not self.tokens:
+            self._sum, self._squares = torch.zeros(2, both.shape[1], dtype=torch.float64)
+            self._products = torch.zeros(products.shape, dtype=torch.float64)
+        self.tokens += len(both)
+        # Not every device has float64. In place, as the products of many neurons are gigabytes.
+        self._sum += moved.cpu().double().sum(0)
+        self._products += products.cpu()
+        self._squares += moved.square().sum(0).cpu().double()
+
+    @property
+    def means(self) -> tuple[Tensor, Tensor]:
+        """Mean of the values `(F,)` and of what is wanted `(H,)`."""
+        mean = self._origin.cpu().double() + self._sum / self.tokens
+        return mean[: self._width], mean[self._width :]
+
+    def covariances(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return three covariances; the sums are used up by this.
+
+        Of the values `(F, F)`, of what is wanted with the values `(H, F)`, and the variance of what is wanted `(H,)`.
+        """
+        mean = self._sum / self.tokens
+        products = self._products.div_(self.tokens).addr_(mean, mean[: self._width], alpha=-1)
+        variance = self._squares / self.tokens - mean.square()
+        return products[: self._width], products[self._width :], variance[self._width :]
+
+
+# Chooses channels of a layer, and the weights with which they stand for all of them.
+
+RIDGE = 1e-4
+"""Added to the variances, as a share of their mean: keeps the equations solvable where neurons never fire."""
+
+
+def ridge_of(covariance: Tensor) -> Tensor:
+    """Return the ridge of a covariance `(F, F)`, one number."""
+    # Above 0 also where no neuron of the layer ever varies, so that nothing is divided by 0.
+    return (RIDGE * covariance.diagonal().mean()).clamp(min=torch.finfo(covariance.dtype).tiny)
+
+
+def with_ridge(covariance: Tensor) -> Tensor:
+    """Return a covariance `(F, F)` with the ridge on its diagonal."""
+    return covariance + ridge_of(covariance) * torch.eye(len(covariance)).to(covariance)
+
+
+def reconstruct(covariance: Tensor, weight: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Choose channels, and the weights with which they give what all of them gave.
+
+    Args:
+        covariance: C of the channels, `(F, F)`, float64.
+        weight: W, which reads the channels, `(H, F)`, float64.
+        count: number M of channels to keep.
+
+    Returns:
+        Numbers of the channels `(M,)`, ascending, and W' `(H, M)`, which minimises tr((W − W'P)·C·(W − W'P)ᵀ) for the
+        matrix P that picks them, C having the ridge on its diagonal.
+    """
+    whole = with_ridge(covariance)
+    if count == len(whole):
+        return torch.arange(count), weight
+    ridge = ridge_of(covariance)
+    # What the chosen channels do not explain, of C and of W·C. Choosing one is a step of a pivoted Cholesky
+    # decomposition, so each costs a rank-one update where solving anew for every candidate would cost M systems.
+    left, read = whole.clone(), weight @ whole
+    chosen: list[int] = []
+    for _ in range(count):
+        alone = left.diagonal().clamp(min=ridge)  # below it by rounding only
+        # How much smaller the squared error of the outputs gets with this channel.
+        gain = read.square().sum(0) / alone
+        # A gain is never negative, so none is chosen twice.
+        gain[chosen] = -1
+        best = int(gain.argmax())
+        chosen.append(best)
+        root = alone[best].sqrt()
+        column, share = left[:, best] / root, read[:, best] / root
+        left.addr_(column, column, alpha=-1)
+        read.addr_(share, column, alpha=-1)
+    # The greedy search only chooses: weights are solved from the whole matrix, free of the updates' rounding.
+    numbers = torch.tensor(sorted(chosen))
+    rows = whole[numbers]
+    return numbers, torch.linalg.solve(rows[:, numbers], rows @ weight.T).T

@@ -30,7 +30,7 @@ from metasearch.compress.student import with_transformer
 from metasearch.encoders.compressed import backbone_config
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
-from metasearch.encoders.layers import put_layers
+from metasearch.encoders.layers import describe, first_stays_first, layers_of, put_layers
 from metasearch.encoders.limits import check_fewer
 from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.spec.seeding import stream
@@ -130,3 +130,60 @@ def _drawn(texts: Iterable[str], seed: int) -> list[str]:
     if len(distinct) <= TEXTS:
         return distinct
     return [distinct[i] for i in stream(seed, "merging").choice(len(distinct), TEXTS, replace=False)]
+
+
+# Makes an encoder shallower: some of its layers stay, as they are, in their order.
+#
+# Every other layer of a teacher is where DistilBERT starts from (Sanh et al. 2019, section 3); training continues from
+# there.
+
+
+def thin(encoder: Encoder, layers: Layers) -> Encoder:
+    """Return a stock encoder with some of an encoder's layers, else a copy.
+
+    Args:
+        encoder: of a kind in `metasearch.encoders.compressed.BACKBONES`.
+        layers: which to keep; of a number, the first, the last, and others at equal distances between them.
+
+    Raises:
+        EncoderError: the encoder is of another kind, or compressed already.
+        ConfigError: there is no such layer, one is named twice or out of order, or none is left out.
+    """
+    source = transformer_of(encoder.model)
+    chosen = chosen_layers(source.config, layers)
+    made = copy.deepcopy(source)
+    describe(made.config, chosen)
+    stack = layers_of(made)
+    put_layers(made, nn.ModuleList(stack[number - 1] for number in chosen))
+    name = f"{encoder.name}-l{len(chosen)}"
+    return Encoder(with_transformer(encoder.model, made), name, encoder.max_length).to(encoder.device)
+
+
+def thinned(config: Any, layers: Layers) -> Any:
+    """Return the configuration of a model with some of its layers; raises as `thin` does."""
+    changed = backbone_config(config)
+    describe(changed, chosen_layers(changed, layers))
+    return changed
+
+
+def chosen_layers(config: Any, layers: Layers) -> list[int]:
+    """Return the numbers of the layers to keep, from 1; raises as `thin` does."""
+    backbone = backbone_config(config)
+    depth = backbone.num_hidden_layers
+    count = layers if isinstance(layers, int) else len(layers)
+    check_fewer("layers", count, depth, f"the encoder has {depth} layer{'s' * (depth > 1)}")
+    if isinstance(layers, int):
+        return [1 + round(i * (depth - 1) / max(1, count - 1)) for i in range(count)]
+    for before, number in zip([0, *layers], layers, strict=False):
+        if not before < number <= depth:
+            raise ConfigError(f"layers {_join(layers)}: expected rising numbers from 1 to {depth}")
+    if layers[0] != 1 and first_stays_first(backbone):
+        raise ConfigError(
+            f"layers {_join(layers)}: layer 1 of '{backbone.model_type}' has to stay, as no other one reads words "
+            f"without a LayerNorm before it; choose {_join((1, *layers[1:]))}"
+        )
+    return list(layers)
+
+
+def _join(layers: tuple[int, ...]) -> str:
+    return ",".join(map(str, layers))

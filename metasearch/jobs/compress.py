@@ -5,14 +5,13 @@ from typing import Any
 
 from transformers import AutoConfig
 
-from metasearch.compress.merging import merge, merged
+from metasearch.compress.merging import merge, merged, thin, thinned
 from metasearch.compress.output import claim, whole
 from metasearch.compress.plan import Plan
 from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes, static_sizes, with_other
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
 from metasearch.compress.texts import read_texts
-from metasearch.compress.thinning import thin, thinned
 from metasearch.compress.trimming import trim
 from metasearch.encoders.compressed import CompressedConfig
 from metasearch.encoders.encoder import Encoder

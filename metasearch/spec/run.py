@@ -86,8 +86,8 @@ class ComputeConfig(Settings):
     precision: Precision = "fp32"
     """Precision of forward passes: float32 or bfloat16."""
     checkpointing: Checkpointing = "auto"
-    """Save memory at the same gradient, for 1.5 to 1.8 times the CPU time in fp32: on = recompute layers in the
-    backward pass, texts = gradient caching for large batches, auto = on only if a step does not fit the memory."""
+    """Save memory at the same gradient: on = recompute layers in the backward pass, texts = gradient caching for large
+    batches, auto = on only if a step does not fit the memory."""
     engine: Annotated[Engine, Flag(name="--gradients")] = DEFAULT_ENGINE
     """How gradients are computed: the fast way, or learn2learn's plain loop as reference, slower and the same up to
     rounding."""

@@ -15,12 +15,9 @@ from helpers.backbones import RECURRENT, TEXTS, make
 from helpers.tiers import others_slow
 from metasearch.cli import main
 from metasearch.compress import merging
-from metasearch.compress._fit_layer import block_of
-from metasearch.compress._moments import Moments
-from metasearch.compress._reconstruct import RIDGE, reconstruct
-from metasearch.compress.merging import groups_of, merge
+from metasearch.compress._fit_layer import RIDGE, Moments, block_of, reconstruct
+from metasearch.compress.merging import groups_of, merge, thin
 from metasearch.compress.student import make_student
-from metasearch.compress.thinning import thin
 from metasearch.encoders.layers import layers_of
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, DataError, EncoderError

@@ -9,9 +9,8 @@ from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import CONFIGS, TEXTS, make
 from metasearch.cli import main
-from metasearch.compress.merging import groups_of
+from metasearch.compress.merging import chosen_layers, groups_of, thin
 from metasearch.compress.student import make_student
-from metasearch.compress.thinning import chosen_layers, thin
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.layers import layers_of
 from metasearch.errors import ConfigError, EncoderError

@@ -14,10 +14,10 @@ from transformers.models.modernbert import modeling_modernbert
 
 from helpers.backbones import HIDDEN, LAYERS, LENGTHS, LOCAL_AND_GLOBAL, TEXTS, make
 from metasearch.cli import main
+from metasearch.compress.merging import thin
 from metasearch.compress.sizes import config_sizes, encoder_sizes
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
-from metasearch.compress.thinning import thin
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.encoders.alike import require_alike
 from metasearch.encoders.layers import describe
