@@ -23,7 +23,6 @@ from benchmarks.speed.corpora_tables import corpora_table
 from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.index_tables import recall_table, size_table, time_table
 from benchmarks.speed.speed_tables import (
-    adapting_table,
     checkpointing_table,
     comparison_table,
     serving_table,
@@ -107,7 +106,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed-targets": lambda: targets_table(rows_of("throughput")),
     "speed-peers": lambda: comparison_table(rows_of("throughput")),
     "checkpointing": lambda: checkpointing_table(rows_of("checkpointing")),
-    "adapting": lambda: adapting_table(rows_of("adapting")),
     "index-recall": lambda: recall_table(rows_of("index_recall")),
     "index-size": lambda: size_table(rows_of("index")),
     "index-time": lambda: time_table(rows_of("index")),

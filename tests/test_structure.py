@@ -21,7 +21,7 @@ _FILES = {*BASE, "formats"}
 # Each room and those that it may import, beside itself; the lowest stands first.
 _DATA = {*_FILES, "data", "runs"}
 _MODEL = {*BASE, "data", "runs", "encoders", "episodes"}
-_TRAINING = {*_MODEL, "evaluation", "compress", "learners", "fast", "training"}
+_TRAINING = {*_MODEL, "evaluation", "compress", "learners", "training"}
 _SEARCHED = {"formats", "documents", "index", "search"}
 _JOBS = {*_TRAINING, *_SEARCHED, "cache", "study", "reports", "publish", "export"}
 MAY_IMPORT = {
@@ -45,8 +45,7 @@ MAY_IMPORT = {
     "compress": {*_DATA, "encoders"},
     "export": {*BASE, "formats", "data", "runs", "encoders", "evaluation", "compress"},
     "learners": {*_MODEL},
-    "fast": {*_MODEL, "learners"},
-    "training": {*_MODEL, "learners", "fast"},
+    "training": {*_MODEL, "learners"},
     "jobs": _JOBS,
     "serve": {*BASE, "encoders", "formats", "documents", "index", "search"},
     "cli": {*_JOBS, "jobs", "serve"},

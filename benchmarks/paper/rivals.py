@@ -87,9 +87,6 @@ RIVALS = {
         ("episodes.translations=true", "loss.align=infonce"),
     ),
     "mined": Rival("fine-tuning, mined negatives", "fine-tune-e5", "trans", ("episodes.negatives=mined",)),
-    "bias": Rival("MAML that adapts biases", "maml-e5", "trans", ("options.adapt=bias",), against=_MAML),
-    "last": Rival("MAML that adapts the last 6 layers", "maml-e5", "trans", ("options.adapt=last:6",), against=_MAML),
-    "lora": Rival("MAML that adapts LoRA of rank 8", "maml-e5", "trans", ("options.adapt=lora:8",), against=_MAML),
 }  # fmt: skip
 
 

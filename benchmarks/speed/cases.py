@@ -1,7 +1,7 @@
 """The cases of `throughput.py`: each returns its rows for a shape."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from benchmarks.speed import distillation_throughput as distilling
 from benchmarks.speed import gemm_limit
 from benchmarks.speed.evaluation import evaluation_rows
 from benchmarks.speed.memory import MIB
-from benchmarks.speed.race import Job, Race, race, weigh
+from benchmarks.speed.race import Job, Race, race
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of
 from benchmarks.speed.students import SCALES as STUDENTS
 from benchmarks.speed.students import large_student, read_pairs
@@ -24,8 +24,6 @@ from metasearch.spec.library import load_distillation
 from metasearch.spec.recipe import MaxLength
 from metasearch.spec.seeding import stream
 
-MOST_STEPS = 5
-"""Inner steps of which the memory is compared with that of one."""
 STEPS_OF_A_ROUND = 4
 """Of distillation."""
 
@@ -77,7 +75,7 @@ class Session:
 def maml(session: Session) -> list[Row]:
     """First-order MAML against the peers, and as a share of what the machine can do."""
     setting = session.setting("maml")
-    jobs = session.jobs(setting, ("fast", "learn2learn", "authors", "reference"))
+    jobs = session.jobs(setting, ("fast", "learn2learn", "authors"))
     rates: list[float] = []
     limit = _Limit(session, setting)
     outcome = race(jobs, session.rounds, session.apart, session.folder, each=lambda: rates.append(limit.rate()))
@@ -93,7 +91,7 @@ def maml(session: Session) -> list[Row]:
 def maml_align(session: Session) -> list[Row]:
     """MAML-Align in closed form against forms that keep all graphs of a meta-batch."""
     setting = session.setting("maml-align")
-    jobs = session.jobs(setting, ("fast", "plain", "reference"))
+    jobs = session.jobs(setting, ("fast", "plain"))
     return _raced("maml-align", session, setting, race(jobs, session.rounds, session.apart, session.folder))
 
 
@@ -103,21 +101,8 @@ def second_order(session: Session) -> list[Row]:
     steps = session.inner_steps or size.shapes[session.shape].second_order_steps
     assignments = ["options.first_order=false", *([f"options.inner_steps={steps}"] if steps else [])]
     setting = session.setting("maml", assignments=assignments, batch=size.second_order_batch)
-    jobs = session.jobs(setting, ("fast", "learn2learn", "recompute"))
+    jobs = session.jobs(setting, ("fast", "learn2learn"))
     return _raced("second-order", session, setting, race(jobs, session.rounds, session.apart, session.folder))
-
-
-def second_order_memory(session: Session) -> list[Row]:
-    """Peak memory of one task with inner steps computed again, for many steps over one."""
-    most = session.inner_steps or MOST_STEPS
-    peaks = []
-    for steps in (1, most):
-        assignments = ["options.first_order=false", f"options.inner_steps={steps}"]
-        setting = replace(session.setting("maml", assignments=assignments, batch=1), batches=1)
-        peaks.append(weigh(Job("recompute", setting, session.threads), session.apart, session.folder)["gradient"])
-    facts = {"steps": [1, most], "mib": [round(peak, 1) for peak in peaks], "batch": 1, "rounds": 1}
-    ratio = peaks[1] / peaks[0] if peaks[0] else 1.0
-    return [_row("second-order-memory", session, "memory at most over least steps", [ratio], **facts)]
 
 
 def gemm(session: Session) -> list[Row]:
@@ -174,7 +159,6 @@ CASES: dict[str, Callable[[Session], list[Row]]] = {
     "maml": maml,
     "maml-align": maml_align,
     "second-order": second_order,
-    "second-order-memory": second_order_memory,
     "distillation": distillation,
     "evaluation": evaluation,
 }

@@ -5,8 +5,7 @@ Rounds of some steps take turns in one process, so that what else the machine do
 first of an epoch of 50, pairs of similar length together; the peer has the pairs of our round in random order. A first
 round of one step is not counted. No side is scored or writes checkpoints while it is timed.
 
-Ours is the loop of `metasearch distill` on the fast engine, `metasearch-reference` the same on the reference. The
-peer's ways are
+Ours is the loop of `metasearch distill`. The peer's ways are
 
 - `st-live`: the frozen encoder encodes each batch, as `ParallelSentencesDataset` does without its cache; then
   `MSELoss`, clipping, and the fused AdamW that transformers' Trainer takes by default since torch 2.8;
@@ -33,11 +32,9 @@ from metasearch.jobs.compose import make_gradients
 from metasearch.jobs.distill.sources import Source
 from metasearch.jobs.distill.stage import learner_of
 from metasearch.jobs.distill.target_store import stored_targets
-from metasearch.spec.recipe import Engine
 from metasearch.spec.stages import Stage
 
-REFERENCE = "metasearch-reference"
-WAYS = (REFERENCE, *OF_PEER)
+WAYS = OF_PEER
 
 
 def measure(
@@ -64,23 +61,18 @@ def measure(
         targets = stored_targets(Path(folder), frozen, texts, "text", "pooled")
         filling = clock() - began
 
-        def ours_on(engine: Engine) -> Callable[[int], Seconds]:
-            own = Encoder(copy.deepcopy(student.model), student.name, student.max_length)
-            learner = kind(own, stage.loss, options, targets)
-            learner.begin(ends[-1])
-            return in_rounds(
-                OuterStep(learner, make_gradients(own, engine), stage.outer, stage.dropout), batches, batch, ends
-            )
-
-        reference = {REFERENCE: ours_on("reference")} if REFERENCE in ways else {}
-        runs = {"metasearch": ours_on("fast"), **reference, **peers}
+        own = Encoder(copy.deepcopy(student.model), student.name, student.max_length)
+        learner = kind(own, stage.loss, options, targets)
+        learner.begin(ends[-1])
+        ours = in_rounds(OuterStep(learner, make_gradients(own), stage.outer, stage.dropout), batches, batch, ends)
+        runs = {"metasearch": ours, **peers}
         seconds: dict[str, list[Seconds]] = {way: [] for way in runs}
         for number in range(len(ends)):
             for way, run in runs.items():
                 seconds[way].append(run(number))
     share = len(drawn[-1]) / len(used)
-    ours = share * filling + counting * len(drawn[-1]) / len(pairs)
-    before = {"metasearch": ours, REFERENCE: ours, "st-labels": share * labelling}
+    own_share = share * filling + counting * len(drawn[-1]) / len(pairs)
+    before = {"metasearch": own_share, "st-labels": share * labelling}
     return {way: taken[1:] for way, taken in seconds.items()}, before
 
 

@@ -8,12 +8,8 @@ import gc
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-import metasearch.learners.inner_loop  # noqa: F401  # learn2learn can be imported after it
-
-# isort: split
 import numpy as np
 import torch
-from learn2learn.algorithms.maml import MAML
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -21,11 +17,14 @@ from benchmarks.speed.outer_step import OuterStep
 from benchmarks.speed.shapes import Setting
 from metasearch.encoders.encoder import Encoder, Features
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.fast import FastGradients
-from metasearch.jobs.compose import make_gradients, make_learner
+from metasearch.jobs.compose import make_learner
+from metasearch.learners.base import EpisodeLearner, OuterLoss
+from metasearch.learners.inner_loop import Model, maml
 from metasearch.learners.losses.base import Embedded, losses_of
 from metasearch.learners.sets import Prepared
 from metasearch.spec.recipe import Role
+from metasearch.spec.run import Checkpointing
+from metasearch.training.outer_gradients import OuterGradients
 
 Towers = tuple[Features, Features, Features]
 """Questions, positives and negatives of a set, each padded to the limit of its role."""
@@ -49,27 +48,22 @@ class Ours:
         setting: what is computed.
         encoder: what is trained.
         batches: all meta-batches.
-        engine: `fast`, `reference`, or `recompute`, the fast one with inner steps computed again on the way back, or
-            `checkpointing` or `texts`, the fast one with layers or a few texts at a time computed again, or `plain`,
-            the reference on three towers that are padded to the limits, each text as often as it occurs.
+        checkpointing: what is recomputed in the backward pass.
+        plain: take the learner's formula on three towers, padded to the limits, each text as often as it occurs.
         bf16: whether forward passes run in bfloat16.
     """
 
     def __init__(
-        self, setting: Setting, encoder: Encoder, batches: Sequence[list[Episode]], engine: str, bf16: bool = False
+        self,
+        setting: Setting,
+        encoder: Encoder,
+        batches: Sequence[list[Episode]],
+        checkpointing: Checkpointing = "off",
+        plain: bool = False,
+        bf16: bool = False,
     ) -> None:
         learner = make_learner(setting.recipe, encoder)
-        gradients = make_gradients(encoder, "fast" if engine == "fast" else "reference")
-        if engine == "recompute":
-            gradients = FastGradients(encoder, second_order="recompute")
-        if engine == "checkpointing":
-            gradients = FastGradients(encoder, checkpointing="on")
-        if engine == "texts":
-            gradients = FastGradients(encoder, checkpointing="texts")
-        if engine == "plain":
-            sets = {id(s): s for batch in batches for episode in batch for s in episode.sets}
-            prepared = {key: in_three_towers(encoder, examples) for key, examples in sets.items()}
-            learner.prepare = lambda examples: prepared[id(examples)]  # type: ignore[method-assign]
+        gradients = Plain(encoder, batches) if plain else OuterGradients(encoder, checkpointing=checkpointing)
         learner.begin(len(batches))
         self._device, self._bf16 = encoder.device.type, bf16
         self._outer_step = OuterStep(learner, gradients, setting.recipe.outer, setting.recipe.dropout)
@@ -81,6 +75,26 @@ class Ours:
         """Take the step of a meta-batch."""
         with torch.autocast(self._device, torch.bfloat16, enabled=self._bf16):
             self._outer_step(self._batches[number])
+
+
+class Plain:
+    """Takes outer gradients by the learner's formula and one `backward`, on texts as the peers have them."""
+
+    def __init__(self, encoder: Encoder, batches: Sequence[list[Episode]]) -> None:
+        sets = {id(s): s for batch in batches for episode in batch for s in episode.sets}
+        self._encoder = encoder
+        self._prepared = {key: in_three_towers(encoder, examples) for key, examples in sets.items()}
+
+    def __call__(self, learner: EpisodeLearner, episodes: Sequence[Episode]) -> OuterLoss:
+        """Add the gradient to `.grad`, and return the loss."""
+        model = Model(self._encoder.embedder, learner.inner_lr, first_order=not learner.second_order)
+        found: dict[str, list[Tensor]] = {}
+        for episode in episodes:
+            for name, loss in learner.losses(model, [self._prepared[id(examples)] for examples in episode.sets]):
+                found.setdefault(name, []).append(loss)
+        loss = learner.combine({name: torch.stack(losses) for name, losses in found.items()}, episodes)
+        loss.total.backward()
+        return loss
 
 
 class Peer:
@@ -106,7 +120,8 @@ class Peer:
         self.watch = watch
         if not self.first_order:
             encoder.model[0].auto_model.set_attn_implementation("eager")
-        self.maml = MAML(encoder.embedder, lr=recipe.options["inner_lr"], first_order=self.first_order)
+        wrapper, _ = maml()
+        self.maml = wrapper(encoder.embedder, lr=recipe.options["inner_lr"], first_order=self.first_order)
         self.parameters = dict(encoder.embedder.named_parameters())
         self.batches = [
             [tuple(towers(encoder, examples) for examples in episode.sets) for episode in batch] for batch in batches

@@ -7,10 +7,10 @@ import torch
 from metasearch.episodes.episode import Episode
 from metasearch.errors import NonFiniteError
 from metasearch.learners.base import Learner
-from metasearch.learners.gradients import Gradients
 from metasearch.spec.recipe import Outer
 from metasearch.training import optimizer
 from metasearch.training.gradients import clip, norm_of, rows_or_all
+from metasearch.training.outer_gradients import OuterGradients
 
 
 class OuterStep:
@@ -25,7 +25,7 @@ class OuterStep:
         dropout: whether the encoder's dropout is on.
     """
 
-    def __init__(self, learner: Learner, gradients: Gradients, outer: Outer, dropout: bool) -> None:
+    def __init__(self, learner: Learner, gradients: OuterGradients, outer: Outer, dropout: bool) -> None:
         self.learner, self.gradients, self.dropout, self.clip = learner, gradients, dropout, outer.clip
         self.parameters = dict(learner.named_parameters())
         self.optimizer = optimizer.build(self.parameters, outer)

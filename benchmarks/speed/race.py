@@ -23,14 +23,12 @@ from benchmarks.speed.memory import MIB, LiveTensors, peak, reset_peak
 from benchmarks.speed.shapes import Setting, texts_of
 
 WAYS: dict[str, Callable[..., Loop]] = {
-    "fast": partial(Ours, engine="fast"),
-    "recompute": partial(Ours, engine="recompute"),
-    "checkpointing": partial(Ours, engine="checkpointing"),
-    "texts": partial(Ours, engine="texts"),
-    "bf16": partial(Ours, engine="fast", bf16=True),
-    "bf16 checkpointing": partial(Ours, engine="checkpointing", bf16=True),
-    "reference": partial(Ours, engine="reference"),
-    "plain": partial(Ours, engine="plain"),
+    "fast": Ours,
+    "checkpointing": partial(Ours, checkpointing="on"),
+    "texts": partial(Ours, checkpointing="texts"),
+    "bf16": partial(Ours, bf16=True),
+    "bf16 checkpointing": partial(Ours, checkpointing="on", bf16=True),
+    "plain": partial(Ours, plain=True),
     "learn2learn": Peer,
     "authors": partial(Peer, watch=as_the_authors),
 }

@@ -53,7 +53,7 @@ class Shape:
     Attributes:
         encoder: a built-in name, or what to make.
         language: episodes in this language alone, in place of the mode's arrangements.
-        alone: whether only our engine is measured, the others being out of reach.
+        alone: whether only our step is measured, the others being out of reach.
         second_order_steps: inner steps in second order; by default the recipe's.
     """
 

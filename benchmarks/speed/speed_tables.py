@@ -65,19 +65,6 @@ def checkpointing_table(rows: Sequence[Row]) -> str:
     )
 
 
-def adapting_table(rows: Sequence[Row]) -> str:
-    """Return of each encoder memory and processor time of a step in which all weights adapt, or a part of them."""
-    latest = latest_rows(rows, lambda row: (row["scale"], row["shape"], row["adapt"]))
-    lines = []
-    for row in latest:
-        whole = next(one for one in latest if (one["shape"], one["adapt"]) == (row["shape"], "all"))
-        sizes = [f"{row[f'{name}_mib']:.0f}" for name in ("tensors", "process")]
-        ratios = [f"{row['tensors_mib'] / whole['tensors_mib']:.2f}", f"{row['cpu']:.2f}"]
-        lines.append([row["shape"], f"`{row['adapt']}`", *sizes, *ratios])
-    heads = ["tensors, MiB", "process, MiB", "tensors", "processor time"]
-    return markdown(["encoder", "adapt", *heads], lines, left=2)
-
-
 def _metric(row: Row) -> tuple[str, str, str]:
     return row["case"], row["shape"], row["metric"]
 

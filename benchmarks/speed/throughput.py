@@ -1,4 +1,4 @@
-"""How fast the fast engine is, beside the plain loops: same weights, same meta-batches, same gradients.
+"""How fast a training step is, beside the plain loops: same weights, same meta-batches, same gradients.
 
     python -m benchmarks.speed.throughput --data ~/data
     python -m benchmarks.speed.throughput --shape A1 --case maml --way learn2learn --rounds 5
@@ -34,7 +34,7 @@ from metasearch.runs.rows import append_rows
 
 ROWS = RESULTS / "throughput.jsonl"
 SHAPES = tuple(SCALES["full"].shapes)
-PEERS = ("learn2learn", "authors", "plain", "reference", "recompute")
+PEERS = ("learn2learn", "authors", "plain")
 SHOWN = ("case", "shape", "metric", "value", "low", "high", "target", "holds")
 
 

@@ -16,7 +16,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 include, data = setting(Folders, "include"), setting(Folders, "data")
 fold, fold_seed = setting(DataConfig, "fold"), setting(DataConfig, "fold_seed")
 device, precision = setting(ComputeConfig, "device"), setting(ComputeConfig, "precision")
-gradients = setting(ComputeConfig, "engine")
 prompts, trust = setting(EncoderConfig, "prompts"), setting(EncoderConfig, "trust_remote_code")
 SEEDS = click.IntRange(0, 2**63 - 1)
 """Seeds that every library takes."""

@@ -24,7 +24,6 @@ BUDGET = ("meta_train=120", "meta_valid=40", "epochs=1", "eval_every=10", "patie
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the runs.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Outer steps of each learner at most.")
-@_options.gradients
 @_options.device
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder of the runs; by default a new one.")
 @_options.as_json

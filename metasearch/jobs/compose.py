@@ -16,22 +16,20 @@ from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.encoders.vectors import heard
 from metasearch.episodes.samplers import EpisodeSampler, needs_vectors, samplers
-from metasearch.errors import ConfigError, nearest
-from metasearch.fast import FastGradients
 from metasearch.jobs.dev_score import DevScore
 from metasearch.jobs.fitting import check_fit, learner_class, learner_options
 from metasearch.jobs.neutral import require_map
 from metasearch.learners.base import Learner
-from metasearch.learners.gradients import Gradients, ReferenceGradients
 from metasearch.learners.losses.base import losses_of, warn_of_unused
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.spec import registry
-from metasearch.spec.recipe import DEFAULT_ENGINE, Engine, Loss, MaxLength, Recipe, Role
+from metasearch.spec.recipe import Loss, MaxLength, Recipe, Role
 from metasearch.spec.run import Checkpointing, Device, EncoderConfig, Precision
 from metasearch.spec.task import Phase
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.machine import device_of
 from metasearch.training.memory import log_memory
+from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.processes import ALONE, Processes
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Outcome, Trainer
@@ -86,22 +84,12 @@ def make_learner(recipe: Recipe, encoder: Encoder) -> Learner:
     return learner_class(recipe)(encoder, recipe.loss, learner_options(recipe))
 
 
-def make_gradients(encoder: Encoder, engine: Engine = DEFAULT_ENGINE, checkpoint: Checkpointing = "auto") -> Gradients:
-    """Return the function that takes outer gradients: `fast`, or `reference`, which is learn2learn's plain loop.
-
-    What the fast one does in a slower way for this encoder is logged, and why.
-
-    Raises:
-        ConfigError: there are no gradients of that name.
-    """
-    if engine not in get_args(Engine):
-        raise ConfigError(f"unknown gradients '{engine}'.{nearest(engine, get_args(Engine))}")
-    if engine == "reference":
-        return ReferenceGradients(checkpoint)
-    fast = FastGradients(encoder, checkpointing=checkpoint)
-    for note in fast.notes:
-        log.info("fast gradients: %s", note)
-    return fast
+def make_gradients(encoder: Encoder, checkpointing: Checkpointing = "auto") -> OuterGradients:
+    """Return what takes outer gradients; log what it does in a slower way for this encoder, and why."""
+    gradients = OuterGradients(encoder, checkpointing=checkpointing)
+    for note in gradients.notes:
+        log.info("packing: %s", note)
+    return gradients
 
 
 def resolved(recipe: Recipe) -> Recipe:
@@ -124,7 +112,6 @@ def fit(
     seed: int = 0,
     max_steps: int | None = None,
     precision: str = "fp32",
-    gradients: Engine = DEFAULT_ENGINE,
     checkpointing: Checkpointing = "auto",
     listener: Listener = SILENT,
     store: CheckpointStore | None = None,
@@ -144,7 +131,6 @@ def fit(
         seed=seed,
         max_steps=max_steps,
         precision=precision,
-        gradients=gradients,
         checkpointing=checkpointing,
         listener=listener,
         store=store,
@@ -162,7 +148,6 @@ def trainer_of(
     seed: int = 0,
     max_steps: int | None = None,
     precision: str = "fp32",
-    gradients: Engine = DEFAULT_ENGINE,
     checkpointing: Checkpointing = "auto",
     listener: Listener = SILENT,
     store: CheckpointStore | None = None,
@@ -179,7 +164,6 @@ def trainer_of(
         seed: of episodes and dropout.
         max_steps: outer steps at most.
         precision: of training steps and of the dev scores between them, `fp32` or `bf16`.
-        gradients: `fast` or `reference`, how outer gradients are taken.
         checkpointing: what is recomputed in the backward pass; by `auto` layers, once a step has run out of memory.
         listener: hears of steps and scores.
         store: where checkpoints go.
@@ -188,7 +172,7 @@ def trainer_of(
         processes: that train together.
 
     Raises:
-        ConfigError: learner, mode and precision do not fit together, or there are no such gradients.
+        ConfigError: learner, mode and precision do not fit together.
         DataError: the data is too small for the recipe.
     """
     check_fit(recipe, benchmark, precision, checkpointing)
@@ -200,7 +184,7 @@ def trainer_of(
     _say(learner, recipe, scored is valid)
     trainer = Trainer(
         learner,
-        make_gradients(encoder, gradients, checkpointing),
+        make_gradients(encoder, checkpointing),
         schedule(recipe.budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
         recipe.outer,
         recipe.budget,

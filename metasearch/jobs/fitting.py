@@ -33,7 +33,6 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointin
     mode, learner = benchmark.mode, learner_class(recipe)
     options = learner_options(recipe)
     check_loss(recipe, benchmark)
-    learner.check_shards(recipe.budget.shards)
     if mode is None:
         raise ConfigError("nothing can be trained without a transfer mode; load the benchmark with mode=...")
     if mode.links not in learner.links:

@@ -109,7 +109,7 @@ def run_to_end(
     trained = (dev_score.vectors if again else None) or Remembered(encoder)
     _score_trained(files, facts, benchmark, encoder, trained, recipe, parts, listener, merging)
     write_card(files, config, encoder)
-    cost = used(time.monotonic() - began, encoder.device) | {"engine": config.compute.engine, "steps": outcome.steps}
+    cost = used(time.monotonic() - began, encoder.device) | {"steps": outcome.steps}
     cost |= merging.facts | facts_of(benchmark)
     files.finish(report(files, config, benchmark, outcome, cost["seconds"]), cost)
 
@@ -138,7 +138,6 @@ def trainer_of(
         seed=config.seed,
         max_steps=config.max_steps,
         precision=config.compute.precision,
-        gradients=config.compute.engine,
         checkpointing=config.compute.checkpointing,
         listener=listener,
         store=store,

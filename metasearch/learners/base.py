@@ -1,23 +1,23 @@
-"""What a learner is.
+"""Base classes of learners.
 
-A learner turns a meta-batch of episodes into one outer loss. Gradients, steps, files and scores are the business of
-`metasearch.learners.gradients` and of the training loop, once for all learners. Its module names the class `LEARNER`.
+A learner turns a meta-batch of episodes into one outer loss. It never takes the gradient of that loss, steps the
+optimiser, or reads files: `metasearch.training` does so, once for all learners. Its module names the class `LEARNER`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.errors import ConfigError, EncoderError
-from metasearch.learners.adapt import ALL, Adaptation
-from metasearch.learners.inner_loop import FastModel
+from metasearch.errors import EncoderError
+from metasearch.learners.inner_loop import Model, Rates
 from metasearch.learners.losses.base import Embedded, fitting, losses_of
 from metasearch.learners.sets import Forward, Prepared, prepare
 from metasearch.spec.declared import Declared
@@ -32,8 +32,8 @@ class OuterLoss:
     terms: dict[str, float] = field(default_factory=dict)
 
 
-Values = list[Tensor]
-"""What a shard of an outer step gives to its loss, such as the loss of each episode or the vectors of texts."""
+Values = Mapping[str, Tensor]
+"""What the outer loss is a function of, by name: the losses of episodes `(N,)`, or the outputs of texts `(N, D)`."""
 
 Item = TypeVar("Item")
 
@@ -62,11 +62,7 @@ class Learner(ABC):
         options: the learner's own hyper-parameters, an instance of its `Options`.
         targets: outputs of a frozen encoder, for a learner that takes some.
 
-    Attributes:
-        adaptation: which weights an inner loop moves: those that an option `adapt` says, or else all.
-
     Raises:
-        ConfigError: the encoder has not what is to adapt.
         EncoderError: all weights of the encoder are frozen.
     """
 
@@ -83,10 +79,9 @@ class Learner(ABC):
                 "trained; call model.requires_grad_(True) before making an encoder of the model"
             )
         self.encoder = encoder
-        self.losses = losses_of(loss)
+        self.set_losses = losses_of(loss)
         self.options = options
         self.targets = targets
-        self.adaptation = Adaptation(encoder, getattr(options, "adapt", ALL))
 
     @classmethod
     def wanted(cls, options: Any) -> Wanted | None:
@@ -94,35 +89,22 @@ class Learner(ABC):
         return None
 
     @abstractmethod
-    def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the loss of a meta-batch, differentiable in the learner's parameters."""
-
-    @classmethod
-    def check_shards(cls, count: int) -> None:
-        """Raise `ConfigError` where its loss cannot be put together from so many shards, for want of `combine`."""
-        if count > 1 and cls.combine is Learner.combine:
-            name = cls.__module__.rpartition(".")[2].replace("_", "-")
-            raise ConfigError(f"budget.shards: learner '{name}' does not say how its loss is cut; it takes 1")
-
     def shards(self, episodes: Sequence[Episode], count: int) -> list[Any]:
-        """Return what each of `count` shards of an outer step works on, in their order: by default its episodes."""
-        return contiguous(episodes, count)
+        """Cut a meta-batch into `count` shards, which are computed one after another or by several processes."""
 
-    def values(self, shard: Any) -> Values:
-        """Return what a shard gives to the loss of the meta-batch, differentiable in the learner's parameters."""
-        raise NotImplementedError
+    @abstractmethod
+    def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the outer loss of a meta-batch, differentiable in the values of all its shards, in their order.
 
-    def combine(self, episodes: Sequence[Episode], values: Sequence[Values]) -> OuterLoss:
-        """Return the outer loss of a meta-batch from the values of all its shards, the same function as `outer_loss`.
-
-        The outer gradient is Σ_s (∂v_s/∂θ)ᵀ ∂L/∂v_s, with v_s the values of shard s, and the gradient in parameters
-        that the loss depends on beside them.
+        It may also depend on parameters that the learner has beside the encoder.
         """
-        raise NotImplementedError
 
-    def reported(self, loss: OuterLoss, gradient: Sequence[Tensor]) -> OuterLoss:
-        """Return the loss of shards as it is logged, once the gradient is known, which is given as dense tensors."""
-        return loss
+    @abstractmethod
+    def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the outer loss of a meta-batch on the encoder itself, whose texts are padded: the plain reference.
+
+        It keeps the graphs of all episodes. Trainings take its gradient by `metasearch.training.outer_gradients`.
+        """
 
     @property
     def second_order(self) -> bool:
@@ -162,33 +144,64 @@ class Learner(ABC):
         """Turn dropout on or off."""
         self.encoder.embedder.train(mode)
 
-    def prepare(self, examples: LabelledSet) -> Prepared:
-        """Return a set as tensors, for any copy of the encoder."""
-        return prepare(self.encoder, examples)
+
+class EpisodeLearner(Learner):
+    """A learner whose outer loss is one of the losses of episodes.
+
+    Each episode is computed alone. `losses` yields a scalar, and its gradient is taken before the next scalar is
+    computed. So memory does not grow with the number of episodes, and two scalars must not share a graph.
+    """
+
+    @abstractmethod
+    def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterable[tuple[str, Tensor]]:
+        """Yield the losses of an episode, each with the name under which `combine` finds those of all episodes.
+
+        Args:
+            model: the encoder, wrapped in learn2learn's MAML; see `metasearch.learners.inner_loop`.
+            sets: the labelled sets of the episode.
+        """
+
+    def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the mean over the meta-batch; of several names, the sum of their means.
+
+        Losses of one name must count alike: the training keeps one sum of gradients for each name.
+        """
+        means = {name: losses.mean() for name, losses in values.items()}
+        return OuterLoss(reduce(list(means.values()), "sum"), {name: mean.item() for name, mean in means.items()})
+
+    def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the outer loss of a meta-batch on the encoder itself."""
+        model = Model(self.encoder.embedder, self.inner_lr, first_order=not self.second_order)
+        found: dict[str, list[Tensor]] = {}
+        for episode in episodes:
+            for name, loss in self.losses(model, [prepare(self.encoder, examples) for examples in episode.sets]):
+                found.setdefault(name, []).append(loss)
+        return self.combine({name: torch.stack(losses) for name, losses in found.items()}, episodes)
+
+    def shards(self, episodes: Sequence[Episode], count: int) -> list[list[Sequence[LabelledSet]]]:
+        """Return the sets of each episode of each shard."""
+        return [[episode.sets for episode in shard] for shard in contiguous(episodes, count)]
+
+    @property
+    def inner_lr(self) -> Rates:
+        """The rate of `Model.adapt`: the option `inner_lr`, where there is one."""
+        rate: float = getattr(self.options, "inner_lr", 0.0)
+        return rate
+
+    def adapted(self, model: Model, support: Prepared, steps: int) -> Model:
+        """Return a copy of a model after inner steps on a support set (MAML-Align paper, Algorithm 2)."""
+        copy = model.clone()
+        for _ in range(steps):
+            copy.adapt(self.loss(copy, support))
+        return copy
 
     def loss(self, forward: Forward, examples: Prepared) -> Tensor:
         """Return the scalar loss of a set: that of the first loss that fits its examples."""
-        loss = fitting(self.losses, examples.columns)
+        loss = fitting(self.set_losses, examples.columns)
         vectors = [forward(tower) for tower in examples.towers]
         embedded = {name: vectors[tower][rows] for name, (tower, rows) in examples.columns.items()}
         texts = {name: rows for name, (_, rows) in examples.columns.items()}
         return loss(Embedded(embedded, texts, examples.gold, examples.answers))
-
-    def adapted(
-        self, support: Prepared, steps: int, lr: float | Sequence[Tensor], start: nn.Module | None = None
-    ) -> FastModel:
-        """Return fast weights after inner steps on a support set (MAML-Align paper, Algorithm 2).
-
-        They start from those of `start`, by default the encoder's; `lr` may be a tensor for each weight that adapts.
-        """
-        fast = self.fast(start)
-        for _ in range(steps):
-            fast.adapt(self.loss(fast, support), self.adaptation.rates(lr))
-        return fast
-
-    def fast(self, start: nn.Module | None = None) -> FastModel:
-        """Return fast weights before any step, of `start` or the encoder, whose rates are `adaptation.rates`."""
-        return FastModel(self.adaptation.around(start or self.encoder.embedder), first_order=not self.second_order)
 
 
 def contiguous(items: Sequence[Item], count: int) -> list[Sequence[Item]]:

@@ -11,7 +11,7 @@ M is the squared error, C the contrastive loss and R the Matryoshka term (`metas
 compares all n vectors of a batch that the student computes: the translations, then the sources that it reads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -28,7 +28,7 @@ from metasearch.learners.distill_options import CONTRAST, DistillOptions
 from metasearch.learners.losses import base
 from metasearch.learners.losses.matryoshka import matryoshka
 from metasearch.learners.sets import numbered
-from metasearch.learners.texts import RowOf, TextLearner, rows
+from metasearch.learners.texts import Outputs, TextLearner
 from metasearch.spec import registry
 from metasearch.spec.recipe import Loss
 
@@ -75,35 +75,34 @@ class Distill(TextLearner):
         """Return the texts that are read, sources first."""
         return [pairs[i].source for i in self._read(pairs)] + [pair.target for pair in pairs]
 
-    def loss_of(self, pairs: Sequence[Translation], row_of: RowOf, outputs: Tensor) -> OuterLoss:
+    def loss(self, pairs: Sequence[Translation], outputs: Mapping[str, Outputs]) -> OuterLoss:
         """Return the squared error, means over translations and over sources, and the terms that are asked for."""
         options, read = self.options, self._read(pairs)
-        # In bfloat16 errors would be rounded away.
-        outputs = outputs.to(next(self.encoder.embedder.parameters()).dtype)
+        student = outputs["student"]
         if options.output in BY_TOKEN:
-            # Tokens stand text after text in the order of `row_of`, and so do their targets.
-            loss = F.mse_loss(outputs, self._targets(list(row_of), outputs))
+            # Tokens stand text after text, and so do their targets.
+            loss = F.mse_loss(student.rows, self._targets(student.texts, student.rows))
             return OuterLoss(loss, {"match": loss.item()})
         sources, targets = ([pair.texts[side] for pair in pairs] for side in (0, 1))
-        teacher = self._targets(sources, outputs)
-        own = teacher if options.target == "source" else self._targets(targets, outputs)
-        target = rows(row_of, targets, outputs)
+        teacher = self._targets(sources, student.rows)
+        own = teacher if options.target == "source" else self._targets(targets, student.rows)
+        target = student[targets]
         match = F.mse_loss(target, own)
         vectors, taught = {"teacher": teacher, "target": target}, [own]
         # The mean of no rows would be NaN.
         if read:
-            vectors["source"] = rows(row_of, [sources[i] for i in read], outputs)
-            taught.append(teacher[torch.tensor(read, device=outputs.device)])
+            vectors["source"] = student[[sources[i] for i in read]]
+            taught.append(teacher[torch.tensor(read, device=teacher.device)])
             # The mean over sources that are read, times their share: the others count as if they had no error.
             match = match + options.source_share * F.mse_loss(vectors["source"], taught[1])
         terms = {"match": (1.0, match)}
         if self.contrast:
             # A translation of the same source is no negative.
-            term = self.contrast(base.Embedded(vectors, {"source": _numbers(sources, outputs)}))
+            term = self.contrast(base.Embedded(vectors, {"source": _numbers(sources, target)}))
             terms["contrast"] = (options.contrast_weight, term)
         if options.dimensions:
-            student = torch.cat([vectors[name] for name in ("target", "source") if name in vectors])
-            terms["matryoshka"] = (1.0, matryoshka(torch.cat(taught), student, options.dimensions))
+            made = torch.cat([vectors[name] for name in ("target", "source") if name in vectors])
+            terms["matryoshka"] = (1.0, matryoshka(torch.cat(taught), made, options.dimensions))
         return _weighted(terms)
 
     def _read(self, pairs: Sequence[Translation]) -> list[int]:

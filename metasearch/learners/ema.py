@@ -13,7 +13,7 @@ The encoder that comes out is the student. With τ = 1 the teacher is frozen.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
@@ -22,11 +22,10 @@ from torch.nn import functional as F
 
 from metasearch.data.translation import Translation
 from metasearch.encoders.encoder import Encoder
-from metasearch.episodes.episode import Episode
 from metasearch.errors import ConfigError
-from metasearch.learners.base import OuterLoss, Values, contiguous
+from metasearch.learners.base import OuterLoss
 from metasearch.learners.sets import numbered
-from metasearch.learners.texts import RowOf, TextLearner, joined, rows
+from metasearch.learners.texts import Outputs, Reading, TextLearner
 from metasearch.spec.declared import Count, Declared, Positive
 from metasearch.spec.recipe import Loss
 
@@ -89,37 +88,15 @@ class EMA(TextLearner):
         """Return the translations: the student reads nothing else, and the teacher only their sources."""
         return (pair.target for pair in pairs)
 
-    def loss_of(self, pairs: Sequence[Translation], row_of: RowOf, outputs: Tensor) -> OuterLoss:
-        """Return L, with the teacher's vectors as its network gives them."""
-        row_of_source = numbered(pair.source for pair in pairs)
-        with torch.no_grad():
-            taught = self.teacher(self.encoder.features(list(row_of_source), "text"), self.options.output)
-        return self.align(pairs, row_of, outputs, rows(row_of_source, [pair.source for pair in pairs], taught))
+    def readings(self, pairs: Sequence[Translation]) -> dict[str, Reading]:
+        """Return the translations, which the student reads, and their sources, which the teacher reads."""
+        sources = Reading(list(numbered(pair.source for pair in pairs)), self.teacher)
+        return super().readings(pairs) | {"teacher": sources}
 
-    def shards(self, episodes: Sequence[Episode], count: int) -> list[tuple[Sequence[str], Sequence[str]]]:
-        """Return the translations that the student reads in each shard, and the sources that the teacher reads."""
-        pairs = self.pairs(episodes)
-        read = (list(numbered(texts)) for texts in (self.texts(pairs), (pair.source for pair in pairs)))
-        return list(zip(*(contiguous(texts, count) for texts in read), strict=True))
-
-    def values(self, shard: Any) -> Values:
-        """Return the outputs of both, `(texts, D)`; those of the teacher are constants."""
-        student, sources = shard
-        with torch.no_grad():
-            taught = self.outputs(self.teacher, sources)
-        return [self.outputs(self.encoder.embedder, student), taught]
-
-    def combine(self, episodes: Sequence[Episode], values: Sequence[Values]) -> OuterLoss:
-        """Return L from the outputs of student and teacher."""
-        pairs = self.pairs(episodes)
-        row_of, row_of_source = numbered(self.texts(pairs)), numbered(pair.source for pair in pairs)
-        teacher = rows(row_of_source, [pair.source for pair in pairs], joined(values, 1))
-        return self.align(pairs, row_of, joined(values), teacher)
-
-    @staticmethod
-    def align(pairs: Sequence[Translation], row_of: RowOf, outputs: Tensor, teacher: Tensor) -> OuterLoss:
-        """Return L from the outputs of the student and the teacher's vector of each pair's source `(N, D)`."""
-        loss = F.mse_loss(rows(row_of, [pair.target for pair in pairs], outputs), teacher)
+    def loss(self, pairs: Sequence[Translation], outputs: Mapping[str, Outputs]) -> OuterLoss:
+        """Return L."""
+        student = outputs["student"][[pair.target for pair in pairs]]
+        loss = F.mse_loss(student, outputs["teacher"][[pair.source for pair in pairs]])
         return OuterLoss(loss, {"align": loss.item()})
 
     def after_step(self) -> None:
@@ -174,11 +151,6 @@ class Average:
         if share:
             for name, weight in self._source.items():
                 _move(weight.detach(), self._average[name], self._rest[name], share)
-
-    @property
-    def weights(self) -> list[Tensor]:
-        """Weights of the average, in the order of the trained weights of the source."""
-        return list(self._average.values())
 
     def state(self) -> dict[str, Tensor]:
         """Return weights and rests by name."""

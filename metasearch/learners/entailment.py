@@ -4,7 +4,7 @@ A linear head tells from (u, v, |u − v|) whether a premise entails a hypothesi
 trained along, and kept in checkpoints, but is no part of the encoder that comes out.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from metasearch.data.entailment import LABELS, EntailmentPair
 from metasearch.encoders.encoder import Encoder
 from metasearch.learners.base import OuterLoss
-from metasearch.learners.texts import RowOf, TextLearner, rows
+from metasearch.learners.texts import Outputs, TextLearner
 from metasearch.spec.declared import Declared
 from metasearch.spec.recipe import Loss
 from metasearch.spec.seeding import seed_of
@@ -56,10 +56,10 @@ class Entailment(TextLearner):
         """Return premise and hypothesis of each pair in turn."""
         return (text for pair in pairs for text in pair.texts)
 
-    def loss_of(self, pairs: Sequence[EntailmentPair], row_of: RowOf, outputs: Tensor) -> OuterLoss:
+    def loss(self, pairs: Sequence[EntailmentPair], outputs: Mapping[str, Outputs]) -> OuterLoss:
         """Return the mean over all pairs; `accuracy` is the share whose label has the highest logit."""
-        first, second = (rows(row_of, [pair.texts[side] for pair in pairs], outputs) for side in (0, 1))
-        labels = torch.tensor([LABELS.index(pair.label) for pair in pairs], device=outputs.device)
+        first, second = (outputs["student"][[pair.texts[side] for pair in pairs]] for side in (0, 1))
+        labels = torch.tensor([LABELS.index(pair.label) for pair in pairs], device=first.device)
         logits = entailment_logits(first, second, self.head)
         loss = F.cross_entropy(logits, labels)
         right = (logits.argmax(dim=-1) == labels).float().mean()

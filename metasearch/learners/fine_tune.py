@@ -4,14 +4,18 @@ The paper's baseline: "jointly and directly on the support and query sets" (MAML
 code instead steps on the support and then on each query set, one after the other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from torch import Tensor
 
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.learners.base import Learner, OuterLoss, Values, contiguous, reduce
+from metasearch.learners.base import EpisodeLearner, OuterLoss, Values, contiguous
+from metasearch.learners.inner_loop import Model
+from metasearch.learners.sets import Prepared
 from metasearch.spec.declared import Declared
 
 
-class FineTune(Learner):
+class FineTune(EpisodeLearner):
     """Minimises the mean loss over all examples of the meta-batch."""
 
     class Options(Declared):
@@ -20,37 +24,25 @@ class FineTune(Learner):
     links = (1, 2, 3)
     second_order = False
 
-    def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the mean over examples of their loss; each set counts by its size."""
-        sets = [examples for episode in episodes for examples in episode.sets]
-        total = sum(len(examples.examples) for examples in sets)
-        losses = [
-            self.loss(self.encoder.embedder, self.prepare(examples)) * (len(examples.examples) / total)
-            for examples in sets
-        ]
-        loss = reduce(losses, "sum")
-        return OuterLoss(loss, {"task": loss.item()})
+    def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterator[tuple[str, Tensor]]:
+        """Yield the sum over examples of the loss of each set."""
+        for examples in sets:
+            yield "task", len(examples) * self.loss(model, examples)
 
-    def shards(self, episodes: Sequence[Episode], count: int) -> list[list[LabelledSet]]:
+    def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the mean over examples."""
+        total = values["task"].sum() / sum(len(examples.examples) for episode in episodes for examples in episode.sets)
+        return OuterLoss(total, {"task": total.item()})
+
+    def shards(self, episodes: Sequence[Episode], count: int) -> list[list[Sequence[LabelledSet]]]:
         """Return the sets of each shard's episodes; the sets of a lone episode, a stage's batch, are cut themselves.
 
         A loss that compares the examples of a set with each other then compares those of a shard.
         """
         if count == 1 or len(episodes) > 1:
-            return [[s for episode in part for s in episode.sets] for part in contiguous(episodes, count)]
+            return super().shards(episodes, count)
         cut = [(whole.variant, contiguous(whole.examples, count)) for whole in episodes[0].sets]
-        return [[LabelledSet(v, tuple(parts[i])) for v, parts in cut if parts[i]] for i in range(count)]
-
-    def values(self, shard: Sequence[LabelledSet]) -> Values:
-        """Return the loss of each set."""
-        return [self.loss(self.encoder.embedder, self.prepare(examples)) for examples in shard]
-
-    def combine(self, episodes: Sequence[Episode], values: Sequence[Values]) -> OuterLoss:
-        """Return the mean over examples."""
-        sizes = [len(examples.examples) for shard in self.shards(episodes, len(values)) for examples in shard]
-        losses = [loss for shard in values for loss in shard]
-        loss = reduce([loss * (size / sum(sizes)) for loss, size in zip(losses, sizes, strict=True)], "sum")
-        return OuterLoss(loss, {"task": loss.item()})
+        return [[[LabelledSet(v, tuple(parts[i])) for v, parts in cut if parts[i]]] for i in range(count)]
 
 
 LEARNER = FineTune

@@ -4,25 +4,27 @@ MAML-Align paper, Algorithms 1 and 2, after Finn et al. (2017). An episode of th
 transfers X→Y and Y→Z.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Literal
 
-from torch import nn
+from torch import Tensor
 
 from metasearch.episodes.episode import Episode
-from metasearch.learners.adapt import InnerOptions
-from metasearch.learners.base import Learner, OuterLoss, Values, reduce
-from metasearch.spec.declared import Positive, Rate
+from metasearch.learners.base import EpisodeLearner, OuterLoss, Values
+from metasearch.learners.inner_loop import Model
+from metasearch.learners.sets import Prepared
+from metasearch.spec.declared import Declared, Positive, Rate
 
 
-class MAML(Learner):
+class MAML(EpisodeLearner):
     """Model-agnostic meta-learning, first- or second-order."""
 
-    class Options(InnerOptions):
+    class Options(Declared):
         """Hyper-parameters of MAML.
 
         Attributes:
-            inner_lr: α, the rate of the inner steps (plain gradient descent on the weights that adapt).
+            inner_lr: α, the rate of the inner steps (plain gradient descent on all trainable weights).
             inner_steps: n, inner steps on the support set.
             first_order: ignore how the inner gradients depend on the initial weights (FOMAML).
             reduction: of the query losses over the transfers of a meta-batch.
@@ -35,26 +37,18 @@ class MAML(Learner):
 
     options: Options
 
-    @property
-    def inner_lr(self) -> float | Sequence[nn.Parameter]:
-        """The rate of the inner steps, or one for each weight that adapts."""
-        return self.options.inner_lr
+    def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterator[tuple[str, Tensor]]:
+        """Yield the query loss of each transfer, at weights that were adapted on its support set."""
+        for support, query in pairwise(sets):
+            adapted = model.clone()
+            for _ in range(self.options.inner_steps):
+                adapted.adapt(self.loss(adapted, support))
+            yield "task", self.loss(adapted, query)
 
-    def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
-        """Return the mean (or sum) over transfers of the query loss at the adapted weights."""
-        return self.combine(episodes, [self.values(episodes)])
-
-    def values(self, shard: Sequence[Episode]) -> Values:
-        """Return the query loss of each transfer of some episodes."""
-        losses = []
-        for support, query in (transfer for episode in shard for transfer in episode.transfers()):
-            fast = self.adapted(self.prepare(support), self.options.inner_steps, self.inner_lr)
-            losses.append(self.loss(fast, self.prepare(query)))
-        return losses
-
-    def combine(self, episodes: Sequence[Episode], values: Sequence[Values]) -> OuterLoss:
+    def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
         """Return the mean (or sum) of the query losses."""
-        total = reduce([loss for losses in values for loss in losses], self.options.reduction)
+        losses = values["task"]
+        total = losses.mean() if self.options.reduction == "mean" else losses.sum()
         return OuterLoss(total, {"task": total.item()})
 
 

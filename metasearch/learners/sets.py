@@ -17,7 +17,7 @@ from metasearch.spec.recipe import Role
 Value = TypeVar("Value", bound=Hashable)
 
 Forward = Callable[[Any], Tensor]
-"""A tower → unit vectors `(texts, D)`: an encoder's embedder, its fast copy, or its network on other weights."""
+"""A tower → unit vectors `(texts, D)`: an encoder's network, or a model around it."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Prepared:
     """A set as tensors; each distinct text of a role is encoded once.
 
     Attributes:
-        towers: texts that are encoded together: features for an embedder, or `Texts` for the fast form.
+        towers: texts that are encoded together: features for an encoder's network, or `PackedTexts` for the packed one.
         columns: for each text of an example, such as `positive`, its tower and its row there by example `(B,)`.
         gold: similarity from 0 to 1 of each example `(B,)`, where examples have one.
         answers: which rows of the candidates' tower are labelled as answers to the question of each example,
@@ -36,6 +36,11 @@ class Prepared:
     columns: Mapping[str, tuple[int, Tensor]]
     gold: Tensor | None = None
     answers: Tensor | None = None
+
+    def __len__(self) -> int:
+        """Return the number of examples."""
+        _, rows = next(iter(self.columns.values()))
+        return len(rows)
 
 
 def prepare(encoder: Encoder, examples: LabelledSet, together: Any = None) -> Prepared:

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -13,8 +14,36 @@ from metasearch.errors import ConfigError
 from metasearch.learners.base import Learner, OuterLoss, Values, contiguous
 from metasearch.learners.sets import numbered
 
-RowOf = Mapping[str, int]
-"""Text → its row among the outputs."""
+
+@dataclass(frozen=True)
+class Reading:
+    """Distinct texts that an encoder reads.
+
+    Attributes:
+        texts: the texts.
+        frozen: a copy of the encoder's network that reads them, without a gradient; None for the encoder itself.
+    """
+
+    texts: Sequence[str]
+    frozen: nn.Module | None = None
+
+
+class Outputs:
+    """Outputs of an encoder by text.
+
+    Args:
+        texts: the distinct texts that were read.
+        rows: the output of each text, `(texts, D)`; of an output by token, a row for each token, text after text.
+    """
+
+    def __init__(self, texts: Sequence[str], rows: Tensor) -> None:
+        self.texts, self.rows = texts, rows
+        self._row = numbered(texts)
+
+    def __getitem__(self, texts: Sequence[str]) -> Tensor:
+        """Return the output of each of some texts, `(len(texts), D)`."""
+        places = torch.tensor([self._row[text] for text in texts], dtype=torch.long, device=self.rows.device)
+        return self.rows[places]
 
 
 class TextLearner(Learner):
@@ -28,46 +57,43 @@ class TextLearner(Learner):
     learns_from: ClassVar[tuple[type[Example], str]]
     """Kind of the examples, and what messages call them."""
 
+    def readings(self, pairs: Sequence[Any]) -> dict[str, Reading]:
+        """Return what is read, by the name under which `combine` finds the outputs: `student` is trained."""
+        return {"student": Reading(list(numbered(self.texts(pairs))))}
+
+    def shards(self, episodes: Sequence[Episode], count: int) -> list[dict[str, Reading]]:
+        """Return what is read in each shard; the loss is one of the outputs of all of them."""
+        shards: list[dict[str, Reading]] = [{} for _ in range(count)]
+        for name, reading in self.readings(self.pairs(episodes)).items():
+            for shard, texts in zip(shards, contiguous(reading.texts, count), strict=True):
+                shard[name] = replace(reading, texts=texts)
+        return shards
+
     def outer_loss(self, episodes: Sequence[Episode]) -> OuterLoss:
+        """Return the outer loss of a meta-batch on the encoder itself."""
+        readings = self.readings(self.pairs(episodes))
+        return self.combine({name: self._outputs(reading) for name, reading in readings.items()}, episodes)
+
+    def _outputs(self, reading: Reading) -> Tensor:
+        network = reading.frozen or self.encoder.embedder
+        with torch.set_grad_enabled(torch.is_grad_enabled() and reading.frozen is None):
+            outputs: Tensor = network(self.encoder.features(list(reading.texts), "text"), self.options.output)
+        # In bfloat16 errors would be rounded away.
+        return outputs.to(next(network.parameters()).dtype)
+
+    def combine(self, values: Values, episodes: Sequence[Episode]) -> OuterLoss:
         """Return the loss of all pairs of a meta-batch."""
         pairs = self.pairs(episodes)
-        row_of = numbered(self.texts(pairs))
-        outputs = self.encoder.embedder(self.encoder.features(list(row_of), "text"), self.options.output)
-        return self.loss_of(pairs, row_of, outputs)
-
-    def shards(self, episodes: Sequence[Episode], count: int) -> list[Any]:
-        """Return the distinct texts that each shard reads: the loss is then one of the outputs of all of them."""
-        return contiguous(list(numbered(self.texts(self.pairs(episodes)))), count)
-
-    def values(self, shard: Any) -> Values:
-        """Return the outputs of texts, `(texts, D)`."""
-        return [self.outputs(self.encoder.embedder, shard)]
-
-    def outputs(self, embedder: nn.Module, texts: Sequence[str]) -> Tensor:
-        """Return the outputs of texts by the encoder's network or a copy of it, `(texts, D)`; there may be none."""
-        if texts:
-            return embedder(self.encoder.features(texts, "text"), self.options.output)  # type: ignore[no-any-return]
-        weight = next(embedder.parameters())
-        return weight.new_zeros(0, self.encoder.dimension(self.options.output))
-
-    def combine(self, episodes: Sequence[Episode], values: Sequence[Values]) -> OuterLoss:
-        """Return the loss of all pairs of a meta-batch from the outputs of all texts."""
-        pairs = self.pairs(episodes)
-        return self.loss_of(pairs, numbered(self.texts(pairs)), joined(values))
+        readings = self.readings(pairs).items()
+        return self.loss(pairs, {name: Outputs(reading.texts, values[name]) for name, reading in readings})
 
     @abstractmethod
     def texts(self, pairs: Sequence[Any]) -> Iterable[str]:
         """Return the texts of pairs that the trained encoder reads."""
 
     @abstractmethod
-    def loss_of(self, pairs: Sequence[Any], row_of: RowOf, outputs: Tensor) -> OuterLoss:
-        """Return the loss of pairs.
-
-        Args:
-            pairs: examples of the meta-batch.
-            row_of: row of each text that was read.
-            outputs: output of the trained encoder for each of them, `(texts, D)`; or a row for each token.
-        """
+    def loss(self, pairs: Sequence[Any], outputs: Mapping[str, Outputs]) -> OuterLoss:
+        """Return the loss of pairs, examples of the meta-batch, from the outputs of what was read."""
 
     def pairs(self, episodes: Sequence[Episode]) -> list[Any]:
         """Return the examples of a meta-batch; `ConfigError` where one is of another kind than the learner's."""
@@ -78,15 +104,3 @@ class TextLearner(Learner):
                 name = type(self).__module__.rpartition(".")[2].replace("_", "-")
                 raise ConfigError(f"learner '{name}' needs {called}; the data holds a {type(example).__name__}")
         return pairs
-
-
-def joined(values: Sequence[Values], place: int = 0) -> Tensor:
-    """Return the tensors at a place among the values of shards as one, in float32 where they are in bfloat16."""
-    found = torch.cat([shard[place] for shard in values])
-    # Outside of autocast, where a loss is taken: weights beside it have another type, and errors would be rounded away.
-    return found.float() if found.dtype == torch.bfloat16 else found
-
-
-def rows(row_of: RowOf, texts: Sequence[str], outputs: Tensor) -> Tensor:
-    """Return the output of each text, `(len(texts), D)`."""
-    return outputs[torch.tensor([row_of[text] for text in texts], dtype=torch.long, device=outputs.device)]

@@ -33,8 +33,6 @@ def describe(config: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, str]:
     if config.get("fold_seed") is not None:
         facts["fold seed"] = f"{config['fold_seed']} (articles or rows are shuffled)"
     facts |= {name: str(config[name]) for name in ("seed", "precision") if name in config}
-    if "engine" in config:
-        facts["gradients"] = str(config["engine"])
     if found := rows[-1].get("versions") if rows else None:
         facts["versions"] = describe_versions(found)
     return facts

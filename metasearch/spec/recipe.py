@@ -13,10 +13,6 @@ from metasearch.spec.shards import Shards, require_work
 Role = Literal["question", "candidate", "text"]
 """What a text is to the encoder; it decides how long the text may be and which prompt stands before it."""
 
-Engine = Literal["fast", "reference"]
-"""How outer gradients are taken: by `metasearch.fast`, or by learn2learn's plain loop on padded texts."""
-DEFAULT_ENGINE: Engine = "fast"
-
 ZERO_SHOT = "zero-shot"
 """Stands for the learner of an encoder that is scored as it is."""
 NEUTRAL = "neutral"

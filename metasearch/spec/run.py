@@ -7,12 +7,9 @@ models. Together with the contents of the data and the encoder's weights they de
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import model_validator
-
-from metasearch.errors import ConfigError
 from metasearch.spec import yaml
 from metasearch.spec.declared import Count, Flag, Positive, Seed, Settings
-from metasearch.spec.recipe import DEFAULT_ENGINE, ZERO_SHOT, Engine, Recipe, Role
+from metasearch.spec.recipe import ZERO_SHOT, Recipe, Role
 from metasearch.spec.run_stages import NeutralSettings
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
@@ -88,15 +85,6 @@ class ComputeConfig(Settings):
     checkpointing: Checkpointing = "auto"
     """Save memory at the same gradient: on = recompute layers in the backward pass, texts = gradient caching for large
     batches, auto = on only if a step does not fit the memory."""
-    engine: Annotated[Engine, Flag(name="--gradients")] = DEFAULT_ENGINE
-    """How gradients are computed: the fast way, or learn2learn's plain loop as reference, slower and the same up to
-    rounding."""
-
-    @model_validator(mode="after")
-    def _caching_needs_the_fast_way(self) -> Self:
-        if self.checkpointing == "texts" and self.engine == "reference":
-            raise ConfigError("--checkpointing texts needs fast gradients; with --gradients reference say on")
-        return self
 
 
 class RunConfig(Settings):

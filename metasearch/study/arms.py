@@ -10,7 +10,7 @@ from typing import Any
 from metasearch.spec.recipe import NEUTRAL, ZERO_SHOT
 
 _WHERE = ("task", "fold", "fold_seed", "seed", "data", "include")
-_HOW = ("device", "engine", "checkpointing", "trust_remote_code")
+_HOW = ("device", "checkpointing", "trust_remote_code")
 _NOT_SETTINGS = (*_WHERE, *_HOW)
 _NOT_RECIPE = ("recipe", "description", "sources")
 _NAMED_SETTINGS = 2

@@ -10,9 +10,24 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from metasearch.learners.gradients import Gradient
+from metasearch.learners.inner_loop import Gradient
 
 NOTHING = -0.0
+
+
+class Sum:
+    """A sum of dense gradients of `count` tensors each; a tensor that no gradient has is None."""
+
+    def __init__(self, count: int) -> None:
+        self.gradient: Gradient = [None] * count
+
+    def add(self, gradient: Sequence[Tensor | None], share: float = 1.0) -> None:
+        """Add a share of a gradient, in place from the second on."""
+        for i, one in enumerate(gradient):
+            if one is not None:
+                total = self.gradient[i]
+                # A product is a new tensor, so that what is added later is not written into the caller's gradient.
+                self.gradient[i] = one * share if total is None else total.add_(one, alpha=share)
 
 
 class TreeSum:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 
 import torch
 from torch import Tensor
@@ -10,7 +9,7 @@ from torch import Tensor
 from metasearch.episodes.episode import Episode
 from metasearch.errors import OutOfMemory
 from metasearch.learners.base import Learner, OuterLoss
-from metasearch.learners.gradients import Gradients, ReferenceGradients
+from metasearch.training.outer_gradients import OuterGradients
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +39,7 @@ Take = Callable[[Learner, Sequence[Episode]], OuterLoss]
 
 
 def say_bf16_error(
-    learner: Learner, episodes: Sequence[Episode], take: Take, gradients: Gradients, alone: bool = True
+    learner: Learner, episodes: Sequence[Episode], take: Take, gradients: OuterGradients, alone: bool = True
 ) -> None:
     """Log how far the outer gradient of a meta-batch in bfloat16 is off, or that float32 does not fit the memory.
 
@@ -55,7 +54,7 @@ def say_bf16_error(
         OutOfMemory: float32 does not fit, and others take part.
     """
     try:
-        with gradients.trial() if isinstance(gradients, ReferenceGradients) else nullcontext():
+        with gradients.trial():
             error = f"off by {bf16_error(learner, episodes, take):.1e} of its length, against float32"
     except OutOfMemory:
         if not alone:

@@ -12,7 +12,7 @@ def log_memory(trainer: Trainer) -> None:
     """Log the size of weights, optimiser state and first meta-batch, all processes together.
 
     Activations grow with the tokens of the batch. Nothing is refused: a step that does not fit the memory is taken
-    again with less (`metasearch.fast.gradients`).
+    again with less (`metasearch.training.outer_gradients`).
     """
     if not trainer.schedule.total:
         return

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from metasearch.errors import ProcessLost
 from metasearch.learners.base import Values
-from metasearch.learners.gradients import Gradient
+from metasearch.learners.inner_loop import Gradient
 from metasearch.runs.ranks import Rank, rank
 from metasearch.training import rendezvous
 from metasearch.training.adding import added, of_rows, rows_of
@@ -60,8 +60,8 @@ class Processes:
         """Return the values of the shards of all processes on a device, in the order of the shards."""
         if self.rank.count == 1:
             return own
-        found = self._each([[value.cpu() for value in values] for values in own])
-        return [[value.to(device) for value in values] for shards in found for values in shards]
+        found = self._each([{name: value.cpu() for name, value in values.items()} for values in own])
+        return [{name: value.to(device) for name, value in values.items()} for shards in found for values in shards]
 
     def total(self, gradient: Gradient, parameters: Sequence[Tensor]) -> Gradient:
         """Return the sum of the gradients of all processes in these parameters, along a binary tree of processes.

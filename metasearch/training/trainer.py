@@ -26,7 +26,6 @@ from metasearch import signals
 from metasearch.episodes.episode import Episode
 from metasearch.errors import RunFolderError
 from metasearch.learners.base import Learner, OuterLoss
-from metasearch.learners.gradients import Gradients
 from metasearch.runs.listener import Listener
 from metasearch.spec.recipe import Outer, Pace
 from metasearch.spec.seeding import seed_of
@@ -35,9 +34,9 @@ from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 from metasearch.training.early_stopping import EarlyStopping
 from metasearch.training.gradients import clip, norm_of, rows_or_all, say_bf16_error
 from metasearch.training.machine import warn_if_bf16_is_slow
+from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.processes import ALONE, Processes
 from metasearch.training.schedule import Schedule, rate
-from metasearch.training.shards import outer_gradient
 from metasearch.training.step import StepGradient
 
 log = logging.getLogger(__name__)
@@ -91,7 +90,7 @@ class Trainer:
     """
 
     learner: Learner
-    gradients: Gradients
+    gradients: OuterGradients
     schedule: Schedule
     settings: Outer
     pace: Pace
@@ -171,7 +170,7 @@ class Trainer:
         return StepGradient(self.step + 1, phase.name, episodes, loss, norm, self._set_rate())
 
     def _take(self, learner: Learner, episodes: Sequence[Episode]) -> OuterLoss:
-        return outer_gradient(self.gradients, learner, episodes, self.pace.shards, self.processes)
+        return self.gradients(learner, episodes, self.pace.shards, self.processes)
 
     def _outer_step(self) -> None:
         taken = self.gradient()

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.common.rows import read_rows
-from benchmarks.speed import adapting, checkpointing, gpu
+from benchmarks.speed import checkpointing, gpu
 
 
 @pytest.fixture(autouse=True)
@@ -27,16 +27,6 @@ def test_layers_computed_again_have_the_same_bits(tmp_path):
     assert 0 < rows["bf16"]["gradient_error"] == rows["bf16 checkpointing"]["gradient_error"] < 0.1
     assert rows["texts"]["gradient_error"] < 1e-5
     assert rows["fast"]["times"] == rows["fast"]["cpu"] == 1
-
-
-@pytest.mark.slow
-def test_there_is_a_row_for_each_part_that_adapts_beside_all_weights(tmp_path):
-    words = ["--scale=small", "--inner-steps=2", "--rounds=1", "--shape=B", "-o", tmp_path / "rows.jsonl"]
-    shown = run(adapting, *words)
-    rows = {row["adapt"]: row for row in read_rows(tmp_path / "rows.jsonl")}
-    assert list(rows) == list(adapting.PARTS)
-    assert all(f"`{part}`" in shown for part in rows)
-    assert rows["all"]["times"] == rows["all"]["cpu"] == 1
 
 
 @pytest.mark.slow

@@ -15,11 +15,11 @@ from helpers.packages import install
 LEARNER = '''
 """Learns from the last set of each episode alone."""
 
-from metasearch.learners.base import Learner, OuterLoss
+from metasearch.learners.base import EpisodeLearner, OuterLoss
 from metasearch.spec.declared import Declared
 
 
-class LastSet(Learner):
+class LastSet(EpisodeLearner):
     """The loss of the last set, times a weight."""
 
     class Options(Declared):
@@ -27,10 +27,13 @@ class LastSet(Learner):
 
         weight: float = 2.0
 
-    def outer_loss(self, episodes):
+    def losses(self, model, sets):
+        """Yield the loss of the last set."""
+        yield "last", self.loss(model, sets[-1])
+
+    def combine(self, values, episodes):
         """Return the mean over episodes."""
-        losses = [self.loss(self.encoder.embedder, self.prepare(episode.sets[-1])) for episode in episodes]
-        total = self.options.weight * sum(losses) / len(losses)
+        total = self.options.weight * values["last"].mean()
         return OuterLoss(total, {"last": total.item()})
 
 

@@ -17,9 +17,9 @@ from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.static import _Sums
 from metasearch.errors import EncoderError
 from metasearch.export.form import Form
-from metasearch.fast.encoder import Batch, FastEncoder
 from metasearch.jobs.export import export
 from metasearch.spec.recipe import MaxLength
+from metasearch.training.packing import PackedEncoder
 
 STORED = Form(int8=True)
 TEXTS = ["Where is the key?", "", "أين المفتاح؟", "🗝️ key", "a mat", "the old key by the door", "x"]
@@ -58,16 +58,16 @@ def test_padded_packed_and_saved_forms_have_the_vectors_of_plain_sentence_transf
     assert isinstance(plain[0], StaticEmbedding)
     expected = plain.encode(TEXTS)
     np.testing.assert_allclose(static.encode(TEXTS, "text"), expected, atol=1e-6)
-    batch = Batch(FastEncoder(static), [[("text", text) for text in TEXTS]])
-    assert batch.fast.plan.packs
+    batch = PackedEncoder(static).lay_out([[("text", text) for text in TEXTS]])
+    assert batch.packed.plan.packs
     (texts,) = batch.texts
     assert texts.tokens == sum(len(tokens(static, text)) for text in TEXTS)  # no padding
-    (packed,) = batch.fast.each([None], lambda network, _: network.run(batch.weights(batch.fast.weights), texts))
+    (packed,) = batch.packed.each([None], lambda network, _: network.run(batch.cut(batch.packed.weights), texts))
     np.testing.assert_allclose(packed.detach().numpy(), expected, atol=1e-6)
 
 
 def test_a_slice_of_the_table_has_the_words_of_the_texts_and_no_others(static):
-    batch = Batch(FastEncoder(static), [[("text", "the key")], [("text", "a mat")]])
+    batch = PackedEncoder(static).lay_out([[("text", "the key")], [("text", "a mat")]])
     assert batch.rows.tolist() == sorted({*tokens(static, "the key"), *tokens(static, "a mat")})
 
 

@@ -10,9 +10,9 @@ from metasearch.compress.static import make_static
 from metasearch.data.prepared.text import PreparedText
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.prompts import replace_prompts
-from metasearch.fast.encoder import Batch, FastEncoder
 from metasearch.jobs.compose import load_encoder
 from metasearch.spec.recipe import MaxLength
+from metasearch.training.packing import PackedEncoder
 
 LENGTH = 24
 
@@ -70,9 +70,9 @@ def test_vectors_and_what_the_fast_gradients_see_are_those_of_the_characters(pla
     encoder, texts = of_length(place[0], LENGTH), place[1]
     plain = [str(text) for text in texts]
     assert np.array_equal(encoder.encode(texts, "text"), of_length(place[0], LENGTH).encode(plain, "text"))
-    fast = FastEncoder(encoder)
+    packed = PackedEncoder(encoder)
     one, other = (
-        Batch(fast, [[("text", text) for text in some]]) for some in (dict.fromkeys(texts), dict.fromkeys(plain))
+        packed.lay_out([[("text", text) for text in some]]) for some in (dict.fromkeys(texts), dict.fromkeys(plain))
     )
     assert (one.rows is None) == (other.rows is None)
     for mine, theirs in zip(one.texts[0].parts, other.texts[0].parts, strict=True):

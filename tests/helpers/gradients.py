@@ -1,6 +1,6 @@
-"""Fast gradients and their reference: small encoders, meta-batches of awkward texts, and whole outer gradients."""
+"""Gradients of trainings and their reference: small encoders, batches of awkward texts, and whole outer gradients."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import cycle, islice
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from helpers.backbones import HIDDEN, make
+from helpers.padded import padded
 from helpers.rotation import rotate_in_float64
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
@@ -21,13 +22,12 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.encoders.neutral import append, estimate
 from metasearch.episodes.episode import Episode, LabelledSet, TranslatedTriplet, Triplet
-from metasearch.fast import FastGradients
-from metasearch.learners.base import Learner, Wanted
-from metasearch.learners.gradients import Gradients, ReferenceGradients
+from metasearch.learners.base import Learner, OuterLoss, Wanted
 from metasearch.spec import registry
 from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Loss
 from metasearch.spec.seeding import stream
+from metasearch.training.outer_gradients import OuterGradients
 
 FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "modernbert", "student", "tiny", "static", "neutral")
 INNER_LR = 0.05
@@ -163,7 +163,6 @@ STEPPING = [
     Case("maml"),
     Case("meta-sgd"),
     Case("maml-align", sizes=THREE),
-    Case("maml-align", sizes=THREE, options=(("shared", False),)),
 ]
 REPTILE = Case("reptile")
 OVERLAPPING = Case("maml", sizes=(9, 8))  # all texts: a step on other words changes nothing of a static encoder
@@ -213,10 +212,10 @@ class Outer:
         }
 
 
-REFERENCE = ReferenceGradients()
+Gradients = Callable[[Learner, Sequence[Episode]], OuterLoss]
 
 
-def outer(learner: Learner, episodes: Sequence[Episode], gradients: Gradients = REFERENCE) -> Outer:
+def outer(learner: Learner, episodes: Sequence[Episode], gradients: Gradients = padded) -> Outer:
     """Return the outer gradient."""
     parameters = dict(learner.named_parameters())
     for parameter in parameters.values():
@@ -225,9 +224,9 @@ def outer(learner: Learner, episodes: Sequence[Episode], gradients: Gradients = 
     return Outer(loss.total, loss.terms, {name: parameter.grad for name, parameter in parameters.items()})
 
 
-def on_both(learner: Learner, episodes: Sequence[Episode], **fast: object) -> tuple[Outer, Outer]:
-    """Return the outer gradient by the reference, and the fast one."""
-    return outer(learner, episodes), outer(learner, episodes, FastGradients(learner.encoder, **fast))
+def on_both(learner: Learner, episodes: Sequence[Episode], **given: object) -> tuple[Outer, Outer]:
+    """Return the outer gradient by the reference, and that of a training."""
+    return outer(learner, episodes), outer(learner, episodes, OuterGradients(learner.encoder, **given))
 
 
 def error(found: Outer, expected: Outer) -> float:

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from helpers.padded import padded
 from helpers.small import SmallEncoder
 from metasearch.episodes.episode import LabelledSet, Triplet
-from metasearch.fast import FastGradients
-from metasearch.learners.gradients import ReferenceGradients
+from metasearch.training.outer_gradients import OuterGradients
 
 Weights = dict[str, Tensor]
 
@@ -81,11 +81,11 @@ def gradients(loss: Tensor, weights: Weights, create_graph: bool = False) -> Wei
 
 def learned(learner: object, episodes: list) -> tuple[float, Weights]:
     """Return a learner's outer loss and outer gradient, zeros where it gives none; both ways must agree on them."""
-    plain = _learned(learner, episodes, ReferenceGradients())
-    fast = _learned(learner, episodes, FastGradients(learner.encoder))
-    assert fast[0] == pytest.approx(plain[0], rel=1e-10)
-    assert distance(fast[1], plain[1]) < 1e-10
-    return fast
+    plain = _learned(learner, episodes, padded)
+    found = _learned(learner, episodes, OuterGradients(learner.encoder))
+    assert found[0] == pytest.approx(plain[0], rel=1e-10)
+    assert distance(found[1], plain[1]) < 1e-10
+    return found
 
 
 def _learned(learner: object, episodes: list, gradients: object) -> tuple[float, Weights]:

@@ -35,12 +35,11 @@ def on(place, corpus, *more, steps=3, **keys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_all_stages_come_to_the_bits_of_those_on_the_files(place, tmp_path, engine):
+def test_all_stages_come_to_the_bits_of_those_on_the_files(place, tmp_path):
     # In one shard, so that the frozen encoders' vectors are computed in the same batches.
     prepared([place / "corpus"], tmp_path / "one", str(place / "assistant"), settings=ASKED, length=64)
     for name, corpus in (("files", place / "corpus"), ("prepared", tmp_path / "one")):
-        distill(*on(place, corpus, f"--gradients={engine}", "-o", tmp_path / name))
+        distill(*on(place, corpus, "-o", tmp_path / name))
     for folder in FOLDERS:
         assert weights(tmp_path / "files" / folder) == weights(tmp_path / "prepared" / folder)
 

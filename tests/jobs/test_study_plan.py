@@ -83,13 +83,13 @@ def test_a_distillation_is_done_once_a_seed_and_its_model_is_scored_on_each_fold
 
 def test_what_the_cells_share_comes_from_the_study(tmp_path):
     shared = {"task": "demo", "encoder": "tiny", "fold_seed": 7, "device": "cpu", "data": "/data"}
-    config = study(**shared, max_steps=3, precision="bf16", engine="reference", include=("/more",))
+    config = study(**shared, max_steps=3, precision="bf16", include=("/more",))
     for cell in plan(config, tmp_path):
         assert {key: getattr(cell.config, key) for key in shared} == shared
         assert cell.config.include == ("/more",)
     run = named(plan(config, tmp_path))["maml-trans/fold-0-seed-4"].config
     assert isinstance(run, RunConfig)
-    assert (run.max_steps, run.precision, run.engine, run.mode, run.recipe) == (3, "bf16", "reference", "trans", RECIPE)
+    assert (run.max_steps, run.precision, run.mode, run.recipe) == (3, "bf16", "trans", RECIPE)
 
 
 def test_two_arms_cannot_have_one_name():

@@ -1,6 +1,7 @@
 """Terms that align questions with translations: worked out, written by hand, and by every learner and both engines."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,15 +15,13 @@ from helpers.reference import assert_same, distance, gradients, learned, weights
 from helpers.small import SmallEncoder
 from metasearch.data.records import Candidate, Question
 from metasearch.episodes.episode import Episode, LabelledSet, TranslatedTriplet, Triplet
-from metasearch.fast import FastGradients
 from metasearch.learners.losses.aligned import contrast, divergence
 from metasearch.learners.losses.base import Embedded
 from metasearch.learners.losses.infonce import InfoNCE
 from metasearch.learners.maml import MAML
 from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Loss
-from metasearch.training.processes import ALONE
-from metasearch.training.shards import outer_gradient
+from metasearch.training.outer_gradients import OuterGradients
 
 ANGLE = {"q": 0.0, "r": 1.0, "t": 0.4, "u": 1.7, "v": -0.3, "p": 0.2, "s": 1.5, "n": 0.7}
 """Texts as angles on the unit circle, so that every cosine is that of a difference."""
@@ -255,14 +254,13 @@ CASES = [
 @pytest.mark.slow
 @pytest.mark.parametrize("align", ALIGNS)
 @pytest.mark.parametrize(("case", "family"), list(zip(CASES, FAMILIES, strict=False)), ids=str)
-def test_every_learner_has_the_same_gradient_by_both_engines_and_in_shards(case, family, align):
+def test_every_learner_has_the_same_gradient_as_its_formula_also_in_shards(case, family, align):
     """To 1e-10 in float64, and not that of the loss without the term."""
     learner = case.learn(encoder_of(family), Loss(name="infonce", align=align, align_weight=5), inner_steps=2)
     episodes = case.episodes()
-    plain, fast = on_both(learner, episodes)
-    engine = FastGradients(learner.encoder)
-    cut = outer(learner, episodes, lambda learner, episodes: outer_gradient(engine, learner, episodes, 2, ALONE))
-    for found in (fast, cut):
+    plain, whole = on_both(learner, episodes)
+    cut = outer(learner, episodes, partial(OuterGradients(learner.encoder), shards=2))
+    for found in (whole, cut):
         assert found.loss.item() == pytest.approx(plain.loss.item(), rel=1e-10)
         assert error(found, plain) < 1e-10
     without = outer(case.learn(encoder_of(family), Loss(name="infonce"), inner_steps=2), episodes)
@@ -270,7 +268,7 @@ def test_every_learner_has_the_same_gradient_by_both_engines_and_in_shards(case,
 
 
 @pytest.mark.parametrize("align", ALIGNS)
-def test_second_order_by_recompute(align):
+def test_second_order(align):
     learner = CASES[1].learn(encoder_of("bert"), settings(align), inner_steps=3, first_order=False)
-    plain, fast = on_both(learner, CASES[1].episodes(1), second_order="recompute")
-    assert error(fast, plain) < 1e-10
+    plain, found = on_both(learner, CASES[1].episodes(1))
+    assert error(found, plain) < 1e-10

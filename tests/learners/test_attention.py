@@ -1,23 +1,24 @@
 """Second order through a real attention layer, whose fused kernel has no second derivative."""
 
 from contextlib import nullcontext
+from functools import partial
 
 import pytest
 import torch
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from helpers.padded import padded
 from helpers.reference import gradients, weights_of
 from metasearch.data.benchmark import load_benchmark
 from metasearch.episodes.samplers import samplers
-from metasearch.fast import FastGradients
 from metasearch.jobs.compose import load_encoder, make_learner
-from metasearch.learners import gradients as taking
-from metasearch.learners.base import Learner, OuterLoss
-from metasearch.learners.gradients import ReferenceGradients
+from metasearch.learners.base import EpisodeLearner
 from metasearch.spec.declared import Declared
 from metasearch.spec.library import load_recipe
 from metasearch.spec.recipe import Loss
+from metasearch.training import outer_gradients
+from metasearch.training.outer_gradients import OuterGradients
 
 SMALL = ["episodes.k=2", "episodes.q=2", "episodes.n_neg=1", "options.inner_steps=2", "options.inner_lr=0.1"]
 TASK, MODE = "demo", "mono-bi-multi"
@@ -41,9 +42,11 @@ def make(learner, first_order, attention="sdpa"):
     return make_learner(recipe, encoder), episodes
 
 
-def outer_gradient(learner, episodes):
-    ReferenceGradients()(learner, episodes)
-    return {name: parameter.grad for name, parameter in learner.named_parameters() if parameter.grad is not None}
+def gradient_of(learner, episodes):
+    OuterGradients(learner.encoder)(learner, episodes)
+    return {
+        name: parameter.grad.to_dense() for name, parameter in learner.named_parameters() if parameter.grad is not None
+    }
 
 
 def difference(found, expected):
@@ -69,27 +72,25 @@ STOPS = pytest.mark.skipif(not fused_kernel_stops_at_the_first_derivative(), rea
 @pytest.mark.slow
 @pytest.mark.parametrize("learner", SECOND_ORDER)
 def test_second_order_gradient_equals_that_of_plain_attention(learner):
-    fused = outer_gradient(*make(learner, first_order=False))
-    plain = outer_gradient(*make(learner, first_order=False, attention="eager"))
-    first_order = outer_gradient(*make(learner, first_order=True))
+    fused = gradient_of(*make(learner, first_order=False))
+    plain = gradient_of(*make(learner, first_order=False, attention="eager"))
+    first_order = gradient_of(*make(learner, first_order=True))
 
     assert fused.keys() == plain.keys()
     assert difference(fused, plain) < 1e-10
     assert difference(first_order, plain) > 1e-3
 
 
-class Written(Learner):
-    """A second-order learner of a user, with nothing but `base`: one inner step, and the loss of the second set."""
+class Written(EpisodeLearner):
+    """A second-order learner of a user: one inner step, and the loss of the second set."""
 
     class Options(Declared):
-        """It has none, so it cannot say of which order it is."""
+        """It has no order, so that it is of second order."""
 
-    def outer_loss(self, episodes):
-        losses = []
-        for episode in episodes:
-            adapted = self.adapted(self.prepare(episode.sets[0]), 1, RATE)
-            losses.append(self.loss(adapted, self.prepare(episode.sets[1])))
-        return OuterLoss(sum(losses) / len(losses))
+        inner_lr: float = RATE
+
+    def losses(self, model, sets):
+        yield "task", self.loss(self.adapted(model, sets[0], steps=1), sets[1])
 
 
 def by_hand(encoder, episodes):
@@ -115,16 +116,18 @@ def by_hand(encoder, episodes):
     return gradients(total, weights)
 
 
-@pytest.mark.parametrize("taken", [ReferenceGradients, FastGradients])
-def test_a_learner_written_from_the_base_alone_has_the_gradient_written_out_by_hand(taken):
+@pytest.mark.parametrize("take", [lambda encoder: padded, OuterGradients], ids=["reference", "training"])
+def test_a_learner_written_from_the_base_alone_has_the_gradient_written_out_by_hand(take):
     encoder, episodes = make_encoder()
     plain, _ = make_encoder("eager")
     expected = by_hand(plain, episodes)
 
     learner = Written(encoder, Loss(), Written.Options())
-    (taken() if taken is ReferenceGradients else taken(encoder))(learner, episodes)
+    take(encoder)(learner, episodes)
 
-    found = {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in learner.named_parameters()}
+    found = {
+        name: torch.zeros_like(p) if p.grad is None else p.grad.to_dense() for name, p in learner.named_parameters()
+    }
     whole = torch.cat([value.flatten() for value in expected.values()]).norm()
     assert max((found[name] - value).norm() / whole for name, value in expected.items()) < 1e-10
     assert whole > 1e-3
@@ -138,17 +141,6 @@ def test_the_loss_alone_needs_no_context(learner):
     assert fused.outer_loss(episodes).total.item() == pytest.approx(plain.outer_loss(episodes).total.item(), rel=1e-12)
 
 
-class Asked:
-    """Stands for a learner, and remembers whether fused kernels were on when its loss was taken."""
-
-    def __init__(self, learner):
-        self.encoder, self.second_order = learner.encoder, learner.second_order
-
-    def outer_loss(self, episodes):
-        self.fused = torch.backends.cuda.flash_sdp_enabled()
-        return OuterLoss(torch.ones((), requires_grad=True) * 1)
-
-
 @pytest.mark.parametrize(
     ("learner", "settings", "fused"),
     [
@@ -158,14 +150,18 @@ class Asked:
         *((name, ["options.first_order=false"], False) for name in SECOND_ORDER),
     ],
 )
-@pytest.mark.parametrize("taken", [ReferenceGradients, FastGradients])
-def test_the_fused_kernel_is_off_in_second_order_only(learner, settings, fused, taken):
-    made = make_learner(load_recipe(learner, settings), load_encoder("tiny", device="cpu"))
-    asked = Asked(made)
+def test_the_fused_kernel_is_off_in_second_order_only(learner, settings, fused, monkeypatch):
+    made, seen = make_learner(load_recipe(learner, settings), load_encoder("tiny", device="cpu")), []
 
-    (taken() if taken is ReferenceGradients else taken(made.encoder))(asked, [])
+    def losses(model, sets):
+        seen.append(torch.backends.cuda.flash_sdp_enabled())
+        yield "task", model.weights[0].sum()
 
-    assert asked.fused == fused
+    monkeypatch.setattr(made, "losses", losses)
+    monkeypatch.setattr(made, "combine", partial(EpisodeLearner.combine, made))
+    OuterGradients(made.encoder)(made, make_encoder()[1])
+
+    assert seen == [fused]
     assert torch.backends.cuda.flash_sdp_enabled()
 
 
@@ -173,7 +169,7 @@ def test_the_fused_kernel_is_off_in_second_order_only(learner, settings, fused, 
 @pytest.mark.parametrize("learner", SECOND_ORDER)
 def test_without_the_attention_context_second_order_fails(learner, monkeypatch):
     made, episodes = make(learner, first_order=False)
-    monkeypatch.setattr(taking, "sdpa_kernel", lambda backend: nullcontext())
+    monkeypatch.setattr(outer_gradients, "sdpa_kernel", lambda backend: nullcontext())
 
     with pytest.raises(RuntimeError, match=r"derivative for .*attention.* is not implemented"):
-        outer_gradient(made, episodes)
+        gradient_of(made, episodes)

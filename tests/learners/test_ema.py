@@ -8,6 +8,7 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from helpers.padded import PaddedGradients
 from helpers.reference import assert_same, gradients, learned, weights_of
 from helpers.small import SmallEncoder, SmallNet, episode
 from metasearch.data.translation import Translation
@@ -15,7 +16,6 @@ from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import ConfigError
 from metasearch.jobs.compose import load_encoder
 from metasearch.learners.ema import EMA, Average, share
-from metasearch.learners.gradients import ReferenceGradients
 from metasearch.runs.listener import Listener
 from metasearch.spec.arrangement import Arrangement
 from metasearch.spec.recipe import Loss, Outer, Pace
@@ -272,7 +272,7 @@ def trainer(store=None, killed_at=None, every=1):
     plan = Schedule((Phase("train", Lines(), 4),), total=9, batch=2)
     return Trainer(
         learner,
-        ReferenceGradients(),
+        PaddedGradients(),
         plan,
         Outer(optimizer="lars", lr=5.0, warmup=0.3, decay="cosine"),
         Pace(eval_every=2, patience=0),

@@ -6,13 +6,13 @@ import torch
 from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
 from torch.nn import functional as F
 
+from helpers.padded import PaddedGradients
 from metasearch.data.entailment import LABELS, EntailmentPair
 from metasearch.data.records import ScoredPair
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import ConfigError
 from metasearch.learners.entailment import LEARNER, Entailment, entailment_logits
-from metasearch.learners.gradients import ReferenceGradients
 from metasearch.runs.listener import Listener
 from metasearch.spec.arrangement import Arrangement, Variant
 from metasearch.spec.recipe import Budget, Loss, Outer
@@ -157,7 +157,7 @@ def trained(folder, steps, resume=False):
     budget = Budget(meta_batch=1, meta_train=6, meta_valid=0, epochs=1, eval_every=3, patience=0)
     trainer = Trainer(
         made,
-        ReferenceGradients(),
+        PaddedGradients(),
         schedule(budget, [("train", steps, Same())], None),
         Outer(lr=1e-3),
         budget,

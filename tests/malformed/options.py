@@ -51,7 +51,7 @@ VALUES = [
     ("train --mode mono-bi --seed -1", "'--seed': -1 is not in the range 0<="),
     ("train --mode mono-bi --fold -1", "'--fold': -1 is not in the range x>=0"),
     ("train --mode mono-bi --precision fp16", "'--precision': unknown choice 'fp16'"),
-    ("train --mode mono-bi --gradients slow", "'--gradients'.*: unknown choice 'slow'"),
+    ("train --mode mono-bi --checkpointing slow", "'--checkpointing'.*: unknown choice 'slow'"),
     ("train --mode mono-bi --device gpu", "'--device': unknown choice 'gpu'"),
     ("train --mode mono-bi --prompt passage:", "'passage:': expected ROLE=TEXT"),
     ("train --mode mono-bi --prompt query=a", "no role 'query'.* Known: candidate, question, text"),

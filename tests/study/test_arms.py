@@ -26,7 +26,6 @@ def labels(*arms, known=None):
         {"seed": "7"},
         {"data": "/elsewhere"},
         {"device": "cuda"},
-        {"engine": "reference"},
         {"include": ["more"]},
         {"recipe": RECIPE | {"description": "other words", "sources": {"outer.lr": "ours"}}},
     ],

@@ -5,9 +5,7 @@ import logging
 import pytest
 
 from helpers.training import start
-from metasearch.errors import ConfigError
 from metasearch.jobs import compose
-from metasearch.learners.gradients import ReferenceGradients
 from metasearch.training.memory import format_bytes
 
 
@@ -35,11 +33,3 @@ def test_a_training_logs_weights_optimiser_and_the_texts_of_its_first_batch(capl
 
 def test_sizes_are_in_the_unit_that_a_reader_expects():
     assert [format_bytes(size) for size in (3 * 2**20, 2**30 - 2**20, 3 * 2**29)] == ["3 MiB", "1023 MiB", "1.5 GiB"]
-
-
-def test_texts_are_refused_by_gradients_that_encode_a_set_at_once():
-    learner, benchmark, recipe = start()
-    with pytest.raises(ConfigError, match="checkpointing 'texts' is of fast gradients"):
-        compose.fit(learner, benchmark, recipe, max_steps=1, checkpointing="texts", gradients="reference")
-    with pytest.raises(ConfigError, match="checkpointing 'texts' is of fast gradients"):
-        ReferenceGradients("texts")(learner, [])

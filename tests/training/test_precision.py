@@ -16,18 +16,18 @@ from metasearch.training import machine
 from metasearch.training.gradients import bf16_error, say_bf16_error
 
 
-@pytest.fixture(params=["fast", "reference"])
-def made(request):
-    """Return a benchmark, a recipe, its learner and the name of gradients."""
+@pytest.fixture
+def made():
+    """Return a benchmark, a recipe and its learner."""
     settings = ["episodes.k=2", "episodes.q=2", "options.inner_steps=1", "budget.meta_valid=0", "budget.eval_every=0"]
     benchmark, recipe = small("mono-bi"), choose_recipe("mono-bi", "tiny", "maml", None, settings)
-    return benchmark, recipe, make_learner(recipe, load_encoder("tiny", device="cpu")), request.param
+    return benchmark, recipe, make_learner(recipe, load_encoder("tiny", device="cpu"))
 
 
 @pytest.mark.slow
 def test_it_is_the_relative_distance_of_the_two_gradients_and_leaves_none_behind(made):
-    benchmark, recipe, learner, name = made
-    gradients_of = make_gradients(learner.encoder, name)
+    benchmark, recipe, learner = made
+    gradients_of = make_gradients(learner.encoder)
     episodes = samplers(benchmark, recipe, seed=0)["meta-train"].batch(0, 2)
     parameters = [parameter for _, parameter in learner.named_parameters()]
 
@@ -46,12 +46,12 @@ def test_it_is_the_relative_distance_of_the_two_gradients_and_leaves_none_behind
 
 @pytest.mark.slow
 def test_a_run_in_bf16_says_it_once_and_one_in_fp32_does_not(made, caplog):
-    benchmark, recipe, learner, name = made
+    benchmark, recipe, learner = made
     caplog.set_level(logging.INFO)
 
-    fit(learner, benchmark, recipe, max_steps=2, precision="fp32", gradients=name)
+    fit(learner, benchmark, recipe, max_steps=2, precision="fp32")
     assert "bf16" not in caplog.text
-    fit(learner, benchmark, recipe, max_steps=2, precision="bf16", gradients=name)
+    fit(learner, benchmark, recipe, max_steps=2, precision="bf16")
 
     assert caplog.text.count("bf16: the first outer gradient is off by") == 1
     assert caplog.text.count("bf16: dev scores while training are of vectors in bfloat16") == 1
@@ -59,25 +59,22 @@ def test_a_run_in_bf16_says_it_once_and_one_in_fp32_does_not(made, caplog):
 
 def test_a_step_that_does_not_fit_in_float32_is_trained_in_bf16_without_the_comparison(made, caplog, monkeypatch):
     """Nor does what was tried for float32 hold for the training; where processes take part, the others would wait."""
-    _, _, learner, name = made
-    gradients = make_gradients(learner.encoder, name)
+    _, _, learner = made
+    gradients = make_gradients(learner.encoder)
 
     def take(learner, episodes):
         gradients.checkpointing = "on"
-        if name == "fast":
-            gradients.encoder.need_less()
+        gradients.packed.most_workers = 1
         raise OutOfMemory("too little")
 
     monkeypatch.setattr("torch.get_num_threads", lambda: 2)
-    before = getattr(gradients, "encoder", None) and gradients.encoder.workers
-
     caplog.set_level(logging.INFO)
     say_bf16_error(learner, [], take, gradients)
     assert caplog.messages == [
         "bf16: the first outer gradient is not compared with float32, in which the step does not fit the memory"
     ]
     assert gradients.checkpointing == "auto"
-    assert (getattr(gradients, "encoder", None) and gradients.encoder.workers) == before
+    assert gradients.packed.workers == 2
     with pytest.raises(OutOfMemory):
         say_bf16_error(learner, [], take, gradients, alone=False)
 

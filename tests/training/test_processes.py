@@ -38,8 +38,8 @@ def test_a_process_whose_shards_are_all_empty_has_the_values_of_the_others(monke
     """As of the last batch of a stage, of which there are fewer examples than shards."""
     group = Processes()
     monkeypatch.setattr(group, "rank", Rank(0, 2))
-    monkeypatch.setattr(group, "_each", lambda own: [own, [[torch.tensor(2.0)]]])
-    assert group.gather([[]], torch.device("cpu")) == [[], [torch.tensor(2.0)]]
+    monkeypatch.setattr(group, "_each", lambda own: [own, [{"task": torch.tensor([2.0])}]])
+    assert group.gather([{}], torch.device("cpu")) == [{}, {"task": torch.tensor([2.0])}]
 
 
 class Linked(Processes):

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
+from helpers.padded import PaddedGradients, padded
 from helpers.small import SmallEncoder
 from helpers.training import Recorder, same, start, weights, whole
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, NonFiniteError
 from metasearch.jobs import compose
-from metasearch.learners.base import Learner, OuterLoss
-from metasearch.learners.gradients import ReferenceGradients
+from metasearch.learners.base import EpisodeLearner, OuterLoss
 from metasearch.spec.recipe import Loss, Outer, Pace
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
@@ -37,8 +37,10 @@ class Plain:
         return list(range(size))
 
 
-class Slope(Learner):
+class Slope(EpisodeLearner):
     """Has a gradient of a given length; records what the training loop tells it."""
+
+    losses = None  # not asked: the outer loss is all there is
 
     def __init__(self, length):
         super().__init__(SmallEncoder(), Loss(), None)
@@ -66,7 +68,7 @@ def trained(learner, outer, steps=4, size=3):
     recorder.on_step = lambda step, total, phase, terms: told.append(terms)
     plan = Schedule((Phase("train", source, 2),), steps, size)
     pace = Pace(eval_every=0, patience=0)
-    outcome = Trainer(learner, ReferenceGradients(), plan, outer, pace, dev=lambda: 0.5, listener=recorder).fit()
+    outcome = Trainer(learner, PaddedGradients(), plan, outer, pace, dev=lambda: 0.5, listener=recorder).fit()
     assert (outcome.steps, outcome.reason) == (steps, "finished")
     return told, source.asked
 
@@ -131,8 +133,8 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(monkeypatch):
     learner, benchmark, recipe = start()
     before = weights(learner)
 
-    def spoiled(learner, episodes):
-        loss = ReferenceGradients()(learner, episodes)
+    def spoiled(learner, episodes, *_):
+        loss = padded(learner, episodes)
         return OuterLoss(loss.total * torch.nan, loss.terms)
 
     monkeypatch.setattr(compose, "make_gradients", lambda *_: spoiled)
@@ -146,7 +148,7 @@ def test_a_gradient_that_is_not_finite_stops_before_the_update(monkeypatch):
     before = weights(learner)
     some = next(p for _, p in learner.named_parameters())
 
-    def steep(learner, episodes):
+    def steep(learner, episodes, *_):
         loss = (some * 0).abs().sum().sqrt() + some.sum()  # sqrt has an infinite slope at 0, and the value is finite
         loss.backward()
         return OuterLoss(loss.detach())
@@ -183,9 +185,9 @@ def test_held_out_dev_groups_are_never_in_a_meta_valid_episode(monkeypatch):
     benchmark = load_benchmark("demo", "trans")  # with all five articles in dev
     seen = set()
 
-    def watched(learner, episodes):
+    def watched(learner, episodes, *_):
         seen.update(t.question.group for e in episodes for s in e.sets for t in s.examples)
-        return ReferenceGradients()(learner, episodes)
+        return padded(learner, episodes)
 
     monkeypatch.setattr(compose, "make_gradients", lambda *_: watched)
     compose.fit(learner, benchmark, recipe)

@@ -1,1 +1,1 @@
-"""Runs recipes of several stages: roles, data and dev scores of each stage, on the one engine."""
+"""Runs recipes of several stages: roles, data and dev scores of each stage, in the one training loop."""

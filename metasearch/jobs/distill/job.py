@@ -120,7 +120,7 @@ def run_to_end(
     files.save_model(encoder)
     write_card(files, config, encoder)
     seconds = time.monotonic() - began
-    facts = used(seconds, encoder.device) | {"engine": config.compute.engine}
+    facts = used(seconds, encoder.device)
     files.finish(whole_report(files, config, encoder, seconds), facts)
 
 

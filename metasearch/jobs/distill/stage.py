@@ -1,4 +1,4 @@
-"""Runs one stage in its own folder: data, targets, learner, and the engine's loop."""
+"""Runs one stage in its own folder: data, targets, learner, and the training loop."""
 
 import logging
 from collections.abc import Callable
@@ -100,7 +100,7 @@ def run_stage(
     learner = processes.in_turn(lambda: _learner(name, stage, roles, encoder, data, store))
     trainer = Trainer(
         learner,
-        make_gradients(encoder, config.compute.engine, config.compute.checkpointing),
+        make_gradients(encoder, config.compute.checkpointing),
         Schedule((Phase(name, batches, total),), total, stage.budget.batch),
         stage.outer,
         stage.budget,

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.errors import ConfigError
-from metasearch.fast.encoder import FastEncoder
-from metasearch.fast.parts import Parts
 from metasearch.jobs.distill.prepared import PreparedSource
 from metasearch.jobs.distill.row_targets import row_targets
 from metasearch.jobs.distill.sources import StageData
@@ -19,6 +17,7 @@ from metasearch.jobs.distill.target_store import are_vectors, stored_targets
 from metasearch.learners.base import Targets, Wanted
 from metasearch.runs.listener import Listener
 from metasearch.spec.distill_run import DistillConfig, TargetType
+from metasearch.training.packing import PackedEncoder, Parts
 
 log = logging.getLogger(__name__)
 
@@ -33,13 +32,13 @@ class LiveTokens:
     """
 
     def __init__(self, encoder: Encoder, output: Output, bf16: bool = False) -> None:
-        self._fast = FastEncoder(encoder)
+        self._packed = PackedEncoder(encoder)
         self._output, self._bf16 = output, bf16
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the output at every token, `(N, H)`, text after text."""
-        parts = Parts(self._fast, texts, self._output, self._bf16)
-        outputs = parts.outputs(parts.batch.weights(self._fast.weights))
+        parts = Parts(self._packed, texts, self._output, self._bf16)
+        outputs = parts.outputs(parts.batch.cut(self._packed.weights))
         rows: NDArray[np.float32] = outputs.float().cpu().numpy()
         return rows
 

@@ -20,7 +20,7 @@ _HARDWARE = {
 }
 
 
-_DESCRIBED = ("fold seed", "encoder", "recipe", "labels", "neutralise", "merge", "precision", "gradients", "versions")
+_DESCRIBED = ("fold seed", "encoder", "recipe", "labels", "neutralise", "merge", "precision", "versions")
 """Facts of `metasearch.runs.describe` that are shown; runs may differ in them."""
 
 

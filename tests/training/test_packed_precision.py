@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from helpers.gradients import Case, encoder_of, error, outer
-from metasearch.fast import FastGradients
+from metasearch.training.outer_gradients import OuterGradients
 
 CASES = [
     Case("maml"),
@@ -19,7 +19,7 @@ CASES = [
 def in_bf16(learner, episodes):
     """Return the outer gradient as the trainer asks for it."""
     with torch.autocast("cpu", torch.bfloat16):
-        return outer(learner, episodes, FastGradients(learner.encoder))
+        return outer(learner, episodes, OuterGradients(learner.encoder))
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet", "tiny"])
@@ -28,7 +28,7 @@ def test_the_gradient_is_near_that_of_float32(case, family):
     encoder = encoder_of(family, torch.float32)
     learner = case.learn(encoder, inner_steps=2)
     episodes = case.episodes()
-    exact, found = outer(learner, episodes, FastGradients(encoder)), in_bf16(learner, episodes)
+    exact, found = outer(learner, episodes, OuterGradients(encoder)), in_bf16(learner, episodes)
     assert 0 < error(found, exact) < 0.1
     assert found.loss.item() == pytest.approx(exact.loss.item(), rel=0.05)
     assert {gradient.dtype for gradient in found.dense.values()} == {torch.float32}
@@ -56,7 +56,7 @@ def test_attention_of_packed_texts_is_in_float32_and_the_rest_is_not(monkeypatch
     assert set(linear) == {torch.bfloat16}
     attention.clear()
     linear.clear()
-    outer(learner, CASES[0].episodes(), FastGradients(encoder))
+    outer(learner, CASES[0].episodes(), OuterGradients(encoder))
     assert set(attention) == set(linear) == {torch.float32}
 
 
@@ -79,7 +79,7 @@ def test_every_pass_has_the_weights_of_its_inner_step(case, checkpointing):
     learner, episodes = case.learn(encoder, inner_steps=5), case.episodes()
     with torch.autocast("cpu", torch.bfloat16):
         here, apart = (
-            outer(learner, episodes, FastGradients(encoder, workers=workers, checkpointing=checkpointing))
+            outer(learner, episodes, OuterGradients(encoder, workers=workers, checkpointing=checkpointing))
             for workers in (1, 2)
         )
     assert error(here, apart) < 0.01

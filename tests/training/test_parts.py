@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from metasearch.encoders.builtin import tiny
-from metasearch.fast import FastEncoder, Parts
-from metasearch.fast.parts import cut
 from metasearch.spec.recipe import MaxLength
 from metasearch.spec.seeding import stream
+from metasearch.training.packing import PackedEncoder, Parts
+from metasearch.training.packing.parts import cut
 
 EXACT = 1e-10
 WORDS = ["the", "key", "is", "under", "mat", "where", "does", "a", "cat", "sleep", "old", "house", "sea"]
@@ -36,7 +36,7 @@ def loss_of(outputs):
 
 def gradient(encoder, workers, texts=TEXTS, output="pooled"):
     """Return the parts' batch and the gradient."""
-    parts = Parts(FastEncoder(encoder, workers=workers), texts, output)
+    parts = Parts(PackedEncoder(encoder, workers=workers), texts, output)
     outputs, back = parts.begin(parts.batch.weights(trained(encoder)))
     outputs.requires_grad_()
     return parts.batch, back(*torch.autograd.grad(loss_of(outputs), [outputs]))
@@ -83,7 +83,7 @@ def output_of(encoder, text):
 def test_outputs_are_in_the_order_of_the_texts_without_gradient_and_dropout(encoder, workers):
     encoder.embedder.train()
     try:
-        parts = Parts(FastEncoder(encoder, workers=workers), TEXTS, "pooled")
+        parts = Parts(PackedEncoder(encoder, workers=workers), TEXTS, "pooled")
         found = parts.outputs(parts.batch.weights(trained(encoder)))
         assert encoder.embedder.training
     finally:
@@ -102,7 +102,7 @@ def test_tokens_stay_in_one_part_as_their_order_is_that_of_the_texts(encoder):
 def test_with_dropout_there_is_one_part_as_random_numbers_come_in_a_row(encoder):
     encoder.embedder.train()
     try:
-        assert len(Parts(FastEncoder(encoder, workers=3), TEXTS, "pooled").batch.texts) == 1
+        assert len(Parts(PackedEncoder(encoder, workers=3), TEXTS, "pooled").batch.texts) == 1
     finally:
         encoder.embedder.eval()
 

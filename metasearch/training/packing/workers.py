@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import torch
 
-from metasearch.fast.network import Network
+from metasearch.training.packing.network import Network
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")

@@ -12,17 +12,15 @@ from hypothesis import strategies as st
 
 from helpers.gradients import FAMILIES, OVERLAPPING, PLAIN, REPTILE, STEPPING, Case, encoder_of, error, outer
 from metasearch.encoders.checkpointing import Checkpointed
-from metasearch.fast import FastGradients
-from metasearch.fast.encoder import FastEncoder
-from metasearch.fast.layout import runs_of
-from metasearch.fast.memory import saved_size
-from metasearch.fast.meta_batch import MetaBatch
-from metasearch.fast.network import Network
-from metasearch.learners.gradients import ReferenceGradients
+from metasearch.learners.sets import texts_of
+from metasearch.training.outer_gradients import OuterGradients
+from metasearch.training.packing.encoder import PackedEncoder
+from metasearch.training.packing.layout import runs_of
+from metasearch.training.packing.network import Network
 
 LAYERED = [family for family in FAMILIES if family != "static"]
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-EVERY = [*((case, True) for case in (*STEPPING, REPTILE, *PLAIN)), *((case, False) for case in STEPPING[:3])]
+EVERY = [*((case, True) for case in (*STEPPING, REPTILE, *PLAIN)), *((case, False) for case in STEPPING)]
 QUICK = [(STEPPING[0], True, "student"), (STEPPING[2], False, "bert"), (PLAIN[2], True, "mpnet")]
 
 
@@ -52,8 +50,26 @@ def runs(monkeypatch):
     return found
 
 
-def engines(encoder, checkpointing, **fast):
-    return ReferenceGradients(checkpointing), FastGradients(encoder, checkpointing=checkpointing, **fast)
+def both(encoder, **given):
+    """Return what recomputes layers, and what keeps all."""
+    return (OuterGradients(encoder, checkpointing=checkpointing, **given) for checkpointing in ("on", "off"))
+
+
+def saved_size(compute, beside):
+    """Return the bytes that autograd keeps while the result of a computation lives, without tensors `beside` it."""
+    sizes = {}
+
+    def note(tensor):
+        # By address, as many saved tensors are views of one storage.
+        sizes[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor.detach()  # the tensor itself would hold on to its own graph
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        alive = compute()
+    del alive
+    for tensor in beside:
+        sizes.pop(tensor.untyped_storage().data_ptr(), None)
+    return sum(sizes.values())
 
 
 def assert_same_bits(found, plain):
@@ -72,32 +88,20 @@ def test_the_gradient_has_the_same_bits(case, first_order, family, device, runs)
     """Two layers, two inner steps, two episodes on two threads; by graph in second order."""
     encoder = encoder_of(family, layers=2, device=device)
     learner, episodes = case.learn(encoder, inner_steps=2, first_order=first_order), case.episodes()
-    ways = zip(engines(encoder, "on", workers=2), engines(encoder, "off", workers=2), strict=True)
-    for again, kept in ways:
-        expected = outer(learner, episodes, kept)
-        assert not runs
-        assert_same_bits(outer(learner, episodes, again), expected)
-        # Output `embedding` and `tokens` are what the first layer is given.
-        assert bool(runs) == (dict(case.options).get("output") not in ("embedding", "tokens"))
-        runs.clear()
-
-
-def test_the_steps_of_second_order_that_are_computed_again_have_theirs_too(runs):
-    learner, episodes = (
-        STEPPING[0].learn(encoder_of("student"), inner_steps=2, first_order=False),
-        STEPPING[0].episodes(),
-    )
-    again, kept = (FastGradients(learner.encoder, "recompute", 2, checkpointing) for checkpointing in ("on", "off"))
-    assert_same_bits(outer(learner, episodes, again), outer(learner, episodes, kept))
-    assert runs
+    again, kept = both(encoder, workers=2)
+    expected = outer(learner, episodes, kept)
+    assert not runs
+    assert_same_bits(outer(learner, episodes, again), expected)
+    # Output `embedding` and `tokens` are what the first layer is given.
+    assert bool(runs) == (dict(case.options).get("output") not in ("embedding", "tokens"))
 
 
 @pytest.mark.slow
 def test_a_static_encoder_has_no_layers_and_the_same_gradient(runs):
     learner, episodes = OVERLAPPING.learn(encoder_of("static"), inner_steps=2), OVERLAPPING.episodes()
-    plain = outer(learner, episodes, FastGradients(learner.encoder))
-    for engine in engines(learner.encoder, "on"):
-        assert error(outer(learner, episodes, engine), plain) < 1e-10
+    plain = outer(learner, episodes, OuterGradients(learner.encoder))
+    again = OuterGradients(learner.encoder, checkpointing="on")
+    assert error(outer(learner, episodes, again), plain) < 1e-10
     assert not runs
 
 
@@ -109,13 +113,13 @@ def test_dropout_draws_the_same_numbers(case, family, runs):
     learner, episodes = case.learn(encoder, inner_steps=2), case.episodes()
     learner.train(True)
     try:
-        for again, kept in zip(engines(encoder, "on"), engines(encoder, "off"), strict=True):
-            found = []
-            for engine in (again, kept, kept):
-                torch.manual_seed(len(found) // 2)  # another one for the last
-                found.append(outer(learner, episodes, engine))
-            assert_same_bits(*found[:2])
-            assert error(found[2], found[1]) > 1e-3
+        again, kept = both(encoder)
+        found = []
+        for gradients in (again, kept, kept):
+            torch.manual_seed(len(found) // 2)  # another one for the last
+            found.append(outer(learner, episodes, gradients))
+        assert_same_bits(*found[:2])
+        assert error(found[2], found[1]) > 1e-3
     finally:
         learner.train(False)
     assert runs
@@ -127,10 +131,10 @@ def test_dropout_draws_the_same_numbers(case, family, runs):
 def test_in_bf16_the_gradient_is_that_of_bf16_up_to_its_rounding(case, family, runs):
     encoder = encoder_of(family, torch.float32, layers=2)
     learner, episodes = case.learn(encoder, inner_steps=2), case.episodes()
-    for again, kept in zip(engines(encoder, "on"), engines(encoder, "off"), strict=True):
-        with torch.autocast("cpu", torch.bfloat16):
-            # A product in bfloat16 is not always the same bits when it is taken again: eight bits are its precision.
-            assert error(outer(learner, episodes, again), outer(learner, episodes, kept)) < 2**-8
+    again, kept = both(encoder)
+    with torch.autocast("cpu", torch.bfloat16):
+        # A product in bfloat16 is not always the same bits when it is taken again: eight bits are its precision.
+        assert error(outer(learner, episodes, again), outer(learner, episodes, kept)) < 2**-8
     assert runs
 
 
@@ -138,15 +142,15 @@ def test_the_weights_of_an_inner_step_are_those_of_the_way_forward():
     """With those that stand in the layer on the way back, which are the encoder's own, five steps would not count."""
     learner, episodes = STEPPING[0].learn(encoder_of("bert"), inner_steps=5), STEPPING[0].episodes()
     few = Case("maml").learn(encoder_of("bert"), inner_steps=1)
-    fast = FastGradients(learner.encoder, checkpointing="on")
-    assert error(outer(learner, episodes, fast), outer(few, episodes, fast)) > 1e-2
-    assert error(outer(learner, episodes, fast), outer(learner, episodes)) < 1e-10
+    packed = OuterGradients(learner.encoder, checkpointing="on")
+    assert error(outer(learner, episodes, packed), outer(few, episodes, packed)) > 1e-2
+    assert error(outer(learner, episodes, packed), outer(learner, episodes)) < 1e-10
 
 
 @pytest.fixture
 def few_tokens(monkeypatch):
     """Compute at most a dozen tokens at a time, as texts of these families have four to twelve."""
-    monkeypatch.setattr("metasearch.fast.encoder.most_tokens", lambda device: 12)
+    monkeypatch.setattr("metasearch.training.packing.encoder.most_tokens", lambda device: 12)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -155,24 +159,24 @@ def test_gradients_of_a_few_texts_at_a_time_are_those_of_the_reference(case, fir
     """Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup", section 3.2."""
     encoder = encoder_of(family, layers=2, device=device)
     learner, episodes = case.learn(encoder, inner_steps=2, first_order=first_order), case.episodes()
-    fast = FastGradients(encoder, workers=2, checkpointing="texts")
-    found, plain = outer(learner, episodes, fast), outer(learner, episodes)
+    packed = OuterGradients(encoder, workers=2, checkpointing="texts")
+    found, plain = outer(learner, episodes, packed), outer(learner, episodes)
     assert found.loss.item() == pytest.approx(plain.loss.item(), rel=1e-12)
     assert error(found, plain) < 1e-10
 
 
 def test_of_many_texts_their_vectors_alone_are_kept(few_tokens):
-    encoder, learner = encoder_of("bert"), Case("maml").learn(encoder_of("bert"), inner_steps=1)
+    encoder = encoder_of("bert")
     (x, *_), *_ = [episode.sets for episode in Case("maml").episodes()]
 
     def kept(checkpointing):
-        fast = FastEncoder(encoder)
-        fast.checkpoint(checkpointing)
-        batch = MetaBatch(fast, [(x,)], learner)
-        weights = [weight.detach().requires_grad_() for weight in batch.weights(fast.weights)]
+        packed = PackedEncoder(encoder)
+        packed.checkpoint(checkpointing)
+        batch = packed.lay_out([texts_of(x)])
+        weights = [weight.detach().requires_grad_() for weight in batch.cut(packed.weights)]
         (texts,) = batch.texts
-        (vectors,) = fast.each([texts], lambda network, texts: network.run(weights, texts))
-        size = saved_size(lambda: Network(encoder, fast.plan, checkpointing).run(weights, texts), weights)
+        (vectors,) = packed.each([texts], lambda network, texts: network.run(weights, texts))
+        size = saved_size(lambda: Network(encoder, packed.plan, checkpointing).run(weights, texts), weights)
         return len(texts.parts), size - vectors.nbytes, texts.tokens
 
     (passes, few, tokens), (one, whole, _) = kept("texts"), kept("off")
@@ -191,7 +195,7 @@ def test_dropout_draws_the_same_numbers_for_the_texts_that_are_computed_again(fe
         found = []
         for seed in (0, 0, 1):
             torch.manual_seed(seed)
-            found.append(outer(learner, episodes, FastGradients(encoder, checkpointing="texts")))
+            found.append(outer(learner, episodes, OuterGradients(encoder, checkpointing="texts")))
     finally:
         learner.train(False)
     assert_same_bits(*found[:2])

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from helpers.backbones import CONFIGS, TEXTS
 from helpers.gradients import Case, encoder_of, outer
 from metasearch.encoders.transformer import FAMILIES
-from metasearch.fast import FastGradients
-from metasearch.fast.layout import groups_of, lay_out
-from metasearch.fast.network import Network
-from metasearch.fast.packing import attend, packed
-from metasearch.fast.plan import packing_plan
+from metasearch.training.outer_gradients import OuterGradients
+from metasearch.training.packing.attention import attend, packed
+from metasearch.training.packing.layout import groups_of, lay_out
+from metasearch.training.packing.network import Network
+from metasearch.training.packing.plan import packing_plan
 
 OUTPUTS = ["sentence", "pooled", "embedding", "tokens", "states"]
 PADDED = ["mpnet"]
@@ -34,7 +34,7 @@ def own(encoder, texts, output="sentence", role="text"):
 
 
 def laid_out(encoder, groups, output="sentence"):
-    """Return an output of each group of texts as the fast form has it."""
+    """Return an output of each group of texts as trainings have it."""
     plan = packing_plan(encoder)
     texts, rows = lay_out(encoder, plan, groups)
     weights = weights_of(encoder)
@@ -195,7 +195,7 @@ def test_a_slice_is_the_words_of_all_groups_and_those_up_to_the_one_for_padding(
 def test_the_gradient_of_the_word_table_has_no_other_rows():
     encoder, case = encoder_of("bert"), Case("fine-tune")
     (episode,) = case.episodes(1)
-    found = outer(case.learn(encoder), [episode], FastGradients(encoder))
+    found = outer(case.learn(encoder), [episode], OuterGradients(encoder))
     table = found.given["model.0.model.embeddings.word_embeddings.weight"]
     sides = [
         (role, getattr(example, side).text)
@@ -250,6 +250,6 @@ def test_the_encoder_stays_as_it_is(kind, tmp_path):
 
     own(encoder, TEXTS)  # a tokenizer keeps the length at which it last cut a text
     before = seen("before")
-    outer(case.learn(encoder, inner_steps=2), case.episodes(), FastGradients(encoder))
+    outer(case.learn(encoder, inner_steps=2), case.episodes(), OuterGradients(encoder))
     assert seen("after") == before
     assert own(encoder, TEXTS).isfinite().all()

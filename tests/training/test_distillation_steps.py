@@ -1,21 +1,21 @@
-"""Distillation by fast gradients: it trains what the reference trains, and resumes to the same bits."""
+"""Distillation on packed texts: it trains what the reference trains, and resumes to the same bits."""
 
 import pytest
 import torch
 
+from helpers.padded import PaddedGradients
 from metasearch.compress.static import make_static
 from metasearch.data.translation import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
-from metasearch.fast import FastGradients
 from metasearch.jobs.distill.target_store import stored_targets
 from metasearch.learners.distill import Distill
 from metasearch.learners.ema import EMA
-from metasearch.learners.gradients import ReferenceGradients
 from metasearch.runs.listener import Listener
 from metasearch.spec.recipe import Loss, MaxLength, Outer, Pace
 from metasearch.spec.seeding import stream
 from metasearch.training.checkpoint import CheckpointStore
+from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
 
@@ -56,7 +56,7 @@ class Stop(Listener):
 
 
 def trainer(folder, name, outer, workers=2, dropout=False, stop=None, store=None):
-    """Return a trainer with fast gradients on so many workers; with those of the reference on none."""
+    """Return a trainer on so many workers; with gradients of the reference on none."""
     student = tiny.build(MaxLength(text=32), seed=0)
     if name == "static":
         student = make_static(student)
@@ -66,7 +66,7 @@ def trainer(folder, name, outer, workers=2, dropout=False, stop=None, store=None
         learner = Distill(student, Loss(), Distill.Options(**OPTIONS[name]), targets)
     else:
         learner = EMA(student, Loss(), EMA.Options(**OPTIONS[name]))
-    gradients = FastGradients(student, workers=workers) if workers else ReferenceGradients()
+    gradients = OuterGradients(student, workers=workers) if workers else PaddedGradients()
     batches = Batches(PAIRS, student.lengths([pair.source for pair in PAIRS], "text"), 16, seed=0)
     schedule = Schedule((Phase("train", batches, STEPS),), total=STEPS, batch=1)
     made = Trainer(
@@ -86,15 +86,15 @@ def trainer(folder, name, outer, workers=2, dropout=False, stop=None, store=None
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "outer"), CASES)
 def test_the_weights_after_some_steps_are_those_of_the_reference(tmp_path, name, outer):
-    fast, plain = trainer(tmp_path, name, outer), trainer(tmp_path, name, outer, workers=0)
+    found, plain = trainer(tmp_path, name, outer), trainer(tmp_path, name, outer, workers=0)
     begin = {key: weight.detach().clone() for key, weight in plain.parameters.items()}
-    fast.fit()
+    found.fit()
     plain.fit()
     for key, weight in plain.parameters.items():
         # Keys' biases have no gradient but rounding, which AdamW makes steps of.
         if not key.endswith("key.bias"):
-            torch.testing.assert_close(fast.parameters[key], weight, rtol=1e-5, atol=1e-5, msg=key)
-    assert fast.gradients.encoder.workers == 2
+            torch.testing.assert_close(found.parameters[key], weight, rtol=1e-5, atol=1e-5, msg=key)
+    assert found.gradients.packed.workers == 2
     assert max((begin[key] - weight).abs().max() for key, weight in plain.parameters.items()) > 1e-3
 
 

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from metasearch.encoders.encoder import Embedder, Encoder, Output
 from metasearch.encoders.input_module import BY_TOKEN
-from metasearch.fast.encoder import Batch, FastEncoder, Sum
-from metasearch.fast.layout import Texts, token_rows
-from metasearch.fast.network import Network
-from metasearch.fast.transfer import Gradient, Weights
+from metasearch.learners.inner_loop import Gradient
+from metasearch.training.adding import Sum
+from metasearch.training.packing.encoder import PackedEncoder
+from metasearch.training.packing.layout import PackedTexts, token_rows
+from metasearch.training.packing.network import Network
 
 _LEAST = 256
 """Least tokens of a part: fewer are not worth a thread."""
@@ -30,44 +31,44 @@ class Parts:
         batch: the texts laid out, a group for each part.
     """
 
-    def __init__(self, fast: FastEncoder, texts: Sequence[str], output: Output, bf16: bool = False) -> None:
-        parts = cut(fast.encoder, texts, fast.workers)
-        self.batch = Batch(fast, [[("text", texts[i]) for i in part] for part in parts])
+    def __init__(self, packed: PackedEncoder, texts: Sequence[str], output: Output, bf16: bool = False) -> None:
+        parts = cut(packed.encoder, texts, packed.workers)
+        self.batch = packed.lay_out([[("text", texts[i]) for i in part] for part in parts])
         self._output, self._bf16 = output, bf16
         order = [i for part in parts for i in part]
         # The argsort of a permutation is its inverse.
         rows = torch.from_numpy(place := np.argsort(order))
         if output in BY_TOKEN:
-            rows = token_rows(place, fast.encoder.lengths([texts[i] for i in order], "text"))
-        self._rows = rows.to(fast.encoder.device)
+            rows = token_rows(place, packed.encoder.lengths([texts[i] for i in order], "text"))
+        self._rows = rows.to(packed.encoder.device)
 
-    def outputs(self, weights: Weights) -> Tensor:
-        """Return the outputs on weights from `Batch.weights`, without gradients and dropout."""
+    def outputs(self, weights: Sequence[Tensor]) -> Tensor:
+        """Return the outputs on weights from `PackedBatch.cut`, without gradients and dropout."""
 
-        def run(network: Network, texts: Texts) -> Tensor:
+        def run(network: Network, texts: PackedTexts) -> Tensor:
             # `each` has set the learner's mode, and sets it again before the next pass.
             network.train(False)
             with torch.no_grad():  # a setting of each thread
                 return network.run(weights, texts, self._output, self._bf16)
 
-        return self._joined(list(self.batch.fast.each(self.batch.texts, run)))
+        return self._joined(list(self.batch.packed.each(self.batch.texts, run)))
 
-    def begin(self, weights: Weights) -> tuple[Tensor, Callable[[Tensor], Gradient]]:
+    def begin(self, weights: Sequence[Tensor]) -> tuple[Tensor, Callable[[Tensor], Gradient]]:
         """Return the outputs, a row for each text or token, in order, and what goes back from the gradient in them.
 
         It gives the gradient in the weights, summed in the order of the parts, so that it is the same bits every time.
         """
 
-        def forward(network: Network, texts: Texts) -> tuple[Weights, Tensor]:
+        def forward(network: Network, texts: PackedTexts) -> tuple[Sequence[Tensor], Tensor]:
             # `detach` shares the memory: leaves for each part cost nothing.
             leaves = [weight.detach().requires_grad_() for weight in weights]
             return leaves, network.run(leaves, texts, self._output, self._bf16)
 
-        def backward(network: Network, part: tuple[Weights, Tensor, Tensor]) -> Gradient:
+        def backward(network: Network, part: tuple[Sequence[Tensor], Tensor, Tensor]) -> Gradient:
             leaves, rows, pulled = part
             return list(torch.autograd.grad(rows, leaves, pulled, allow_unused=True))
 
-        each = self.batch.fast.each
+        each = self.batch.packed.each
         done = list(each(self.batch.texts, forward))
 
         def back(pulled: Tensor) -> Gradient:

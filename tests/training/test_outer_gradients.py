@@ -1,5 +1,5 @@
-"""One contract of fast gradients and their reference: every learner has the same outer gradient by both, on every
-family of encoders.
+"""One contract of outer gradients and their reference: every learner has the same gradient by both, on every family of
+encoders.
 
 In float64 to 1e-10, of all parameters together and of each; in float32 to 1e-5, of all together. In float64 with two
 inner steps it is every learner on every family. What else there is to choose, one inner step on a meta-batch of two and
@@ -16,7 +16,6 @@ from helpers.gradients import (
     FAMILIES,
     OVERLAPPING,
     PLAIN,
-    REFERENCE,
     REPTILE,
     STEPPING,
     encoder_of,
@@ -25,9 +24,10 @@ from helpers.gradients import (
     on_both,
     outer,
 )
+from helpers.padded import padded
 from metasearch.errors import EncoderError
-from metasearch.fast import FastGradients
 from metasearch.spec import registry
+from metasearch.training.outer_gradients import OuterGradients
 
 EXACT = {torch.float64: 1e-10, torch.float32: 1e-5}
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
@@ -46,7 +46,7 @@ def round_about(cases, ways):
     return [pytest.param(*place, id=f"{place[0]}-{place[1]}-{place[2]}") for place in places]
 
 
-STEPPED, SECOND = [*STEPPING, REPTILE], STEPPING[:3]  # second order of a teacher of its own: `test_maml_align_oracle`
+STEPPED, SECOND = [*STEPPING, REPTILE], STEPPING
 
 
 @pytest.mark.parametrize("cases", [STEPPED, SECOND, PLAIN], ids=["first order", "second order", "no inner steps"])
@@ -59,15 +59,15 @@ def test_every_case_and_every_family_has_its_turn_of_every_way(cases):
             assert {family for _, family, way in found if way == other} == set(FAMILIES)
 
 
-def assert_same(fast, plain, dtype):
+def assert_same(found, plain, dtype):
     """Assert that losses, terms and gradients agree, and that the same parameters have one."""
     exact = EXACT[dtype]
-    assert fast.loss.item() == pytest.approx(plain.loss.item(), rel=exact)
-    assert fast.terms == pytest.approx(plain.terms, rel=exact, abs=exact)
-    assert not fast.loss.requires_grad
-    assert error(fast, plain) < exact
+    assert found.loss.item() == pytest.approx(plain.loss.item(), rel=exact)
+    assert found.terms == pytest.approx(plain.terms, rel=exact, abs=exact)
+    assert not found.loss.requires_grad
+    assert error(found, plain) < exact
     if dtype == torch.float64:
-        assert max(errors(fast, plain).values()) < exact
+        assert max(errors(found, plain).values()) < exact
 
 
 @pytest.mark.slow
@@ -76,43 +76,32 @@ def assert_same(fast, plain, dtype):
 def test_first_order(case, family, way, device):
     steps, dtype = way
     learner = case.learn(encoder_of(family, dtype, device=device), inner_steps=steps)
-    plain, fast = on_both(learner, case.episodes(2 if steps == 1 else 1))
-    assert_same(fast, plain, dtype)
+    plain, found = on_both(learner, case.episodes(2 if steps == 1 else 1))
+    assert_same(found, plain, dtype)
 
 
 @pytest.mark.slow
 @ON_EVERY_DEVICE
 @pytest.mark.parametrize(("case", "family", "way"), round_about(SECOND, STEPS))
-def test_second_order_by_graph_and_by_recompute(case, family, way, device):
+def test_second_order(case, family, way, device):
     steps, dtype = way
     learner = case.learn(encoder_of(family, dtype, device=device), inner_steps=steps, first_order=False)
-    episodes = case.episodes(1)
-    plain, graph = on_both(learner, episodes, second_order="graph")
-    assert_same(graph, plain, dtype)
-    if dtype == torch.float64:  # five by recomputing are below, in float64
-        assert_same(outer(learner, episodes, FastGradients(learner.encoder, "recompute")), plain, dtype)
+    plain, found = on_both(learner, case.episodes(1))
+    assert_same(found, plain, dtype)
 
 
-@pytest.mark.parametrize("family", ["mpnet", "student"])
-def test_five_steps_by_recompute(family):
-    learner = STEPPING[0].learn(encoder_of(family), inner_steps=5, first_order=False)
-    plain, fast = on_both(learner, STEPPING[0].episodes(1), second_order="recompute")
-    assert_same(fast, plain, torch.float64)
-
-
-@pytest.mark.parametrize("mode", ["graph", "recompute"])
-def test_second_order_of_word_vectors_where_support_and_query_share_words(mode):
+def test_second_order_of_static_embeddings_where_support_and_query_share_words():
     learner = OVERLAPPING.learn(encoder_of("static"), inner_steps=3, first_order=False)
-    plain, fast = on_both(learner, OVERLAPPING.episodes(1), second_order=mode)
-    assert_same(fast, plain, torch.float64)
+    plain, found = on_both(learner, OVERLAPPING.episodes(1))
+    assert_same(found, plain, torch.float64)
 
 
 @pytest.mark.parametrize("case", STEPPING, ids=str)
 def test_on_several_workers(case):
     """Four episodes on two threads, in second order."""
     learner = case.learn(encoder_of("bert"), inner_steps=1, first_order=False)
-    plain, fast = on_both(learner, case.episodes(4), workers=2)
-    assert_same(fast, plain, torch.float64)
+    plain, found = on_both(learner, case.episodes(4), workers=2)
+    assert_same(found, plain, torch.float64)
 
 
 @ON_EVERY_DEVICE
@@ -120,12 +109,12 @@ def test_on_several_workers(case):
 def test_without_inner_steps(case, family, dtype, device):
     learner = case.learn(encoder_of(family, dtype, device=device))
     if family == "static" and dict(case.options).get("output") in ("embedding", "tokens", "states"):
-        for gradients in (REFERENCE, FastGradients(learner.encoder)):
+        for gradients in (padded, OuterGradients(learner.encoder)):
             with pytest.raises(EncoderError, match="without layers"):
                 outer(learner, case.episodes(), gradients)
         return
-    plain, fast = on_both(learner, case.episodes())
-    assert_same(fast, plain, dtype)
+    plain, found = on_both(learner, case.episodes())
+    assert_same(found, plain, dtype)
 
 
 @ON_EVERY_FAMILY
@@ -135,7 +124,7 @@ def test_another_number_of_steps_or_another_order_is_another_gradient(family):
 
     def gradient(steps, first_order):
         learner = case.learn(encoder_of(family), inner_steps=steps, first_order=first_order)
-        return outer(learner, case.episodes(1), FastGradients(learner.encoder))
+        return outer(learner, case.episodes(1), OuterGradients(learner.encoder))
 
     first = gradient(1, True)
     assert error(gradient(3, True), first) > 1e-2

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metasearch.encoders.encoder import Embedder, Encoder
-from metasearch.fast.packing import packed
-from metasearch.fast.plan import PackingPlan
 from metasearch.spec.recipe import Role
+from metasearch.training.packing.attention import packed
+from metasearch.training.packing.plan import PackingPlan
 
 Group = Sequence[tuple[Role, str]]
 """Texts that are encoded together, each with its role."""
@@ -26,7 +26,7 @@ _CALL = 64
 
 
 @dataclass(frozen=True)
-class Texts:
+class PackedTexts:
     """Texts as features.
 
     Attributes:
@@ -60,7 +60,7 @@ def token_rows(place: NDArray[np.int64], lengths: NDArray[np.int64]) -> Tensor:
 
 def lay_out(
     encoder: Encoder, plan: PackingPlan, groups: Sequence[Group], most: int | None = None
-) -> tuple[list[Texts], Tensor | None]:
+) -> tuple[list[PackedTexts], Tensor | None]:
     """Lay out groups of texts on one slice of the word table; see `Batch`.
 
     With `most`, a pass has about so many tokens at most, but for a text that has more.
@@ -151,13 +151,13 @@ def _renumbered(parts: Sequence[dict[str, Any]], padding: int) -> Tensor:
     return rows
 
 
-def _texts(parts: Sequence[Mapping[str, Any]], order: Sequence[int], device: torch.device) -> Texts:
+def _texts(parts: Sequence[Mapping[str, Any]], order: Sequence[int], device: torch.device) -> PackedTexts:
     place = torch.tensor(order, dtype=torch.long).argsort()  # the inverse of the order
     moved = tuple(
         {name: value.to(device) if isinstance(value, Tensor) else value for name, value in part.items()}
         for part in parts
     )
-    return Texts(moved, place.to(device), sum(part["input_ids"].numel() for part in parts))
+    return PackedTexts(moved, place.to(device), sum(part["input_ids"].numel() for part in parts))
 
 
 def _lengths(part: Mapping[str, Any]) -> Tensor:
@@ -168,7 +168,7 @@ def _lengths(part: Mapping[str, Any]) -> Tensor:
     return part["attention_mask"].bool().sum(1)  # type: ignore[no-any-return]
 
 
-def _padded_by_role(encoder: Encoder, group: Group) -> Texts:
+def _padded_by_role(encoder: Encoder, group: Group) -> PackedTexts:
     """Return texts as the encoder itself pads them, one pass for each role."""
     roles = list(dict.fromkeys(role for role, _ in group))
     order = [i for role in roles for i, (own, _) in enumerate(group) if own == role]

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from helpers.gradients import Case, encoder_of, outer
-from metasearch.fast import FastEncoder, FastGradients
-from metasearch.fast.workers import Workers
+from metasearch.training.outer_gradients import OuterGradients
+from metasearch.training.packing import PackedEncoder
+from metasearch.training.packing.workers import Workers
 
 SOON = 60
 """Seconds after which a test that waits for another thread gives up."""
@@ -156,13 +157,13 @@ def test_training_is_turned_on_and_off_in_all_networks(workers):
 
 def test_threads_of_operations_are_shared_out_and_the_caller_keeps_its_own(two_threads):
     encoder = encoder_of("bert")
-    fast = FastEncoder(encoder)
-    assert fast.workers == 2
-    assert FastEncoder(encoder, workers=3).workers == 3
-    assert list(fast.each([0, 1, 2], lambda network, task: torch.get_num_threads())) == [1, 1, 1]
+    packed = PackedEncoder(encoder)
+    assert packed.workers == 2
+    assert PackedEncoder(encoder, workers=3).workers == 3
+    assert list(packed.each([0, 1, 2], lambda network, task: torch.get_num_threads())) == [1, 1, 1]
     assert torch.get_num_threads() == 2
     # One task has them all.
-    assert list(fast.each([0], lambda network, task: torch.get_num_threads())) == [2]
+    assert list(packed.each([0], lambda network, task: torch.get_num_threads())) == [2]
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -187,7 +188,7 @@ def test_gradients_are_the_same_bits_with_any_number_of_workers(case, options):
     learner = case.learn(encoder, inner_steps=2, **options)
     found = {}
     for workers in (1, 2, 3):
-        gradients = FastGradients(encoder, workers=workers)
+        gradients = OuterGradients(encoder, workers=workers)
         found[workers] = outer(learner, episodes, gradients)
         again = outer(learner, episodes, gradients)
         assert all(torch.equal(again.dense[name], value) for name, value in found[workers].dense.items())
@@ -200,7 +201,7 @@ def test_gradients_are_the_same_bits_with_any_number_of_workers(case, options):
 
 def test_with_dropout_there_is_one_worker_and_a_seed_decides():
     encoder, case = encoder_of("bert", torch.float32), Case("maml")
-    learner, gradients = case.learn(encoder, inner_steps=2), FastGradients(encoder, workers=2)
+    learner, gradients = case.learn(encoder, inner_steps=2), OuterGradients(encoder, workers=2)
     episodes = case.episodes(3)
     calm = outer(learner, episodes, gradients).loss
 
@@ -211,12 +212,12 @@ def test_with_dropout_there_is_one_worker_and_a_seed_decides():
 
     learner.train(True)
     try:
-        assert gradients.encoder.workers == 1
+        assert gradients.packed.workers == 1
         one, again, other = with_dropout(1), with_dropout(1), with_dropout(2)
     finally:
         learner.train(False)
     assert all(torch.equal(again.dense[name], value) for name, value in one.dense.items())
     assert not torch.equal(one.loss, other.loss)
-    assert gradients.encoder.workers == 2
+    assert gradients.packed.workers == 2
     assert torch.equal(outer(learner, episodes, gradients).loss, calm)
     assert not torch.equal(one.loss, calm)

@@ -14,10 +14,10 @@ from metasearch.encoders.checkpointing import checkpoint_layers
 from metasearch.encoders.encoder import Embedder, Encoder, Output
 from metasearch.encoders.input_module import BY_TOKEN
 from metasearch.encoders.inputs import input_of
-from metasearch.fast.layout import Texts
-from metasearch.fast.packing import ATTENTION
-from metasearch.fast.plan import PackingPlan
 from metasearch.spec.run import Checkpointing
+from metasearch.training.packing.attention import ATTENTION
+from metasearch.training.packing.layout import PackedTexts
+from metasearch.training.packing.plan import PackingPlan
 
 
 class Network:
@@ -51,7 +51,9 @@ class Network:
         """Turn dropout on or off."""
         self._module.train(mode)
 
-    def run(self, weights: Sequence[Tensor], texts: Texts, output: Output = "sentence", bf16: bool = False) -> Tensor:
+    def run(
+        self, weights: Sequence[Tensor], texts: PackedTexts, output: Output = "sentence", bf16: bool = False
+    ) -> Tensor:
         """Return an output of the encoder on other weights, a row for each text or each token, in their order.
 
         Args:
@@ -82,3 +84,23 @@ class Network:
         # Losses are taken in the precision of the weights; the network alone runs in bfloat16.
         rows = (parts[0] if len(parts) == 1 else torch.cat(parts)).to(weights[0].dtype)
         return texts.in_order(rows, output in BY_TOKEN)
+
+
+class PackedModule(nn.Module):
+    """A network as a module of sliced weights, which learn2learn's MAML can wrap.
+
+    Its parameters share the memory of the weights, and have gradients of their own.
+    """
+
+    def __init__(self, network: Network, weights: Sequence[Tensor], bf16: bool = False) -> None:
+        super().__init__()
+        for number, weight in enumerate(weights):
+            self.register_parameter(str(number), nn.Parameter(weight.detach()))
+        # No submodule: its own weights are not among the parameters.
+        self.__dict__["network"] = network
+        self._bf16 = bf16
+
+    def forward(self, texts: PackedTexts) -> Tensor:
+        """Return unit vectors `(texts, D)`."""
+        vectors: Tensor = self.__dict__["network"].run(list(self._parameters.values()), texts, bf16=self._bf16)
+        return vectors

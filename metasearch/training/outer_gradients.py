@@ -1,0 +1,281 @@
+"""The outer gradient of a meta-batch: every learner's own formula, on learn2learn and the packed encoder.
+
+The outer loss L is a function of values v, which are losses of episodes or outputs of texts. Its gradient is
+Σ (∂v/∂θ)ᵀ ∂L/∂v. A meta-batch may be cut into shards, which one process computes or several:
+
+    values of my shards → values of all shards → L and ∂L/∂v → gradients of my shards → their sum → `.grad`
+
+L is the loss of the whole meta-batch. So a loss that couples episodes or compares texts sees all of them, and the
+gradient is that of one shard but for rounding and dropout.
+
+Memory does not grow with the number of episodes: the gradient of each loss is taken before the next loss is computed.
+There is one sum of gradients for each name of losses, which is multiplied with ∂L/∂v at the end. The graphs of texts
+are kept until ∂L/∂v is known, or recomputed with `--checkpointing texts`.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from metasearch.encoders.encoder import Encoder
+from metasearch.episodes.episode import Episode, LabelledSet
+from metasearch.learners.base import EpisodeLearner, Learner, OuterLoss, Values
+from metasearch.learners.inner_loop import Gradient, Model
+from metasearch.learners.sets import Prepared, prepare, texts_of
+from metasearch.learners.texts import Reading, TextLearner
+from metasearch.spec.run import Checkpointing
+from metasearch.spec.seeding import seed_of
+from metasearch.training.adding import Sum, TreeSum, added
+from metasearch.training.out_of_memory import not_enough, out_of_memory, random_state, set_random_state
+from metasearch.training.packing import Network, PackedEncoder, PackedModule, Parts
+from metasearch.training.processes import ALONE, Processes
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+Losses = dict[str, list[Tensor]]
+Pulled = Mapping[str, Tensor | None]
+"""∂L/∂v of the values of a shard, by name; None where L does not depend on them."""
+
+
+@dataclass(frozen=True)
+class ShardGradient:
+    """A shard whose values are known.
+
+    Attributes:
+        values: of the shard, without a graph.
+        finish: returns the gradient of the shard in the learner's parameters, from ∂L/∂v.
+    """
+
+    values: Values
+    finish: Callable[[Pulled], Gradient]
+
+
+class OuterGradients:
+    """Takes the outer gradients of an encoder's learners.
+
+    Args:
+        encoder: the encoder to train.
+        workers: most episodes at the same time; see `PackedEncoder`.
+        checkpointing: `on` recomputes layers in the backward pass, `texts` a few texts at a time, for less memory and
+            the same gradient; `auto` recomputes layers from the first step on that runs out of memory.
+
+    Attributes:
+        notes: what is done in a slower way for this encoder and why.
+    """
+
+    def __init__(self, encoder: Encoder, workers: int | None = None, checkpointing: Checkpointing = "auto") -> None:
+        self.packed = PackedEncoder(encoder, workers)
+        self.notes = self.packed.plan.notes
+        self.checkpointing = checkpointing
+
+    def __call__(
+        self, learner: Learner, episodes: Sequence[Episode], shards: int = 1, processes: Processes = ALONE
+    ) -> OuterLoss:
+        """Put the gradient of the outer loss of a meta-batch into the `.grad` of the learner's parameters.
+
+        A gradient that is zero but in some rows is a coalesced sparse tensor of those rows. A parameter that the loss
+        does not depend on has none. With several shards, shard s draws its dropout from (torch's seed, s).
+
+        Raises:
+            OutOfMemory: memory does not suffice, in whatever way the gradient is taken.
+        """
+        device = learner.encoder.device
+        bf16 = torch.is_autocast_enabled(device.type)
+
+        def take() -> tuple[OuterLoss, Gradient]:
+            # The network alone runs in bfloat16, see `Network.run`.
+            with _kernel(learner), torch.autocast(device.type, enabled=False):
+                return self._take(learner, episodes, shards, processes, bf16)
+
+        # What several processes do together, one alone cannot begin again.
+        alone = processes.rank.count == 1
+        loss, gradient = self._fitting(device, take, again=alone)
+        for (_, parameter), one in zip(learner.named_parameters(), gradient, strict=True):
+            parameter.grad = one
+        return loss
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Forget at the end what was found to need less memory."""
+        before = self.checkpointing, self.packed.most_workers
+        try:
+            yield
+        finally:
+            self.checkpointing, self.packed.most_workers = before
+
+    def _take(
+        self, learner: Learner, episodes: Sequence[Episode], shards: int, processes: Processes, bf16: bool
+    ) -> tuple[OuterLoss, Gradient]:
+        seed, mine, begun = torch.initial_seed(), processes.mine(shards), []
+        for number, shard in enumerate(learner.shards(episodes, shards)):
+            if number in mine:
+                if shards > 1:
+                    torch.manual_seed(seed_of(seed, "shard", number))
+                begin = partial(self._begin, learner, shard, bf16)
+                begun.append(self._fitting(learner.encoder.device, begin))
+        everyone = processes.gather([each.values for each in begun], learner.encoder.device)
+        loss, pulled, own = _pull(learner, episodes, everyone)
+        total = TreeSum()
+        for number in mine:
+            # Taken off the list, so that what a shard kept is freed when it is done.
+            gradient = begun.pop(0).finish(pulled[number])
+            # What the loss depends on beside the values, such as a head, has its gradient from the loss once.
+            total.add(added(gradient, own) if number == 0 else gradient)
+        return loss, processes.total(total.total, [parameter.detach() for _, parameter in learner.named_parameters()])
+
+    def _begin(self, learner: Learner, shard: Any, bf16: bool) -> ShardGradient:
+        self.packed.checkpoint(self.checkpointing)
+        if isinstance(learner, TextLearner):
+            return _of_texts(learner, shard, self.packed, bf16)
+        assert isinstance(learner, EpisodeLearner)
+        return _of_episodes(learner, shard, self.packed, bf16)
+
+    def _fitting(self, device: torch.device, work: Callable[[], Result], again: bool = True) -> Result:
+        """Return the result of work; where memory does not suffice, repeat it with less and the same random numbers."""
+        random = random_state(device)
+        while True:
+            try:
+                return work()
+            except RuntimeError as error:
+                if not out_of_memory(error):
+                    raise
+                less = self._need_less() if again else None
+                if less is None:
+                    raise not_enough(device, error, self.checkpointing != "texts") from error
+            log.warning("out of memory on %s: %s; the gradient stays the same", device, less)
+            set_random_state(device, random)
+            # Outside of `except`, whose error holds on to the graph.
+            if device.type == "cuda":
+                torch.cuda.empty_cache()
+
+    def _need_less(self) -> str | None:
+        """Choose a way that needs less memory for this and all later steps; return it, or None if there is none."""
+        if self.packed.workers > 1:
+            self.packed.most_workers = 1
+            return "one episode is computed at a time"
+        if self.checkpointing == "auto":
+            self.checkpointing = "on"
+            return "layers are recomputed in the backward pass"
+        return None
+
+
+def _of_episodes(
+    learner: EpisodeLearner, shard: Sequence[Sequence[LabelledSet]], packed: PackedEncoder, bf16: bool
+) -> ShardGradient:
+    """Compute the losses of a shard's episodes, and a sum of gradients for each name."""
+    sets = [examples for episode in shard for examples in episode]
+    if not sets:  # the last batch of an epoch may have fewer examples than there are shards
+        return ShardGradient({}, lambda pulled: [None for _ in learner.named_parameters()])
+    batch = packed.lay_out([texts_of(examples) for examples in sets])
+    ready = iter([prepare(packed.encoder, *pair) for pair in zip(sets, batch.texts, strict=True)])
+    episodes = [[next(ready) for _ in episode] for episode in shard]
+    rates = learner.inner_lr
+    # Rates that are learned have the shapes of the weights, and gradients like them.
+    parameters = [*packed.weights, *(() if isinstance(rates, float) else rates)]
+    starts, count = batch.cut(parameters), len(packed.weights)
+
+    def work(network: Network, number: int) -> tuple[Losses, dict[str, Gradient]]:
+        # Each episode has leaves of its own, which share the memory of the starting values.
+        module = PackedModule(network, starts[:count], bf16)
+        learned = [start.detach().requires_grad_() for start in starts[count:]]
+        model = Model(module, rates if isinstance(rates, float) else learned, not learner.second_order)
+        losses: Losses = {}
+        gradients: dict[str, Gradient] = {}
+        for name, loss in learner.losses(model, episodes[number]):
+            losses.setdefault(name, []).append(loss.detach())
+            gradient: Gradient = [*torch.autograd.grad(loss, [*module.parameters(), *learned], allow_unused=True)]
+            gradients[name] = added(gradients[name], gradient) if name in gradients else gradient
+        return losses, gradients
+
+    # Longest first, so that no thread begins the longest episode when others are done.
+    order = sorted(range(len(episodes)), key=lambda number: -sum(map(_tokens, episodes[number])))
+    found: list[Losses] = [{} for _ in episodes]
+    sums: dict[str, Sum] = {}
+    for number, (losses, gradients) in zip(order, packed.each(order, work), strict=True):
+        found[number] = losses
+        for name, gradient in gradients.items():
+            sums.setdefault(name, Sum(len(parameters))).add(gradient)
+
+    def finish(pulled: Pulled) -> Gradient:
+        total = Sum(len(parameters))
+        for name in list(sums):
+            total.add(sums.pop(name).gradient, _factor(learner, name, pulled[name]))
+        return _by_parameter(learner, parameters, batch.spread(total.gradient))
+
+    values = {name: torch.stack([loss for losses in found for loss in losses.get(name, [])]) for name in sums}
+    return ShardGradient(values, finish)
+
+
+def _tokens(examples: Prepared) -> int:
+    return sum(tower.tokens for tower in examples.towers)
+
+
+def _factor(learner: Learner, name: str, pulled: Tensor | None) -> float:
+    """Return ∂L/∂v, which all losses v of a name must have in common, as their gradients are in one sum."""
+    if pulled is None:
+        return 0.0
+    first = pulled[0].item()
+    if not bool((pulled == first).all()):
+        kind = type(learner).__name__
+        raise ValueError(f"{kind}.combine weighs losses called '{name}' differently; {kind}.losses must weigh them")
+    return float(first)
+
+
+def _of_texts(learner: TextLearner, shard: Mapping[str, Reading], packed: PackedEncoder, bf16: bool) -> ShardGradient:
+    """Compute the outputs of a shard's texts, and keep their graphs."""
+    values: dict[str, Tensor] = {}
+    trained: dict[str, tuple[Parts, Callable[[Tensor], Gradient]]] = {}
+    for name, reading in shard.items():
+        if not reading.texts:
+            continue
+        parts = Parts(packed, reading.texts, learner.options.output, bf16)
+        if reading.frozen is None:
+            values[name], back = parts.begin(parts.batch.cut(packed.weights))
+            trained[name] = parts, back
+        else:
+            # It is a copy of the encoder's network, so its weights can run in the packed copies.
+            frozen = dict(reading.frozen.named_parameters())
+            values[name] = parts.outputs(parts.batch.cut([frozen[trainable] for trainable in packed.names]))
+
+    def finish(pulled: Pulled) -> Gradient:
+        total: Gradient = [None for _ in learner.named_parameters()]
+        for name, (parts, back) in trained.items():
+            if (slope := pulled[name]) is not None:
+                gradient = parts.batch.spread(back(slope))
+                total = added(total, _by_parameter(learner, packed.weights, gradient))
+        return total
+
+    return ShardGradient(values, finish)
+
+
+def _pull(
+    learner: Learner, episodes: Sequence[Episode], everyone: Sequence[Values]
+) -> tuple[OuterLoss, list[Pulled], Gradient]:
+    """Return the outer loss from the values of all shards, ∂L/∂v of each shard, and ∂L/∂θ of L's own parameters."""
+    leaves = [{name: value.detach().requires_grad_() for name, value in values.items()} for values in everyone]
+    names = dict.fromkeys(name for values in leaves for name in values)
+    loss = learner.combine({n: torch.cat([values[n] for values in leaves if n in values]) for n in names}, episodes)
+    flat = [value for values in leaves for value in values.values()]
+    parameters = [parameter for _, parameter in learner.named_parameters()]
+    found = iter(torch.autograd.grad(loss.total, [*flat, *parameters], allow_unused=True))
+    pulled: list[Pulled] = [{name: next(found) for name in values} for values in leaves]
+    return OuterLoss(loss.total.detach(), loss.terms), pulled, list(found)
+
+
+def _by_parameter(learner: Learner, parameters: Sequence[Tensor], gradient: Gradient) -> Gradient:
+    """Return a gradient in the order of the learner's parameters, None for those that it is not of."""
+    found = {id(parameter): one for parameter, one in zip(parameters, gradient, strict=True)}
+    return [found.get(id(parameter)) for _, parameter in learner.named_parameters()]
+
+
+def _kernel(learner: Learner) -> AbstractContextManager[None]:
+    """Return what attention runs on: fused kernels have no second derivative, the plain one has."""
+    return sdpa_kernel(SDPBackend.MATH) if learner.second_order else nullcontext()

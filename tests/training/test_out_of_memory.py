@@ -1,0 +1,120 @@
+"""Where memory does not suffice, an outer step is taken again in a way that needs less, with the same gradient."""
+
+import pytest
+import torch
+
+from helpers.gradients import QUERY, SUPPORT, Case, encoder_of, error, outer
+from metasearch.errors import OutOfMemory
+from metasearch.training import outer_gradients
+from metasearch.training.out_of_memory import out_of_memory
+from metasearch.training.outer_gradients import OuterGradients
+
+MAML = Case("maml", sizes=(SUPPORT, QUERY))
+DISTILL = Case("distill", "translations", (4,))
+ON_A_CPU = RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried ...")
+ONE = "out of memory on cpu: one episode is computed at a time; the gradient stays the same"
+LAYERS = "out of memory on cpu: layers are recomputed in the backward pass; the gradient stays the same"
+
+
+def failing(monkeypatch, times, raised=ON_A_CPU, name="PackedModule"):
+    """Let an episode fail after so many were begun; returns what counts them."""
+    calls, before = [], getattr(outer_gradients, name)
+
+    def fail(*args):
+        calls.append(args)
+        if len(calls) in times:
+            raise raised
+        return before(*args)
+
+    monkeypatch.setattr(outer_gradients, name, fail)
+    return calls
+
+
+@pytest.mark.parametrize("first_order", [True, False])
+@pytest.mark.parametrize("raised", [torch.OutOfMemoryError("CUDA out of memory"), ON_A_CPU], ids=["gpu", "cpu"])
+def test_layers_are_recomputed_and_a_line_says_so(monkeypatch, caplog, raised, first_order):
+    """In the second episode: what the first one has added is no part of the gradient."""
+    learner = MAML.learn(encoder_of("bert"), inner_steps=2, first_order=first_order)
+    episodes = MAML.episodes(3)
+    plain = outer(learner, episodes)
+    caplog.set_level("WARNING")
+    calls = failing(monkeypatch, {2}, raised)
+    gradients = OuterGradients(learner.encoder, workers=1)
+    assert error(outer(learner, episodes, gradients), plain) < 1e-10
+    assert caplog.messages == [LAYERS]
+    # It holds for the steps to come.
+    assert error(outer(learner, episodes, gradients), plain) < 1e-10
+    assert gradients.checkpointing == "on"
+    assert len(calls) == 2 + 3 + 3
+
+
+def test_episodes_are_computed_one_at_a_time_before_anything_is_recomputed(monkeypatch, caplog):
+    learner, episodes = MAML.learn(encoder_of("bert"), inner_steps=2), MAML.episodes(3)
+    plain = outer(learner, episodes)
+    caplog.set_level("WARNING")
+    failing(monkeypatch, {1})
+    gradients = OuterGradients(learner.encoder, workers=2)
+    assert error(outer(learner, episodes, gradients), plain) < 1e-10
+    assert caplog.messages == [ONE]
+    assert gradients.packed.workers == 1
+    assert gradients.checkpointing == "auto"
+
+
+def test_what_a_trial_has_found_is_forgotten(monkeypatch):
+    learner = MAML.learn(encoder_of("bert"), inner_steps=1)
+    failing(monkeypatch, {1, 2})
+    gradients = OuterGradients(learner.encoder, workers=2)
+    with gradients.trial():
+        outer(learner, MAML.episodes(2), gradients)
+        assert (gradients.packed.workers, gradients.checkpointing) == (1, "on")
+    assert (gradients.packed.workers, gradients.checkpointing) == (2, "auto")
+
+
+@pytest.mark.parametrize("case", [MAML, DISTILL], ids=str)
+def test_dropout_is_that_of_the_step_however_often_it_is_begun(monkeypatch, caplog, case):
+    """The second episode does not fit, or the loss of all texts: what was drawn before is drawn again."""
+    learner, episodes = case.learn(encoder_of("bert"), inner_steps=1), case.episodes(2)
+
+    def taken(seed):
+        torch.manual_seed(seed)
+        return outer(learner, episodes, OuterGradients(learner.encoder, workers=1))
+
+    learner.train(True)
+    try:
+        plain, another = taken(0), taken(1)
+        caplog.set_level("WARNING")
+        failing(monkeypatch, {2} if case == MAML else {1}, name="PackedModule" if case == MAML else "_pull")
+        again = taken(0)
+    finally:
+        learner.train(False)
+    assert error(again, plain) < 1e-10 < 1e-3 < error(another, plain)
+    assert caplog.messages == [LAYERS]
+
+
+def test_nothing_is_left_of_a_step_that_does_not_fit(monkeypatch):
+    learner = MAML.learn(encoder_of("bert"), inner_steps=1)
+    failing(monkeypatch, {2})
+    gradients = OuterGradients(learner.encoder, workers=1, checkpointing="off")
+    with pytest.raises(OutOfMemory):
+        outer(learner, MAML.episodes(3), gradients)
+    assert all(parameter.grad is None for _, parameter in learner.named_parameters())
+
+
+@pytest.mark.parametrize("checkpointing", ["auto", "texts"])
+def test_what_does_not_fit_in_any_way_is_an_error_that_says_what_needs_less(monkeypatch, checkpointing):
+    learner = MAML.learn(encoder_of("bert"), inner_steps=1)
+    failing(monkeypatch, range(9))
+    with pytest.raises(OutOfMemory, match=r"out of memory on cpu .*smaller budget\.meta_batch or") as caught:
+        outer(learner, MAML.episodes(1), OuterGradients(learner.encoder, workers=1, checkpointing=checkpointing))
+    assert caught.value.exit_code == 8
+    # What is on already is no advice.
+    assert ("--checkpointing texts" in str(caught.value)) == (checkpointing == "auto")
+
+
+def test_other_errors_are_none_of_memory(monkeypatch):
+    assert out_of_memory(ON_A_CPU)
+    assert not out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+    learner = MAML.learn(encoder_of("bert"), inner_steps=1)
+    failing(monkeypatch, {1}, RuntimeError("shapes"))
+    with pytest.raises(RuntimeError, match="shapes"):
+        outer(learner, MAML.episodes(1), OuterGradients(learner.encoder, workers=1))
