@@ -1,18 +1,22 @@
-"""`metasearch doctor`: what is installed here, and whether folders are sound."""
+"""`metasearch doctor`: an environment report, and a check of folders."""
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from metasearch.cli import _complete, _options
 
+if TYPE_CHECKING:
+    from metasearch.jobs.environment import Section
+
 _MARKS = {"ok": "ok ", "note": "-  ", "bad": "bad"}
 
 
-@click.command("doctor", short_help="What is installed here, and whether folders are sound.")
+@click.command("doctor", short_help="Report the environment, and check folders.")
 @click.argument(
     "folders",
     metavar="[FOLDER]...",
@@ -21,36 +25,42 @@ _MARKS = {"ok": "ok ", "note": "-  ", "bad": "bad"}
     shell_complete=_complete.runs_and_models,
 )
 @_options.trust
-@click.option("--json", "as_json", is_flag=True, help="Print the same as one JSON object on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.pass_context
 def command(ctx: click.Context, folders: Sequence[Path], trust_remote_code: bool, as_json: bool) -> None:
-    """Print versions, processor and devices, optional parts and the cache; and say what each FOLDER is.
+    """Print versions, processor and devices, data and the cache; and say what each FOLDER is, and whether it is sound.
 
-    Of a run, a distillation, a stage, a study or cell, an index, an encoder, an export to ONNX or a tokenizer every
-    file is checked, and the command is named that goes on with what is not finished. A line that begins with `bad` is a
-    problem, and the exit code is that of the worst one; a line with `-` is only to be known. Nothing is fetched or
-    changed.
+    FOLDER is a run, a distillation, a study, an index, an encoder, an export to ONNX, a tokenizer or a prepared corpus.
+    A line that begins with `bad` is a problem, and the exit code is that of the worst one; a line with `-` is no
+    problem. Nothing is fetched or changed.
 
     \b
     Examples:
       metasearch doctor
       metasearch doctor runs/lareqa studies/lareqa
     """
-    from metasearch.jobs.doctor.doctor import examine
-    from metasearch.jobs.doctor.finding import worst
-
     sections = []
-    for section in examine(folders, trust_remote_code):
+    for section in _examine(folders, trust_remote_code):
         sections.append(section)
         if not as_json:
             click.echo(section.title)
             width = max((len(each.about) for each in section.findings), default=0)
             for each in section.findings:
                 click.echo(f"  {_MARKS[each.state]}  {each.about.ljust(width)}  {each.found}")
-    problems = sum(each.state == "bad" for section in sections for each in section.findings)
+    codes = [each.code for section in sections for each in section.findings if each.state == "bad"]
     if as_json:
-        tree = {"sections": [dataclasses.asdict(each) for each in sections], "exit_code": worst(sections)}
+        tree = {"sections": [dataclasses.asdict(each) for each in sections], "exit_code": max(codes, default=0)}
         click.echo(json.dumps(tree, ensure_ascii=False))
     else:
-        click.echo(f"problems: {problems or 'none'}")
-    ctx.exit(worst(sections))
+        click.echo(f"problems: {len(codes) or 'none'}")
+    ctx.exit(max(codes, default=0))
+
+
+def _examine(folders: Sequence[Path], trust_remote_code: bool) -> "Iterator[Section]":
+    from metasearch.jobs.environment import environment
+
+    yield from environment()
+    if folders:
+        from metasearch.jobs.doctor import examine_folder
+
+        yield from (examine_folder(folder, trust_remote_code) for folder in folders)

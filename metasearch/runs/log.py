@@ -60,11 +60,6 @@ def _tail(path: Path) -> tuple[int, list[bytes]]:
         return start, file.read().splitlines()
 
 
-def damaged_lines(path: Path) -> list[int]:
-    """Return the numbers, from 1, of the lines of a log that are no events; a crash may cut off the last one."""
-    return [number for number, line in enumerate(read_bytes(path).splitlines(), 1) if _event(line) is None]
-
-
 def _event(line: bytes) -> dict[str, Any] | None:
     """Return the event of a line; None where it is damaged."""
     try:

@@ -11,7 +11,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from helpers.backbones import LENGTHS, TEXTS, make
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
-from metasearch.jobs.doctor.folders import sections_of
+from metasearch.jobs.doctor import examine_folder
 
 MEANS = "assumed: embeddings are means of tokens, without prompts"
 
@@ -37,8 +37,7 @@ def lines(caplog):
 
 def doctor(folder):
     """Return what `metasearch doctor` finds of an encoder, as (state, text)."""
-    ((section),) = sections_of(folder)
-    return [(each.state, each.found) for each in section.findings]
+    return [(each.state, each.found) for each in examine_folder(folder).findings]
 
 
 def test_of_a_whole_checkpoint_nothing_is_assumed(folder, caplog):

@@ -1,1 +1,0 @@
-"""`metasearch doctor`: what is installed here, and whether runs, studies and encoders are sound."""
