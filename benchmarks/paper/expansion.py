@@ -22,8 +22,8 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.expansion import ALPHA, expanded
 from metasearch.encoders.neutral import Mapped
+from metasearch.encoders.rerank import ALPHA, expanded
 from metasearch.encoders.vectors import EncodesTexts, Remembered
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs.neutral import train_map

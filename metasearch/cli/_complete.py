@@ -114,7 +114,7 @@ def _offered(names: Iterable[str], ctx: click.Context, incomplete: str, listed: 
 
 
 def _declared(ctx: click.Context, kind: str) -> list[str]:
-    from metasearch.spec.names import names
+    from metasearch.spec.library import names
 
     include: Any = ctx.params.get("include") or ()
     return sorted(set(names(kind, include)))

@@ -1,10 +1,11 @@
 """What commands that run something make of their flags."""
 
+import json
 import os
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -89,3 +90,17 @@ def fresh_folder(*words: str) -> Path:
     base = Path("runs") / "-".join([stamp, *words])
     # Several runs may begin within one second.
     return next(p for i in range(1, 1000) if not (p := base if i == 1 else base.with_name(f"{base.name}-{i}")).exists())
+
+
+# What commands print on stdout when a run is finished.
+
+if TYPE_CHECKING:
+    from metasearch.jobs.lifecycle import RunResult
+
+
+def show(result: "RunResult", as_json: bool, what: str = "run") -> None:
+    """Print the report of a run or study and its folder, or its scores as one JSON object."""
+    if as_json:
+        click.echo(json.dumps({what: str(result.folder), "results": result.rows}, ensure_ascii=False))
+    else:
+        click.echo(f"{result.report}\n{what}: {result.folder}")

@@ -131,7 +131,7 @@ def run(
 ) -> None:
     """Do what is left of a study, begun with a configuration or, where that is None, long before; print its table."""
     from metasearch.cli._live_table import watching
-    from metasearch.cli._output import show
+    from metasearch.cli._settings import show
     from metasearch.jobs.crossval import runner
     from metasearch.jobs.crossval.summary import means
     from metasearch.jobs.lifecycle import RunResult

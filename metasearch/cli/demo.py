@@ -32,9 +32,8 @@ def command(task: str, encoder: str | None, output: Path | None, as_json: bool, 
 
     At the end the articles are indexed with the encoder that was trained last, to be searched in any language.
     """
-    from metasearch.cli._output import show
     from metasearch.cli._progress import ProgressBar
-    from metasearch.cli._settings import fresh_folder
+    from metasearch.cli._settings import fresh_folder, show
     from metasearch.cli.train import configure
     from metasearch.jobs import train
     from metasearch.jobs.train_report import side_by_side

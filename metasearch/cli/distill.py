@@ -36,8 +36,8 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
       metasearch distill --recipe ema-small --student runs/small/1-assistant/model --corpus ~/data/parallel
       metasearch resume runs/small
     """
-    from metasearch.cli._output import show
     from metasearch.cli._progress import ProgressBar
+    from metasearch.cli._settings import show
     from metasearch.jobs.distill import job
     from metasearch.jobs.resume import resume_run
 

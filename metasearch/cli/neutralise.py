@@ -91,8 +91,8 @@ def configure(
     from metasearch.data.benchmark import load_benchmark
     from metasearch.data.tagged import read_tagged
     from metasearch.spec import yaml
-    from metasearch.spec.problems import Places
     from metasearch.spec.run_stages import NeutralSettings
+    from metasearch.spec.yaml import Places
 
     if bool(texts) == bool(task):
         raise ConfigError("say what to estimate from: --texts PATH, or --task TASK; one of them")

@@ -47,8 +47,8 @@ def command(
       metasearch resume studies/lareqa --jobs 2
       metasearch resume studies/lareqa/cells/maml-trans/fold-0-seed-1
     """
-    from metasearch.cli._output import show
     from metasearch.cli._progress import ProgressBar
+    from metasearch.cli._settings import show
     from metasearch.jobs.lifecycle import WAIT_SECONDS
     from metasearch.jobs.resume import kind_of, resume_run
 

@@ -35,8 +35,8 @@ def command(resume: Path | None, output: Path | None, as_json: bool, **flags: An
       metasearch train --task lareqa --mode trans --encoder minilm --data ~/data --max-steps 90 -o runs/lareqa
       metasearch resume runs/lareqa
     """
-    from metasearch.cli._output import show
     from metasearch.cli._progress import ProgressBar
+    from metasearch.cli._settings import show
     from metasearch.jobs import train
     from metasearch.jobs.resume import resume_run
 

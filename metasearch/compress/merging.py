@@ -30,8 +30,7 @@ from metasearch.compress.student import with_transformer
 from metasearch.encoders.compressed import backbone_config
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
-from metasearch.encoders.layers import describe, first_stays_first, layers_of, put_layers
-from metasearch.encoders.limits import check_fewer
+from metasearch.encoders.layers import check_fewer, describe, first_stays_first, layers_of, put_layers
 from metasearch.errors import ConfigError, DataError, EncoderError
 from metasearch.spec.seeding import stream
 

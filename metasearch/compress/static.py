@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from metasearch.compress.plan import Rows
 from metasearch.encoders.encoder import Embedder, Encoder
 from metasearch.encoders.inputs import is_static
-from metasearch.encoders.limits import check_fewer
+from metasearch.encoders.layers import check_fewer
 from metasearch.encoders.transformer import ROTARY, TransformerInput
 from metasearch.errors import DataError, EncoderError
 from metasearch.formats.blank import remove_invisible

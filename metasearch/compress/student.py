@@ -14,9 +14,8 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 
 from metasearch.compress.plan import Initial, check_initial
-from metasearch.encoders.compressed import CompressedConfig, CompressedModel, width_of
+from metasearch.encoders.compressed import CompressedConfig, CompressedModel, FactorisedEmbedding, width_of
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.factorised import FactorisedEmbedding
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.prompts import prompt_of
 from metasearch.errors import ConfigError, DataError

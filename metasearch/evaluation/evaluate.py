@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from metasearch.data.records import Data, Question, RetrievalData, SimilarityData
 from metasearch.data.translation import TranslationData
-from metasearch.encoders.expansion import expanded
+from metasearch.encoders.rerank import expanded
 from metasearch.encoders.vectors import EncodesTexts
 from metasearch.errors import DataError, MetasearchError, require_known
 from metasearch.evaluation.metrics.base import function_of
@@ -24,9 +24,9 @@ from metasearch.spec.run import Precision
 # - multilingual: one pool of the candidates of all languages; every translation of the answer is relevant.
 # - bilingual, monolingual: the candidates of one language; a matrix of question language by candidate language, whose
 #   diagonal is monolingual.
-# - expanded: the multilingual pool after document expansion across languages (`metasearch.encoders.expansion`). It uses
+# - expanded: the multilingual pool after document expansion across languages (`metasearch.encoders.rerank`). It uses
 #   what else is in the pool, so that its scores are not those of other papers' pools.
-# - balanced: the multilingual pool, its scores balanced between languages (`metasearch.encoders.balance`).
+# - balanced: the multilingual pool, its scores balanced between languages (`metasearch.encoders.rerank`).
 #
 # Texts are encoded once, whatever the number of pools.
 

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from metasearch.data.records import Candidate, Question, RetrievalData
-from metasearch.encoders.balance import balance
+from metasearch.encoders.rerank import balance
 from metasearch.errors import NonFiniteError
 from metasearch.evaluation.metrics.base import Ranks
 from metasearch.evaluation.metrics.ranking import Indices, above, blocks, first_equal, highest, members
@@ -124,7 +124,7 @@ def search(
         candidates: vectors of the candidates, `(C, D)`.
         judgements: relevant candidates of each question.
         languages: index of the language of each candidate, `(C,)`.
-        balanced: rank by scores that are balanced between languages (`metasearch.encoders.balance`).
+        balanced: rank by scores that are balanced between languages (`metasearch.encoders.rerank`).
 
     Raises:
         NonFiniteError: a score is NaN or infinite.

@@ -14,7 +14,7 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 from torch import Tensor, nn
 
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.limits import check_fewer
+from metasearch.encoders.layers import check_fewer
 from metasearch.encoders.matryoshka import set_trained_dimensions, trained_dimensions
 from metasearch.errors import DataError
 

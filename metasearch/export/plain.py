@@ -15,9 +15,8 @@ import torch
 from torch import nn
 
 from metasearch.compress.student import with_transformer
-from metasearch.encoders.compressed import CompressedModel
+from metasearch.encoders.compressed import CompressedModel, FactorisedEmbedding
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.factorised import FactorisedEmbedding
 from metasearch.encoders.inputs import is_static, transformer_of
 from metasearch.encoders.layers import layers_of, put_layers
 

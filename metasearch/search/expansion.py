@@ -1,6 +1,6 @@
 """Document expansion in an index: passages are scored with their nearest ones in other languages.
 
-The score of an expanded passage (`metasearch.encoders.expansion`) is a mean of scores that the index has, weighted and
+The score of an expanded passage (`metasearch.encoders.rerank`) is a mean of scores that the index has, weighted and
 divided by a length, so that the vectors of the index stay as they are. The weights are computed when they are first
 asked for and kept in the index's folder; they can be deleted at any time.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from metasearch.encoders.expansion import ALPHA, neighbours
+from metasearch.encoders.rerank import ALPHA, neighbours
 from metasearch.errors import ConfigError
 from metasearch.formats.arrays import Loaded, Wanted
 from metasearch.index import beside

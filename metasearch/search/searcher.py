@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.encoders.balance import merged
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.rerank import merged
 from metasearch.index.bm25 import Bm25
 from metasearch.index.fusion import fuse
 from metasearch.index.hit import Hit
@@ -72,7 +72,7 @@ class Searcher:
             hybrid: rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank; a score is then
                 that of the fusion.
             expand: score passages with their nearest ones in other languages (`metasearch.search.expansion`).
-            balance: measure each score from the best of its passage's language (`metasearch.encoders.balance`); those
+            balance: measure each score from the best of its passage's language (`metasearch.encoders.rerank`); those
                 whose language is not known are one.
 
         Raises:

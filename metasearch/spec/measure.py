@@ -10,7 +10,7 @@ from metasearch.spec import registry
 
 Pool = Literal["multilingual", "bilingual", "monolingual", "expanded", "balanced", "pairs", "xx-en", "en-xx", "both"]
 """What is ranked: candidates of all languages together, of one other language, of the question's own, or of all after
-document expansion (`metasearch.encoders.expansion`) or by balanced scores (`metasearch.encoders.balance`); for
+document expansion (`metasearch.encoders.rerank`) or by balanced scores (`metasearch.encoders.rerank`); for
 similarity nothing; for translations the pivot language, from each other one (`xx-en`), or the other way round
 (`en-xx`), and the mean of both."""
 

@@ -1,7 +1,7 @@
 """Tasks and transfer modes as they are declared in `tasks/*.yaml` and `tasks/modes/*.yaml`."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -10,7 +10,47 @@ from metasearch.spec.arrangement import Arrangement, Pattern
 from metasearch.spec.declared import Contradiction, Declared
 from metasearch.spec.languages import Language, parse_pair
 from metasearch.spec.recipe import MaxLength, Role
-from metasearch.spec.translate import ORACLE, Translate
+
+# The block `translate` of a task: rows of its train part are translated, and the translations are trained on.
+
+ORACLE = "oracle"
+"""In place of a translator: the parallel rows that the data itself has."""
+
+
+class Translate(Declared):
+    """Which rows of train are translated into which languages, and by what.
+
+    Attributes:
+        by: a translator's name, or `oracle`, which takes the rows that the data has of the same ids in other languages.
+        source: the language that is translated from. One that is no language of the task is read for train alone.
+        into: languages that are translated into; arrangements may name them whether they are languages of the task or
+            not.
+        own: what becomes of rows that train has in these languages: all are left out (`drop`), or they stay and only
+            what has none is translated (`keep`). It must be said where there are any.
+        overlap: what becomes of a row whose text stands in dev or test: it is an error (`refuse`), or the row is left
+            out and counted (`drop`). A row whose id or article stands there is always an error.
+        options: the translator's own.
+    """
+
+    by: str = "files"
+    source: Language
+    into: Annotated[tuple[Language, ...], Field(min_length=1)]
+    own: Literal["drop", "keep"] | None = None
+    overlap: Literal["refuse", "drop"] = "refuse"
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Translate":
+        if len(set(self.into)) < len(self.into):
+            raise Contradiction("a language stands twice", "into")
+        if self.source in self.into:
+            raise Contradiction(f"'{self.source}' is the language that is translated from", "into")
+        if self.by == ORACLE and self.own == "keep":
+            raise Contradiction("an oracle's rows are train's own; leave the key out", "own")
+        if self.by == ORACLE and self.options:
+            raise Contradiction("an oracle has none", "options")
+        return self
+
 
 Kind = Literal["retrieval", "similarity", "translation"]
 ROLES: dict[Kind, tuple[Role, ...]] = {

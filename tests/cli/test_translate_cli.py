@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from helpers.crossval import inline
 from metasearch.cli import main
-from metasearch.spec.names import shipped
+from metasearch.spec.library import shipped
 from metasearch.study.read import read_study
 
 TINY = ("--encoder", "tiny", "--device", "cpu")

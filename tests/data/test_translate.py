@@ -19,8 +19,7 @@ from metasearch.data.translators.ctranslate2 import CTranslate2
 from metasearch.data.translators.files import Files
 from metasearch.errors import ConfigError, DataError
 from metasearch.spec.library import Library, load_recipe
-from metasearch.spec.task import Folds
-from metasearch.spec.translate import Translate
+from metasearch.spec.task import Folds, Translate
 
 LANGUAGES = ("de", "el")
 POOL = [f"{word} {i}" for word in ("where", "when", "who") for i in range(20)]

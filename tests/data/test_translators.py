@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from metasearch.cache import kept
 from metasearch.data.fingerprint import fingerprint_of
-from metasearch.data.translate.kept import AT_ONCE, translations
+from metasearch.data.translate.train import AT_ONCE, translations
 from metasearch.data.translators.base import Places
 from metasearch.data.translators.command import Command
 from metasearch.data.translators.files import Files

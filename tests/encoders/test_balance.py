@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.encoders.balance import balance, merged
+from metasearch.encoders.rerank import balance, merged
 
 
 @st.composite

@@ -13,8 +13,7 @@ from helpers.backbones import CONFIGS, HIDDEN, LAYERS, LENGTHS, TEXTS, make
 from metasearch.compress._replace import replaced
 from metasearch.compress.sizes import planned_sizes
 from metasearch.compress.student import make_student
-from metasearch.encoders.compressed import CompressedConfig, CompressedModel
-from metasearch.encoders.factorised import FactorisedEmbedding, RecurrentLayers
+from metasearch.encoders.compressed import CompressedConfig, CompressedModel, FactorisedEmbedding, RecurrentLayers
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.learners.inner_loop import Model
@@ -77,7 +76,7 @@ def test_a_bottleneck_as_wide_as_the_table_reproduces_it():
 def test_a_large_table_is_approximated_part_by_part(monkeypatch):
     whole, parts = FactorisedEmbedding(WORDS, 3, WIDTH).double(), FactorisedEmbedding(WORDS, 3, WIDTH).double()
     whole.approximate(drawn())
-    monkeypatch.setattr("metasearch.encoders.factorised._ROWS", 7)  # 20 rows are 7 + 7 + 6
+    monkeypatch.setattr("metasearch.encoders.compressed._ROWS", 7)  # 20 rows are 7 + 7 + 6
     parts.approximate(drawn())
     torch.testing.assert_close(parts.multiplied_out(), whole.multiplied_out(), rtol=0, atol=1e-12)
 

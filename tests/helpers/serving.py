@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from metasearch.encoders.balance import balance as balanced
-from metasearch.encoders.expansion import expanded
+from metasearch.encoders.rerank import balance as balanced
+from metasearch.encoders.rerank import expanded
 from metasearch.errors import ConfigError
 from metasearch.serve.app import Application
 from metasearch.serve.hosts import Hosts

@@ -11,7 +11,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.jobs.compose import load_encoder
 from metasearch.jobs.neutral import neutralise
-from metasearch.jobs.shared_vectors import SharedVectors, shared_folder
+from metasearch.jobs.score import SharedVectors, shared_folder
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.rows import MEAN
 from metasearch.spec.measure import Measure

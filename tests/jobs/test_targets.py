@@ -16,7 +16,7 @@ import torch
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import NonFiniteError, RunFolderError
-from metasearch.jobs.distill import segments, target_store
+from metasearch.jobs.distill import target_store
 from metasearch.jobs.distill.target_store import stored_targets
 from metasearch.spec.recipe import MaxLength
 
@@ -171,7 +171,7 @@ def test_texts_whose_digests_share_their_first_half_are_told_apart(tmp_path, mon
     def halved(texts):
         return np.array([[7, 1000 + sum(text.encode())] for text in texts], "<u8").reshape(-1, 2)
 
-    monkeypatch.setattr(segments, "digests_of", halved)
+    monkeypatch.setattr(target_store, "digests_of", halved)
     monkeypatch.setattr(target_store, "digests_of", halved)
     texts = ["a", "b", "c", "d"]
     targets = stored_targets(tmp_path, Plain(), texts, "text")
@@ -206,7 +206,7 @@ def test_an_interrupt_keeps_the_finished_segments(tmp_path, small_segments, stop
 def write_until_killed(folder, at):
     """Compute in a process that dies, as by `kill -9`, at the n-th time that a file or folder is made safe."""
     calls = iter(range(1, 100))
-    segments.os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL) if next(calls) == at else None
+    target_store.os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL) if next(calls) == at else None
     stored_targets(folder, Plain(), TEXTS, "text")
 
 
@@ -244,7 +244,7 @@ def test_a_segment_that_is_there_already_is_not_written_over(tmp_path, small_seg
     stored_targets(tmp_path, Plain(), TEXTS, "text")
     before = segment_folders(tmp_path)
     (folder,) = tmp_path.iterdir()
-    late = segments.SegmentFolder(folder, json.loads((folder / "about.json").read_text()), [])
+    late = target_store.SegmentFolder(folder, json.loads((folder / "about.json").read_text()), [])
     one = next(iter(before))
     digests, vectors = (np.load(one / f"{name}.npy") for name in ("texts", "vectors"))
     late.add({row.tobytes(): "" for row in digests}, vectors)

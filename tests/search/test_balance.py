@@ -5,7 +5,7 @@ import pytest
 
 from helpers.indexes import made, queries, write_index
 from metasearch.documents.passage import Passage
-from metasearch.encoders.balance import balance
+from metasearch.encoders.rerank import balance
 from metasearch.errors import ConfigError
 from metasearch.index.fusion import fuse
 from metasearch.index.index import Index

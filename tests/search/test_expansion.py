@@ -5,7 +5,7 @@ import pytest
 
 from helpers.indexes import LANGUAGES, Made, key_of, made, queries, write_index
 from metasearch.documents.passage import Passage
-from metasearch.encoders.expansion import expanded
+from metasearch.encoders.rerank import expanded
 from metasearch.errors import ConfigError
 from metasearch.index.index import Index
 from metasearch.index.quantise import to_int8

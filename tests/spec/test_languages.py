@@ -11,7 +11,7 @@ from metasearch.spec.corpus import CorpusSettings
 from metasearch.spec.index import IndexSettings
 from metasearch.spec.languages import normalise_tag, parse_name, parse_pair, parse_tag
 from metasearch.spec.run_stages import NeutralSettings
-from metasearch.spec.translate import Translate
+from metasearch.spec.task import Translate
 
 
 @given(written())

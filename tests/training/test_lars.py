@@ -7,7 +7,7 @@ from torch import nn
 
 from metasearch.spec.recipe import Outer
 from metasearch.training import optimizer as outer
-from metasearch.training.lars import LARS
+from metasearch.training.optimizer import LARS
 
 SHAPES = {"table": (7, 3), "matrix": (3, 3), "bias": (3,)}
 RATES = [0.1, 0.4, 0.3, 0.2]

@@ -5,10 +5,10 @@ import torch
 from torch import nn
 
 from metasearch.spec.recipe import Outer
+from metasearch.training import optimizer
 from metasearch.training import optimizer as outer
-from metasearch.training import row_adamw
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
-from metasearch.training.row_adamw import RowAdamW
+from metasearch.training.optimizer import RowAdamW
 from metasearch.training.schedule import rate
 
 V, H = 3000, 5
@@ -72,7 +72,7 @@ def test_a_step_is_that_of_adamw_written_by_hand():
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("shape", ["none", "linear", "cosine"])
 def test_sixty_steps_are_those_of_adamw_on_the_dense_gradient(monkeypatch, block, decay, shape):
-    monkeypatch.setattr(row_adamw, "BLOCK", block)
+    monkeypatch.setattr(optimizer, "BLOCK", block)
     settings = Outer(lr=0.01, warmup=0.2, decay=shape, weight_decay=decay)
     found, expected = table(), table()
     rows = RowAdamW([found], lr=1.0, weight_decay=decay)

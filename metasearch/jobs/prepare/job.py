@@ -23,9 +23,8 @@ from metasearch.data.prepared.plan import Counts, in_shards, pieces
 from metasearch.errors import DataError, RunFolderError, interrupted
 from metasearch.files import held, require_room, write_all
 from metasearch.formats.arrays import SUFFIX
-from metasearch.jobs.prepare.pool import Pool
 from metasearch.jobs.prepare.report import report_of
-from metasearch.jobs.prepare.worker import Job
+from metasearch.jobs.prepare.worker import Job, Pool
 from metasearch.runs.listener import SILENT, Listener
 
 log = logging.getLogger(__name__)
