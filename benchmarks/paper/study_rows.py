@@ -70,7 +70,8 @@ def groups_of(task: Task, languages: Sequence[str]) -> dict[str, list[str]]:
     A language pair such as `tr-en` is drawn where one of its languages is; those of STSB_Multi all are.
     """
     drawn = {code for chains in task.arrangements.values() for chain in chains for code in chain.languages}
-    few = [language for language in languages if drawn & set(language.split("-"))]
+    pairs = dict(zip(task.pairs, task.language_pairs, strict=True))
+    few = [language for language in languages if drawn & set(pairs.get(language, (language,)))]
     zero = [language for language in languages if language not in few]
     return {FEW_SHOT: few, ZERO_SHOT: zero} if few and zero else {}
 
