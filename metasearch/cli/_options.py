@@ -30,9 +30,7 @@ output = click.option(
 def resume(what: str = "RUN") -> Callable[[F], F]:
     """Return the option `--resume`, with what it goes on with."""
     how = "Go on with it as it was configured, as `metasearch resume` does."
-    return click.option(
-        "--resume", type=click.Path(path_type=Path), shell_complete=_complete.runs, metavar=what, help=how
-    )
+    return click.option("--resume", type=click.Path(path_type=Path), metavar=what, help=how)
 
 
 def seed(help: str) -> Callable[[F], F]:
@@ -66,7 +64,6 @@ launcher = options_group(
         "launcher_settings",
         multiple=True,
         metavar="KEY=VALUE",
-        shell_complete=_complete.launcher_settings,
         help="What is asked of the launcher for each cell, such as cpus=4 or time=4:00:00; repeatable.",
     ),
 )
@@ -82,7 +79,6 @@ compared = options_group(
         nargs=-1,
         required=True,
         type=click.Path(path_type=Path),
-        shell_complete=_complete.runs,
     ),
     click.option(
         "--baseline", metavar="LABEL", help="Learner to compare with, as the table names it; by default zero-shot."

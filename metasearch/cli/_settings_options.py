@@ -122,7 +122,7 @@ def _option(name: str, field: FieldInfo, defaults: Mapping[str, Any], **changes:
 
 
 def _completer(kind: str | None) -> Any:
-    known = {None: None, "folders": _complete.folders(), "encoders": _complete.encoders}
+    known = {None: None, "folders": _complete.folders, "encoders": _complete.encoders}
     return known[kind] if kind in known else _complete.declared(str(kind))
 
 

@@ -4,13 +4,9 @@ from pathlib import Path
 
 import click
 
-from metasearch.cli import _complete
-
 
 @click.command("card", short_help="Print the card of a model, or set its licence.")
-@click.argument(
-    "folder", type=click.Path(path_type=Path), shell_complete=_complete.runs_and_models, metavar="RUN_OR_MODEL"
-)
+@click.argument("folder", type=click.Path(path_type=Path), metavar="RUN_OR_MODEL")
 @click.option("--licence", "--license", metavar="ID", help="Licence of the model as a whole, such as apache-2.0.")
 @click.option("--write", is_flag=True, help="Write the card to the model's folder instead of printing it.")
 def command(folder: Path, licence: str | None, write: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _options
 
 if TYPE_CHECKING:
     from metasearch.jobs.environment import Section
@@ -22,7 +22,6 @@ _MARKS = {"ok": "ok ", "note": "-  ", "bad": "bad"}
     metavar="[FOLDER]...",
     nargs=-1,
     type=click.Path(path_type=Path),
-    shell_complete=_complete.runs_and_models,
 )
 @_options.trust
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")

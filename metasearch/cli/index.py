@@ -15,7 +15,7 @@ from metasearch.errors import ConfigError, quoted
 @click.command("index", short_help="Make an index of documents, or bring one up to date.")
 @click.argument("documents", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="INDEX", shell_complete=_complete.indexes,
+    "-o", "--output", type=click.Path(path_type=Path), metavar="INDEX",
     help="Folder of the index.",
 )  # fmt: skip
 @click.option(

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metasearch.cli import _complete, _options
-from metasearch.errors import ConfigError, nearest
+from metasearch.cli import _options
 from metasearch.spec import registry
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ KINDS = ("tasks", "modes", "recipes", "distillations", *registry.KINDS)
 
 
 @click.command("ls", short_help="What there is: tasks, modes, recipes, learners.")
-@click.argument("kind", required=False, metavar="[KIND]", shell_complete=_complete.kinds(KINDS))
+@click.argument("kind", required=False, metavar="[KIND]", type=click.Choice(KINDS))
 @_options.include
 def command(kind: str | None, include: Sequence[str]) -> None:
     """List what there is, or one KIND of it.
@@ -30,8 +29,6 @@ def command(kind: str | None, include: Sequence[str]) -> None:
     """
     from metasearch.spec.library import Library
 
-    if kind is not None and kind not in KINDS:
-        raise ConfigError(f"nothing is called '{kind}'.{nearest(kind, KINDS)}")
     library = Library(include)
     for shown in (kind,) if kind else KINDS:
         click.echo(f"{shown}:")

@@ -6,12 +6,11 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _complete
 from metasearch.errors import quoted
 
 
 @click.command("push", short_help="Put a model on a model hub; shows what would go first.")
-@click.argument("model", type=click.Path(path_type=Path), shell_complete=_complete.runs_and_models)
+@click.argument("model", type=click.Path(path_type=Path))
 @click.argument("name")
 @click.option("--private", is_flag=True, help="Make a new repository for its owner's eyes alone.")
 @click.option("--revision", metavar="BRANCH", default="main", show_default=True, help="Branch; made where it is new.")

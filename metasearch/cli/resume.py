@@ -8,14 +8,14 @@ from pathlib import Path
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _options
 from metasearch.cli._settings_options import options_group
 from metasearch.errors import ConfigError
 from metasearch.spec.launchers import place_of
 
 
 @click.command("resume", short_help="Go on with a run, a distillation or a study.")
-@click.argument("folder", type=click.Path(path_type=Path), shell_complete=_complete.runs)
+@click.argument("folder", type=click.Path(path_type=Path))
 @_options.jobs(", of a study")
 @_options.launcher
 @click.option("--cell", is_flag=True, hidden=True, help="Wait for who is at work; show where a bug is.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _options
 from metasearch.cli._queries import asked_queries, check_query
 from metasearch.cli._settings_options import options_group
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 @click.command("search", short_help="Search an index in any language.")
-@click.argument("index", type=click.Path(path_type=Path), shell_complete=_complete.indexes)
+@click.argument("index", type=click.Path(path_type=Path))
 @click.argument("query", required=False)
 @click.option("--top", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Hits for each query.")
 @click.option("--language", "languages", multiple=True, metavar="TAG", help="Of the hits, such as de; repeatable.")

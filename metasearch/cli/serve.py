@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from metasearch.cli import _complete, _options
+from metasearch.cli import _options
 from metasearch.cli._settings_options import options_group
 from metasearch.errors import Interrupted
 
@@ -16,7 +16,7 @@ _BIGGEST = click.IntRange(min=1)
 
 
 @click.command("serve", short_help="Serve an index: a page to search with, and an HTTP interface.")
-@click.argument("index", type=click.Path(path_type=Path), shell_complete=_complete.indexes)
+@click.argument("index", type=click.Path(path_type=Path))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="To listen on; 0 takes a free one."

@@ -17,7 +17,7 @@ KINDS = ("task", "mode", "recipe", "distillation")
 
 
 @click.command("show", short_help="A task and one episode of it, a mode or a recipe.")
-@click.argument("name", shell_complete=_complete.shown)
+@click.argument("name", shell_complete=_complete.declared("task", "recipe", "distillation"))
 @click.option(
     "--mode",
     shell_complete=_complete.declared("mode"),

@@ -45,15 +45,13 @@ def test_a_users_own_tasks_are_offered_too(tmp_path):
         ("train --learner ", registry.names("learners")),
         ("distill --recipe ", Library().names("distillation")),
         ("crossval --distill ", Library().names("distillation")),
-        ("ls ", sorted(KINDS)),
+        ("ls ", list(KINDS)),
         ("show tat", ["tatoeba"]),
         ("crossval --learner maml,fi", ["maml,fine-tune"]),
         ("crossval --learner zero-shot,maml:tr", ["zero-shot,maml:trans"]),
         ("crossval --learner ze", ["zero-shot"]),
         ("merge min", ["mini", "mini-e5", "minilm"]),
         ("crossval --launcher ", ["local", "slurm", "ray"]),
-        ("crossval --launcher ray --launcher-set ", ["address=", "cpus=", "gpus=", "memory="]),
-        ("resume studies/one --launcher-set part", ["partition="]),
         ("tra", ["train"]),
         ("train --task demo --precision ", ["fp32", "bf16"]),
         ("distill --checkpointing ", ["auto", "on", "texts", "off"]),
@@ -67,35 +65,20 @@ def test_a_command_that_does_not_exist_is_no_error_while_a_word_is_completed():
     assert offered("nosuch --task x") == []
 
 
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A folder with a run that has a model, a study, and a folder of something else."""
-    monkeypatch.chdir(tmp_path)
-    for path in ("runs/shop/config.yaml", "runs/shop/model/modules.json", "studies/one/study.yaml", "other/notes.txt"):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).touch()
-    (tmp_path / "runs/shop/model/1_Pooling").mkdir()
-    (tmp_path / "runs/shop/model/1_Pooling/modules.json").touch()
-    return tmp_path
+@pytest.mark.parametrize("before", ["evaluate --encoder", "compress", "train --encoder", "distill --teacher"])
+def test_encoders_are_the_built_in_ones_or_a_folder(before):
+    assert offered(f"{before} ") == registry.names("encoders")
+    assert offered(f"{before} runs/sh", kind="dir") == ["runs/sh"]
 
 
-def test_runs_and_studies_are_offered_where_they_lie_and_any_folder_by_the_shell(place):
-    for command in ("resume", "compare", "report", "train --resume"):
-        assert offered(f"{command} ") == ["runs/shop", "studies/one"]
-        assert offered(f"{command} runs/s") == ["runs/shop"]
-        assert offered(f"{command} {place}/st") == [f"{place}/studies/one"]
-        assert offered(f"{command} o") == []
-        assert offered(f"{command} o", kind="dir") == ["o"]
-
-
-def test_encoders_are_the_built_in_ones_and_models_in_folders(place):
-    for command in ("evaluate --encoder", "compress", "train --encoder", "distill --teacher"):
-        assert offered(f"{command} ") == [*registry.names("encoders"), "runs/shop/model"]
-    assert offered("push ") == ["runs/shop", "runs/shop/model", "studies/one"]
+@pytest.mark.parametrize("command", ["resume", "report", "search", "train --data", "serve"])
+def test_paths_are_completed_by_the_shell(command):
+    assert offered(f"{command} runs/sh") == []
+    assert [*offered(f"{command} runs/sh", "file"), *offered(f"{command} runs/sh", "dir")] == ["runs/sh"]
 
 
 def test_every_option_that_names_a_declaration_or_an_encoder_is_completed():
-    named = {"task", "mode", "recipe", "learner", "encoder", "teacher", "assistant", "student", "include", "resume"}
+    named = {"task", "mode", "recipe", "learner", "encoder", "teacher", "assistant", "student"}
     without = [
         f"{name} {parameter.opts[0]}"
         for name in main.list_commands(None)
@@ -121,7 +104,6 @@ def test_completing_loads_nothing_that_is_slow():
         "evaluate --encoder ",
         "show ",
         "crossval --learner ",
-        "crossval --launcher-set ",
         "neutralise ",
         "resume ",
         "ls ",
@@ -140,9 +122,9 @@ def test_completing_loads_nothing_that_is_slow():
 
 
 @pytest.fixture
-def program(place, monkeypatch):
+def program(tmp_path, monkeypatch):
     """Put the program, as it is installed, on the path."""
-    path = place / "bin" / "metasearch"
+    path = tmp_path / "bin" / "metasearch"
     path.parent.mkdir()
     path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m metasearch "$@"\n', encoding="utf-8")
     path.chmod(0o755)
@@ -164,12 +146,10 @@ def test_bash_completes_with_the_lines_of_the_guide(program):
         "complete -p metasearch\n"
         "COMP_WORDS=(metasearch train --task lareqa-o); COMP_CWORD=3; _metasearch_completion metasearch\n"
         'echo "${COMPREPLY[@]}"\n'
-        "COMP_WORDS=(metasearch resume runs/); COMP_CWORD=2; _metasearch_completion metasearch\n"
-        'echo "${COMPREPLY[@]}"\n'
     )
-    completed, task, folder = run("bash", script)
+    completed, task = run("bash", script)
     assert "-F _metasearch_completion metasearch" in completed
-    assert (task, folder) == ("lareqa-oracle", "runs/shop")
+    assert task == "lareqa-oracle"
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
