@@ -51,7 +51,6 @@ def learner_of(stage: Stage, where: str) -> tuple[type[Learner], Any, Wanted | N
             f"{where}: learner '{stage.learner}' learns from {' or '.join(learner.data)} data, not {stage.data}"
         )
     options = yaml.check(stage.options, learner.Options, f"{where}: options")
-    learner.check_shards(stage.budget.shards)
     # For its errors alone.
     resolved_loss(stage.loss, f"{where}: loss")
     wanted = learner.wanted(options)
