@@ -9,7 +9,7 @@ from pathlib import Path
 
 from metasearch import __version__
 
-LIBRARIES = ("torch", "transformers", "sentence-transformers", "learn2learn", "numpy")
+LIBRARIES = ("torch", "transformers", "sentence-transformers", "numpy")
 
 
 def versions() -> dict[str, str]:

@@ -99,9 +99,7 @@ def copied(place, tmp_path):
 def test_versions_machine_and_optional_parts_are_listed_and_the_text_says_the_same():
     tree = doctor()
     versions = findings(tree, "versions")
-    assert {"python", "metasearch", "torch", "transformers", "sentence-transformers", "learn2learn", "numpy"} <= set(
-        versions
-    )
+    assert {"python", "metasearch", "torch", "transformers", "sentence-transformers", "numpy"} <= set(versions)
     assert versions["torch"]["found"] == torch.__version__
     assert {"processor", "threads", "memory", "mps"} <= set(findings(tree, "machine"))
     text = CliRunner().invoke(main, ["doctor"])
@@ -116,14 +114,12 @@ def test_versions_machine_and_optional_parts_are_listed_and_the_text_says_the_sa
 
 def test_a_required_package_that_is_missing_or_too_old_is_a_problem(monkeypatch):
     real = environment.installed
-    there = {"learn2learn": None, "numpy": "1.0"}
+    there = {"scipy": None, "numpy": "1.0"}
     monkeypatch.setattr(environment, "installed", lambda name: there.get(name, real(name)))
     tree = doctor(code=2)
-    assert problems(tree) == [("learn2learn", 2), ("numpy", 2)]
+    assert problems(tree) == [("numpy", 2), ("scipy", 2)]
     found = {f["about"]: f["found"] for f in tree["sections"][0]["findings"]}
-    assert (
-        found["learn2learn"] == "not installed, metasearch needs learn2learn>=0.2.0: pip install 'learn2learn>=0.2.0'"
-    )
+    assert found["scipy"] == "not installed, metasearch needs scipy>=1.11: pip install 'scipy>=1.11'"
     assert found["numpy"] == "1.0, metasearch needs numpy>=2.0: pip install 'numpy>=2.0'"
 
 

@@ -91,7 +91,7 @@ def test_a_run_is_finished_when_its_report_is_written_and_needs_no_checkpoint_th
 
 
 def test_versions_are_json_and_name_what_a_result_depends_on():
-    assert {"metasearch", "python", "torch", "transformers", "sentence-transformers", "learn2learn", "numpy"} == set(
+    assert {"metasearch", "python", "torch", "transformers", "sentence-transformers", "numpy"} == set(
         json.loads(json.dumps(versions()))
     )
 

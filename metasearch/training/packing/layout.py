@@ -1,7 +1,7 @@
 """Lays texts out without waste: packed where the backbone allows it, else padded in groups of similar length.
 
-Words are numbered within the slice of the word table that the texts need, so that the table's gradient has as many rows
-as there are different words in them. None of this changes a vector.
+Token ids are renumbered within the slice of the embedding matrix that the texts use, so that the gradient of the matrix
+has as many rows as the texts have different tokens. None of this changes a vector.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class PackedTexts:
     Attributes:
         parts: features of each forward pass.
         order: row of each text among the rows of all passes, `(texts,)`.
-        tokens: number of tokens, padding included.
+        tokens: number of tokens, with padding.
     """
 
     parts: tuple[Mapping[str, Any], ...]
@@ -61,12 +61,12 @@ def token_rows(place: NDArray[np.int64], lengths: NDArray[np.int64]) -> Tensor:
 def lay_out(
     encoder: Encoder, plan: PackingPlan, groups: Sequence[Group], most: int | None = None
 ) -> tuple[list[PackedTexts], Tensor | None]:
-    """Lay out groups of texts on one slice of the word table; see `Batch`.
+    """Lay out groups of texts on one slice of the embedding matrix; see `PackedBatch`.
 
-    With `most`, a pass has about so many tokens at most, but for a text that has more.
+    With `most`, a pass has at most about so many tokens, unless a text has more.
 
     Returns:
-        The texts of each group, and the rows of the word table in the slice, ascending; None for the whole table.
+        The texts of each group, and the rows of the embedding matrix in the slice, ascending; None for all rows.
     """
     if not isinstance(encoder.embedder, Embedder):
         return [_padded_by_role(encoder, group) for group in groups], None

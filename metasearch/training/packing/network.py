@@ -1,4 +1,4 @@
-"""An encoder's network as a function of its weights."""
+"""An encoder's network as a function of its weights, and as a module of sliced weights."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -23,27 +23,25 @@ from metasearch.training.packing.plan import PackingPlan
 class Network:
     """A copy of an encoder's network around the same weights, which runs on other weights in their place.
 
-    Each thread needs its own, as weights are put into it while it runs. The encoder itself is not touched. With
-    `checkpointing` its layers are computed again on the way back, or all of it, one pass of a few texts at a time.
-
-    The latter is gradient caching (Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited
-    Setup"): of all texts the vectors alone are kept, from which a loss goes back as far as their gradient, and each
-    pass is computed again to go on from there.
+    Each thread needs its own, as weights are put into it while it runs. The encoder itself is not touched.
+    Checkpointing `on` recomputes layers in the backward pass. `texts` recomputes whole passes of a few texts each and
+    keeps only the vectors of all texts, which is gradient caching (Gao et al. 2021, "Scaling Deep Contrastive Learning
+    Batch Size under Memory Limited Setup").
     """
 
     def __init__(self, encoder: Encoder, plan: PackingPlan, checkpointing: Checkpointing = "off") -> None:
         shared: list[object] = list(encoder.embedder.parameters())
         if model := getattr(encoder.embedder, "model", None):
             shared += [model.tokenizer, getattr(model[0], "processor", model.tokenizer), model.model_card_data]
-        # What is in the memo is shared: `run` replaces trained weights and only reads frozen ones.
+        # The copy shares what is in the memo: `run` replaces trained weights and only reads frozen ones.
         self._module: nn.Module = copy.deepcopy(encoder.embedder, {id(part): part for part in shared})
         if plan.packs and isinstance(self._module, Embedder):
             # The copy has a configuration of its own; the encoder keeps its attention.
             input_of(self._module.model).attend_with(ATTENTION)
         if checkpointing == "on":
             checkpoint_layers(self._module)
-        self._again = checkpointing == "texts"
-        # A graph may go backward on another thread than the one that made it, which may be at its next job then.
+        self._recomputes = checkpointing == "texts"
+        # A backward pass may run on another thread than its forward pass, and that thread may run its next job then.
         self._lock = Lock()
         self._names = [name for name, weight in self._module.named_parameters() if weight.requires_grad]
 
@@ -57,7 +55,7 @@ class Network:
         """Return an output of the encoder on other weights, a row for each text or each token, in their order.
 
         Args:
-            weights: weights in place of the trainable ones, in their order; of the word table, the rows of the slice.
+            weights: values of the trainable weights, in their order; of the embedding matrix, the rows of the slice.
             texts: the texts, laid out.
             output: name of the output.
             bf16: run in bfloat16 where that is safe (torch autocast).
@@ -71,15 +69,14 @@ class Network:
                 vectors: Tensor = functional_call(self._module, named, (part,), options)
             return vectors
 
-        def again(part: Mapping[str, Any]) -> Tensor:
-            # As of a layer that is computed again: see `Checkpointed`.
+        def recomputed(part: Mapping[str, Any]) -> Tensor:
+            # Not reentrant, as in `Checkpointed`.
             vectors: Tensor = checkpoint(once, part, use_reentrant=False, preserve_rng_state=self._module.training)
             return vectors
 
-        # Without the cache of weights in bfloat16: it lasts as long as the outermost context, knows a weight by its
-        # tensor, and would give the one from before an inner step to the pass after it.
+        # Without autocast's cache of weights: it would give the pass after an inner step the weights from before it.
         with torch.autocast(texts.order.device.type, torch.bfloat16, enabled=bf16, cache_enabled=False):
-            run = again if self._again and torch.is_grad_enabled() else once
+            run = recomputed if self._recomputes and torch.is_grad_enabled() else once
             parts = [run(part) for part in texts.parts]
         # Losses are taken in the precision of the weights; the network alone runs in bfloat16.
         rows = (parts[0] if len(parts) == 1 else torch.cat(parts)).to(weights[0].dtype)

@@ -1,9 +1,8 @@
-"""The gradient of one loss of many texts, whose parts are encoded on threads of their own.
+"""Many texts of one loss, encoded in parts on threads.
 
-A loss L may compare any text with any other, so that it needs the outputs v_1, …, v_P of all P parts at once; the way
-to them does not. With g_p = ∂L/∂v_p, the gradient is Σ_p (∂v_p/∂θ)ᵀ g_p, and each part keeps its graph until its g_p is
-known (gradient caching, Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup",
-without its second forward pass).
+A loss L may compare any text with any other, so it needs the outputs v_1, …, v_P of all P parts at once. Its gradient
+is Σ_p (∂v_p/∂θ)ᵀ ∂L/∂v_p: each part keeps its graph until ∂L/∂v_p is known, and goes backward on its own thread. This
+is gradient caching (Gao et al. 2021); `Network` adds its second forward pass where memory is short.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +42,7 @@ class Parts:
         self._rows = rows.to(packed.encoder.device)
 
     def outputs(self, weights: Sequence[Tensor]) -> Tensor:
-        """Return the outputs on weights from `PackedBatch.cut`, without gradients and dropout."""
+        """Return the outputs for weights from `PackedBatch.cut`, without gradients and dropout."""
 
         def run(network: Network, texts: PackedTexts) -> Tensor:
             # `each` has set the learner's mode, and sets it again before the next pass.
@@ -54,9 +53,9 @@ class Parts:
         return self._joined(list(self.batch.packed.each(self.batch.texts, run)))
 
     def begin(self, weights: Sequence[Tensor]) -> tuple[Tensor, Callable[[Tensor], Gradient]]:
-        """Return the outputs, a row for each text or token, in order, and what goes back from the gradient in them.
+        """Return the outputs, a row for each text or token, and the backward pass.
 
-        It gives the gradient in the weights, summed in the order of the parts, so that it is the same bits every time.
+        The backward pass turns ∂L/∂outputs into the gradient in the weights, summed in the order of the parts.
         """
 
         def forward(network: Network, texts: PackedTexts) -> tuple[Sequence[Tensor], Tensor]:
@@ -72,7 +71,6 @@ class Parts:
         done = list(each(self.batch.texts, forward))
 
         def back(pulled: Tensor) -> Gradient:
-            # The graph is cut at the outputs: the loss gives g_p of each part, which goes back on its own thread.
             shares = self._apart(pulled, [len(outputs) for _, outputs in done])
             total = Sum(len(weights))
             for gradient in each([(*part, share) for part, share in zip(done, shares, strict=True)], backward):

@@ -8,10 +8,10 @@ from torch import nn
 from metasearch.encoders.encoder import Embedder, Encoder
 from metasearch.encoders.input_module import InputModule
 
-# Pooling knows packed texts, and the others treat each vector alone.
+# Pooling handles packed texts, and the others treat each vector alone.
 _HEADS = (Pooling, Normalize, Dense, LayerNorm, Dropout)
 _HIGHEST_PADDING = 1024
-"""All words up to the one for padding are in every slice, so that it keeps its number."""
+"""Every slice has all tokens up to the padding token, which keeps its number that way."""
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class PackingPlan:
 
     Attributes:
         packs: whether texts can stand in one row without padding.
-        table: index of the word table among the trainable weights, where it can be sliced; None where it stays whole.
+        table: index of the embedding matrix among the trainable weights; None if it cannot be sliced.
         kind: `model_type` of the backbone, or `static`.
         padding: number of the padding token; -1 where there is none.
-        notes: what cannot be done and why, one line each.
+        notes: what cannot be done and why, a line each.
     """
 
     packs: bool

@@ -1,8 +1,8 @@
 """Runs the jobs of a meta-batch on threads of their own.
 
-On a CPU two jobs on a thread each are faster than one job on two threads: a matrix product of a few thousand tokens
-does not fill many cores. Results come in the order of the jobs, whichever thread was faster, so that sums over them
-are the same bits every time.
+On a CPU two jobs on one thread each are faster than one job on two threads: a matrix product of a few thousand tokens
+does not fill many cores. Results come in the order of the jobs, whichever thread was faster, so sums over them have the
+same bits every time.
 """
 
 from collections import deque
