@@ -203,7 +203,7 @@ def _parse(text: str, where: str) -> tuple[Any, Places]:
         node = loader.get_single_node()
         # With aliases, a few lines can stand for billions of values; without them a file has fewer than characters.
         limit = max(len(text), _VALUES)
-        for at, line in _lines(node, where):
+        for at, line in _lines(node, where) if node else ():
             places[at] = f"{where}:{line}"
             if len(places) > limit:
                 raise ConfigError(f"{where}:{line}: {dotted(at)}: aliases (*name) make over {limit:,} values")
