@@ -76,11 +76,10 @@ def command(
 
 def _say_cut(searcher: "Searcher", queries: Sequence[str]) -> None:
     """Say of which queries the encoder leaves the end unread."""
-    from metasearch.encoders.counting import is_cut
     from metasearch.search.searcher import QUERY
 
     limit = searcher.encoder.limit(QUERY)
-    for query, cut in zip(queries, is_cut(searcher.encoder, queries, QUERY), strict=True):
+    for query, cut in zip(queries, searcher.encoder.is_truncated(queries, QUERY), strict=True):
         if cut:
             shown = _printable(query)[:40]
             log.warning("the query '%s…' was searched for by its first %d tokens; its end was not read", shown, limit)

@@ -24,7 +24,7 @@ from metasearch.encoders.input_module import Features as Features
 from metasearch.encoders.input_module import InputModule
 from metasearch.encoders.input_module import Output as Output
 from metasearch.encoders.inputs import input_of
-from metasearch.encoders.lengths import length_of
+from metasearch.encoders.lengths import complete
 from metasearch.encoders.matryoshka import write_dimensions
 from metasearch.encoders.prompts import prompt_of, written_out
 from metasearch.encoders.tokenised import tokenizer_of, tokens_of
@@ -70,8 +70,8 @@ class Encoder:
     Args:
         model: the model; its first module must be a transformer with a tokenizer, or a `StaticEmbedding`.
         name: name of the encoder in results.
-        max_length: longest inputs in tokens; cut further to what the model can take. By default those that the model
-            names itself for each role, as one that `save` wrote does, else those of `MaxLength`.
+        max_length: longest inputs in tokens, at most what the model can take. By default those that the model was saved
+            with.
 
     Raises:
         EncoderError: the model's first module is another, a PEFT adapter stands beside its weights, or
@@ -89,9 +89,11 @@ class Encoder:
         self.name = name
         self.model = model
         self.embedder = Embedder(model)
-        self.max_length = max_length or own or MaxLength()
+        self.max_length = complete(max_length, own)
         # One array `(columns, T)` for each text: lists of numbers would take ten times the memory.
         self._tokens: dict[tuple[Role, str], NDArray[np.int32]] = {}
+        self._reported: set[Role] = set()
+        """Roles whose truncation was reported."""
         self._tokenizer = ""
         self.columns: tuple[str, ...] = ()
         """What the tokenizer gives for each token, such as `input_ids`; known once a text was tokenised."""
@@ -141,7 +143,7 @@ class Encoder:
 
     def limit(self, role: Role) -> int:
         """Return the longest input in tokens for a role: the task's, or the model's where that is shorter."""
-        return min(length_of(self.max_length, role), self.input.longest)
+        return min(int(getattr(self.max_length, role)), self.input.longest)
 
     def prompt(self, role: Role) -> str:
         """Return what is put before texts of a role; `EncoderError` where pooling is to leave its tokens out."""
@@ -179,7 +181,33 @@ class Encoder:
             self.columns = tuple(encoded)
             for i, text in enumerate(chunk):
                 self._tokens[role, text] = np.array([values[i] for values in encoded.values()], np.int32)
+        if role not in self._reported:
+            self._log_truncation(new, role)
         return [brought[text] if text in brought else self._tokens[role, text] for text in texts]
+
+    def is_truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
+        """Return whether each text is longer than the limit of the role, so that its end is not read, `(N,)`.
+
+        The caller reports it: the log will not say again that texts of this role are truncated.
+        """
+        self._reported.add(role)
+        limit = self.limit(role)
+        truncated = self.lengths(texts, role) >= limit
+        # A text of exactly as many tokens as the limit is read to its end.
+        if full := np.flatnonzero(truncated).tolist():
+            prompt = self.prompt(role)
+            more = self.input.tokenise([prompt + texts[i] for i in full], limit + 1)["input_ids"]
+            truncated[full] = [len(tokens) > limit for tokens in more]
+        return truncated
+
+    def _log_truncation(self, texts: Sequence[str], role: Role) -> None:
+        """Log how many texts are truncated, the first time that some of a role are."""
+        limit = self.limit(role)
+        full = [text for text in texts if self._tokens[role, text].shape[1] == limit]
+        if full and (count := int(self.is_truncated(full, role).sum())):
+            log.info("%s: %d of %d %ss are truncated at %d tokens", self.name, count, len(texts), role, limit)
+        else:
+            self._reported.discard(role)
 
     def _brought(self, texts: Sequence[str], role: Role) -> dict[str, NDArray[np.int32]]:
         """Return the tokens that texts bring with them, of those with tokens of this tokenizer."""

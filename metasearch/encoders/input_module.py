@@ -97,8 +97,12 @@ class InputModule(ABC):
 
     @property
     @abstractmethod
-    def lengths(self) -> MaxLength | None:
-        """Longest inputs in tokens that the model names itself for each role; None where it names none."""
+    def lengths(self) -> MaxLength:
+        """Longest inputs in tokens of each role that the model was saved with.
+
+        Raises:
+            EncoderError: they are too short for a word.
+        """
 
     @abstractmethod
     def cut_at(self, lengths: Mapping[Role, int]) -> bool:

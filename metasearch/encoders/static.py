@@ -7,7 +7,7 @@ nor attention, and texts have no special tokens. Notation: see `input_module`; V
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from metasearch.encoders.input_module import Features, InputModule, Output, stock
+from metasearch.encoders.lengths import UNLIMITED, own_lengths
 from metasearch.errors import EncoderError
 from metasearch.spec.recipe import MaxLength, Role
 
@@ -81,14 +82,19 @@ class StaticInput(InputModule):
         """Do nothing: there is no attention."""
 
     @property
-    def lengths(self) -> MaxLength | None:
-        """What the tokenizer itself cuts all texts at, if it does."""
+    def lengths(self) -> MaxLength:
+        """The one length at which the tokenizer truncates all texts; no limit where it truncates none."""
         cut = self.module.tokenizer.truncation
-        return MaxLength(**dict.fromkeys(MaxLength.model_fields, cut["max_length"])) if cut else None
+        roles: tuple[Role, ...] = get_args(Role)
+        return own_lengths(dict.fromkeys(roles, cut["max_length"] if cut else None))
 
     def cut_at(self, lengths: Mapping[Role, int]) -> bool:
         """Let the tokenizer cut texts at the longest; sentence-transformers has one length for a static encoder."""
-        self.module.tokenizer.enable_truncation(max(lengths.values()), direction="left" if self._cuts_left else "right")
+        tokenizer, longest = self.module.tokenizer, max(lengths.values())
+        if longest < UNLIMITED:
+            tokenizer.enable_truncation(longest, direction="left" if self._cuts_left else "right")
+        else:
+            tokenizer.no_truncation()
         return len(set(lengths.values())) == 1
 
     def _tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.input_module import Features, InputModule, Output, stock
+from metasearch.encoders.lengths import own_lengths
 from metasearch.spec.recipe import MaxLength, Role
 
 FROM_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet")
@@ -89,8 +90,7 @@ class TransformerInput(InputModule):
         config = native_config(self.module.auto_model)  # a compressed student counts positions as its backbone does
         positions = getattr(config, "max_position_embeddings", None)
         if positions is None:
-            own = self.lengths
-            return int(self.module.max_seq_length) if own is None else max(own.model_dump().values())
+            return max(self.lengths.model_dump().values())
         # Their first token has position padding index + 1, so that so many rows of the table are never reached.
         offset = (config.pad_token_id or 0) + 1 if config.model_type in FROM_PADDING else 0
         return int(positions - offset)
@@ -122,12 +122,11 @@ class TransformerInput(InputModule):
         self.backbone.config._attn_implementation_internal = name
 
     @property
-    def lengths(self) -> MaxLength | None:
-        """Those of `encode_query`, `encode_document` and `encode`, where the first two have their own."""
-        own = [getattr(self.module, name, None) for name in _LENGTHS]
-        if None in own:
-            return None
-        return MaxLength(**dict(zip(_LENGTHS.values(), own, strict=True)), text=self.module.max_seq_length)
+    def lengths(self) -> MaxLength:
+        """Those of `encode_query`, `encode_document` and `encode`; the first two may have none of their own."""
+        shared = self.module.max_seq_length
+        own = {role: getattr(self.module, name, None) or shared for name, role in _LENGTHS.items()}
+        return own_lengths({**own, "text": shared})
 
     def cut_at(self, lengths: Mapping[Role, int]) -> bool:
         """Set the lengths of `encode_query`, `encode_document` and `encode`, of sentence-transformers' own module."""

@@ -1,5 +1,6 @@
 """The `README.md` of a folder with an ONNX graph: what it is, how it is used, what it scores."""
 
+from metasearch.encoders.lengths import UNLIMITED
 from metasearch.export.facts import Facts
 
 EXAMPLE = """import json
@@ -34,7 +35,8 @@ def card(facts: Facts, scores: str) -> str:
         scores: tables of scores in Markdown; empty where nothing was scored.
     """
     how = "in eight bits" if facts.precision == "int8" else "in float32"
-    lengths = ", ".join(f"{role} {length}" for role, length in facts.lengths.model_dump().items())
+    cut = {role: length for role, length in facts.lengths.model_dump().items() if length < UNLIMITED}
+    lengths = ", ".join(f"{role} {length}" for role, length in cut.items())
     prompts = ", ".join(f"{role} `{prompt}`" for role, prompt in facts.prompts.items() if prompt)
     parts = [
         f"# {facts.name} as an ONNX graph {how}",
@@ -42,7 +44,7 @@ def card(facts: Facts, scores: str) -> str:
         "are in it. The cosine of two texts is the dot product of their vectors. metasearch "
         f"{facts.versions['metasearch']} made it of an encoder with the fingerprint {facts.fingerprint}. In float32 no "
         f"number of a vector differed from the encoder's by more than {facts.difference:.1e}.",
-        f"Texts are cut at so many tokens: {lengths}."
+        (f"Texts are truncated at so many tokens: {lengths}." if cut else "Texts are read to their end.")
         + (f" Prompts that stand before them: {prompts}." if prompts else ""),
         f"With Python, by `pip install onnxruntime tokenizers`:\n\n```python\n{EXAMPLE.format(folder='.')}```",
     ]

@@ -21,7 +21,9 @@ TOLERANCE = 1e-5
 """Largest absolute difference that two numbers of a vector may have."""
 BATCHES = (1, 7, 64)
 _LONG = 512
-"""Tokens of the longest texts that are checked where no table of positions ends; those of a role may be longer."""
+"""Tokens of the longest text that is checked where no table of positions ends; those of a role may be longer."""
+_IN_BATCH = 256
+"""Tokens of the longest texts that are checked in a batch; a batch of longer ones would take minutes."""
 _MOST = 2**16
 """Longer inputs than this no table of positions has; a tokenizer without a length of its own says 10³⁰."""
 TEXTS = (
@@ -66,7 +68,7 @@ def _token_rows(encoder: Encoder) -> Iterator[list[NDArray[np.int32]]]:
     """Yield tokens `(columns, T)` of the texts of a batch; the least text of a static encoder has none."""
     drawn = np.random.default_rng(0)
     roles: tuple[Role, ...] = get_args(Role)
-    longest = max(encoder.limit(role) for role in roles)
+    longest = min(max(encoder.limit(role) for role in roles), _IN_BATCH)
     least = 0 if is_static(encoder.model) else 2
     encoder.tokens([""], "text")  # so that its columns are known
     for size in BATCHES:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from metasearch.encoders.batches import BATCH_TOKENS, batches
-from metasearch.encoders.lengths import length_of
+from metasearch.encoders.lengths import complete
 from metasearch.errors import EncoderError, first_line
 from metasearch.export.facts import Facts, read_facts
 from metasearch.export.form import require
@@ -50,7 +50,7 @@ class OnnxEncoder:
         self.folder = folder
         self.facts: Facts = read_facts(folder)
         self.name = self.facts.name
-        self.max_length = max_length or self.facts.lengths
+        self.max_length = complete(max_length, self.facts.lengths)
         self.prompts: dict[Role, str] = {**self.facts.prompts, **(prompts or {})}
         self.on_progress: Callable[[int, int], None] | None = None
         """Hears after each batch of `encode` how many of its texts are done, and how many there are."""
@@ -79,7 +79,8 @@ class OnnxEncoder:
 
     def limit(self, role: Role) -> int:
         """Return the longest input in tokens for a role."""
-        return min(length_of(self.max_length, role), self.facts.longest or length_of(self.max_length, role))
+        length = int(getattr(self.max_length, role))
+        return min(length, self.facts.longest or length)
 
     def prompt(self, role: Role) -> str:
         """Return what is put before texts of a role."""

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from math import isinf
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,6 +13,7 @@ from metasearch.compress.sizes import Sizes
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.translate.train import described
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.matryoshka import trained_dimensions
 from metasearch.encoders.open import is_path
 from metasearch.errors import MetasearchError
@@ -237,9 +237,8 @@ def describe_usage(encoder: Encoder) -> Usage:
     """Return how an encoder, as it was saved, is used with sentence-transformers."""
 
     def length(role: Role) -> int | None:
-        own = encoder.input.lengths
-        found = encoder.model.max_seq_length if own is None else getattr(own, role)
-        return None if found is None or isinf(found) else int(found)
+        found = int(getattr(encoder.input.lengths, role))
+        return None if found == UNLIMITED else found
 
     return Usage(
         tuple((role, encoder.prompt(role), length(role)) for role in get_args(Role)),

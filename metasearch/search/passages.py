@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 from metasearch.documents.detect import detector
 from metasearch.documents.settings import Settings
-from metasearch.encoders.counting import forget
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.vectors import heard
 from metasearch.errors import ConfigError
@@ -63,7 +62,7 @@ def encoding(
         with heard(encoder, lambda now, all_now: listener.on_encode(what, done + now, total or all_now)):
             yield
     finally:
-        forget(encoder)
+        encoder.forget()
 
 
 def _counter(encoder: Encoder, limit: int) -> Callable[[str], int]:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.encoders.counting import forget, is_cut
 from metasearch.index.hit import Hit
 from metasearch.search.searcher import Searcher
 from metasearch.spec.recipe import Role
@@ -59,13 +58,14 @@ def worker(searcher: Searcher) -> Callable[[Hashable, list[str]], list[Result]]:
     def do(work: Any, texts: list[str]) -> list[Result]:
         role: Role = work.role if isinstance(work, Embedding) else "question"
         try:
-            counts = zip(encoder.lengths(texts, role).tolist(), is_cut(encoder, texts, role).tolist(), strict=True)
+            truncated = encoder.is_truncated(texts, role).tolist()
+            counts = zip(encoder.lengths(texts, role).tolist(), truncated, strict=True)
             if isinstance(work, Embedding):
                 vectors = encoder.encode(texts, role)
                 return [Result(*count, vector=vector) for count, vector in zip(counts, vectors, strict=True)]
             found = searcher.search(texts, **asdict(work))
             return [Result(*count, hits=hits) for count, hits in zip(counts, found, strict=True)]
         finally:
-            forget(encoder)
+            encoder.forget()
 
     return do

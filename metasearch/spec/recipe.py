@@ -32,11 +32,15 @@ def with_merge(learner: str) -> str:
 
 
 class MaxLength(Declared):
-    """Longest inputs in tokens, special tokens included; the rest is cut off. `text` is that of all but retrieval."""
+    """Longest inputs in tokens, special tokens included; longer ones are truncated.
 
-    question: Length = 96
-    candidate: Length = 256
-    text: Length = 100
+    Tasks of retrieval have questions and candidates, all others `text`. None leaves a role the checkpoint's own length
+    (`metasearch.encoders.lengths`).
+    """
+
+    question: Length | None = None
+    candidate: Length | None = None
+    text: Length | None = None
 
 
 class Episodes(Declared):

@@ -141,6 +141,7 @@ def test_each_distinct_text_is_encoded_once(encoder, batch_size):
 
 def test_a_batch_on_a_cpu_has_at_most_1024_tokens_and_one_text_at_least(encoder):
     texts = [f"{i} " + "word " * 200 for i in range(40)]
+    encoder = Encoder(encoder.model, "short", MaxLength(question=96))
     assert set(encoder.lengths(texts, "question")) == {96}
     shapes = []
     handle = encoder.embedder.register_forward_pre_hook(

@@ -11,7 +11,6 @@ from metasearch.compress.fertility import fertility
 from metasearch.compress.static import make_static
 from metasearch.compress.trimming import trim
 from metasearch.compress.vocabulary import train_tokenizer
-from metasearch.encoders.counting import is_cut
 from metasearch.export.form import Form
 from metasearch.export.onnx_encoder import OnnxEncoder
 from metasearch.formats.blank import remove_invisible
@@ -68,7 +67,7 @@ def test_vectors_and_what_is_truncated_are_those_of_the_text_without_them(encode
     np.testing.assert_allclose(encoder.encode(others, "text"), encoder.encode(TEXTS, "text"), atol=1e-6)
     limit = encoder.limit("text")
     # As many words as fit, with special tokens or without.
-    assert is_cut(encoder, ["\u200b" * 2 * limit + "key", "key " * 2 * limit], "text").tolist() == [False, True]
+    assert encoder.is_truncated(["\u200b" * 2 * limit + "key", "key " * 2 * limit], "text").tolist() == [False, True]
 
 
 def test_joiners_that_shape_letters_are_read():

@@ -7,14 +7,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import POSITIONS, make
 from helpers.tiers import others_slow
 from metasearch.compress.static import make_static
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.lengths import length_of
+from metasearch.encoders.lengths import UNLIMITED, complete
 from metasearch.encoders.open import open_checkpoint
+from metasearch.errors import EncoderError
+from metasearch.jobs.compose import load_encoder
 from metasearch.spec.recipe import MaxLength
 
 ROLES = ("question", "candidate", "text")
@@ -52,7 +56,7 @@ def test_each_role_is_cut_at_its_own_length_whatever_the_model_was_published_wit
     assert_alike(encoder, tmp_path / "model")
     read = {role: len(encoder.tokens(TEXTS[2:], role)[0][0]) for role in ROLES}
     assert read == LENGTHS  # the last text is longer than all of them
-    assert not caplog.records
+    assert [each for each in caplog.records if each.levelno > logging.INFO] == []
 
 
 def test_the_lengths_stand_in_the_settings_of_sentence_transformers(tmp_path):
@@ -94,7 +98,8 @@ def test_a_length_in_the_options_of_its_tokenizer_does_not_go_before_them(tmp_pa
 @pytest.mark.parametrize("lengths", [LENGTHS, {"text": 150}, {"question": 7, "candidate": 130}])
 def test_an_encoder_that_is_opened_without_lengths_has_those_that_it_was_saved_with(tmp_path, lengths):
     Encoder(make("bert").model, "trained", MaxLength(**lengths)).save(tmp_path)
-    expected = {role: min(length_of(MaxLength(**lengths), role), POSITIONS) for role in ROLES}
+    own = MaxLength(**dict.fromkeys(ROLES, POSITIONS))
+    expected = {role: min(length, POSITIONS) for role, length in complete(MaxLength(**lengths), own)}
     opened = open_checkpoint(str(tmp_path))
     assert {role: opened.limit(role) for role in ROLES} == expected
     opened.write(tmp_path / "again")  # as `metasearch export` and `neutralise` do
@@ -102,9 +107,51 @@ def test_an_encoder_that_is_opened_without_lengths_has_those_that_it_was_saved_w
     assert {role: again.limit(role) for role in ROLES} == expected
 
 
-def test_a_published_model_without_lengths_for_roles_is_opened_with_the_defaults(tmp_path):
-    make("bert").write(tmp_path)
-    assert open_checkpoint(str(tmp_path)).max_length == MaxLength()
+@pytest.mark.parametrize("published", [5, 17, POSITIONS, 4 * POSITIONS, 10**30])
+def test_a_published_model_is_read_as_far_as_it_was_published_with(tmp_path, published):
+    made = make("bert")
+    made.model.max_seq_length = published
+    made.write(tmp_path)
+    opened = open_checkpoint(str(tmp_path))
+    assert {role: opened.limit(role) for role in ROLES} == dict.fromkeys(ROLES, min(published, POSITIONS))
+    assert_alike(opened, tmp_path)
+
+
+@pytest.mark.parametrize("own", [{"query_length": 6}, {"document_length": 6}])
+def test_one_role_alone_may_have_a_length_of_its_own(tmp_path, own):
+    made = make("bert")
+    made.model.max_seq_length = 20
+    made.write(tmp_path)
+    path = tmp_path / "sentence_bert_config.json"
+    path.write_text(json.dumps(settings(tmp_path) | own))
+    opened = open_checkpoint(str(tmp_path))
+    short = {"query_length": "question", "document_length": "candidate"}[next(iter(own))]
+    assert {role: opened.limit(role) for role in ROLES} == {role: 6 if role == short else 20 for role in ROLES}
+    assert_alike(opened, tmp_path)
+
+
+def test_a_length_that_leaves_no_word_is_refused():
+    model = make("bert").model
+    model.max_seq_length = 2
+    with pytest.raises(EncoderError, match=r"published: it reads 2 tokens of a \w+ \(max_seq_length"):
+        Encoder(model, "published")
+
+
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(ROLES, st.integers(3, 999))))
+def test_a_role_has_its_declared_length_then_the_longest_of_the_other_kind_of_task_then_its_own(declared):
+    own = {"question": 1001, "candidate": 1002, "text": 1003}
+    found = complete(MaxLength(**declared), MaxLength(**own)).model_dump()
+    retrieval = [declared[role] for role in ("question", "candidate") if role in declared]
+    for role in ROLES:
+        if role in declared:
+            assert found[role] == declared[role]
+        elif role == "text" and retrieval:
+            assert found[role] == max(retrieval)
+        elif role != "text" and not retrieval and "text" in declared:
+            assert found[role] == declared["text"]
+        else:
+            assert found[role] == own[role]
+    assert complete(None, MaxLength(**own)).model_dump() == own
 
 
 def test_a_model_without_a_table_of_positions_is_opened_with_all_its_saved_lengths(tmp_path, monkeypatch):
@@ -112,6 +159,41 @@ def test_a_model_without_a_table_of_positions_is_opened_with_all_its_saved_lengt
     monkeypatch.setattr("metasearch.encoders.transformer.native_config", lambda model: SimpleNamespace())
     opened = open_checkpoint(str(tmp_path), MaxLength(**LENGTHS))
     assert {role: opened.limit(role) for role in ROLES} == LENGTHS
+
+
+@pytest.mark.parametrize("name", ["mini", "tiny"])
+def test_a_text_of_exactly_as_many_tokens_as_the_limit_is_not_truncated(name):
+    encoder = load_encoder(name, MaxLength(question=10, candidate=12), device="cpu")
+    texts = ["word " * count for count in range(1, 30)]
+    tokens = [len(row) for row in encoder.input.tokenise(texts, 1000)["input_ids"]]
+    for role, limit in (("question", 10), ("candidate", 12)):
+        assert limit in tokens
+        assert encoder.is_truncated(texts, role).tolist() == [count > limit for count in tokens]
+
+
+def test_truncation_is_logged_once_for_each_role_unless_the_caller_asked_for_it(caplog):
+    caplog.set_level(logging.INFO)
+    texts = ["key " * count for count in range(1, 7)]
+    model = make("bert").model
+    model.prompts = {}
+    limit = len(model.tokenizer(texts[2])["input_ids"])
+    encoder = Encoder(model, "bert", MaxLength(question=limit, candidate=limit))
+    encoder.encode(texts[:3], "question")
+    assert caplog.messages == []
+    encoder.encode(texts[2:5], "question")
+    encoder.encode(texts[5:], "question")
+    assert caplog.messages == [f"bert: 2 of 2 questions are truncated at {limit} tokens"]
+    assert encoder.is_truncated(texts[3:4], "candidate").tolist() == [True]
+    encoder.encode(texts[4:], "candidate")
+    assert len(caplog.messages) == 1
+
+
+def test_tokens_that_were_forgotten_are_read_again():
+    encoder = make("bert")
+    before = encoder.encode(["a text"], "text")
+    encoder.forget()
+    assert encoder._tokens == {}
+    np.testing.assert_array_equal(encoder.encode(["a text"], "text"), before)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +221,7 @@ def test_a_static_encoder_of_one_length_is_cut_alike_everywhere_and_opened_with_
     encoder = Encoder(copy.deepcopy(static.model), "words", MaxLength(text=12))
     encoder.save(tmp_path)
     assert_alike(encoder, tmp_path)
-    assert not caplog.records
+    assert [each for each in caplog.records if each.levelno > logging.INFO] == []
     opened = open_checkpoint(str(tmp_path))
     assert {role: opened.limit(role) for role in ROLES} == dict.fromkeys(ROLES, 12)
     assert open_checkpoint(str(tmp_path), MaxLength(text=30)).limit("text") == 30
@@ -163,3 +245,16 @@ def test_a_tokenizer_that_cuts_on_the_left_does_so_where_it_is_saved(tmp_path):
     assert_alike(encoder, tmp_path)
     rest = encoder.model.tokenizer("key here " * 3)["input_ids"]
     assert encoder.tokens(["mat " * 30 + "key here " * 3], "question")[0][0].tolist() == [rest[0], *rest[-7:]]
+
+
+def test_a_static_encoder_whose_tokenizer_truncates_nothing_reads_whole_texts_and_is_saved_so(static, tmp_path):
+    model = copy.deepcopy(static.model)
+    model[0].tokenizer.no_truncation()
+    encoder = Encoder(model, "words")
+    assert {role: encoder.limit(role) for role in ROLES} == dict.fromkeys(ROLES, UNLIMITED)
+    assert not encoder.is_truncated(["key " * 5000], "text").any()
+    encoder.save(tmp_path)
+    assert plain(tmp_path)[0].tokenizer.truncation is None
+    np.testing.assert_allclose(
+        plain(tmp_path).encode(["key " * 5000]), encoder.encode(["key " * 5000], "text"), atol=1e-6
+    )

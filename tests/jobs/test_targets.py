@@ -49,7 +49,7 @@ class Plain:
 
 @pytest.fixture(scope="module")
 def encoder():
-    return tiny.build()
+    return tiny.build(MaxLength(text=100))
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_another_encoder_role_length_or_output_has_its_own_vectors(tmp_path, enc
 def test_vectors_of_an_encoder_that_cuts_texts_elsewhere_are_not_served(tmp_path, encoder, change):
     texts = ["the key " * 100 + "is here", "a mat"]
     stored_targets(tmp_path, encoder, texts, "text")
-    other = Encoder(copy.deepcopy(encoder.model), "other", MaxLength(text=80) if change == "length" else None)
+    other = Encoder(copy.deepcopy(encoder.model), "other", MaxLength(text=80 if change == "length" else 100))
     if change == "side":
         other.model.tokenizer.truncation_side = "left"
     found = stored_targets(tmp_path, other, texts, "text").vectors(texts)
