@@ -15,6 +15,7 @@ from tokenizers import Tokenizer
 
 from metasearch.encoders.batches import BATCH_TOKENS, batches
 from metasearch.encoders.lengths import complete
+from metasearch.encoders.long_texts import shorten
 from metasearch.errors import EncoderError, first_line
 from metasearch.export.facts import Facts, read_facts
 from metasearch.export.form import require
@@ -111,12 +112,22 @@ class OnnxEncoder:
 
     def _tokens(self, texts: Sequence[str], limit: int) -> list[NDArray[np.int64]]:
         """Return of each text what the graph reads, `(inputs, T)`, cut at a limit."""
-        # Its direction stays what the file says.
-        self._tokenizer.enable_truncation(**{**self._cut, "max_length": limit})
+
+        def encoded(chunk: list[str], limit: int) -> list[Any]:
+            # Its direction stays what the file says.
+            self._tokenizer.enable_truncation(**{**self._cut, "max_length": limit})
+            rows: list[Any] = self._tokenizer.encode_batch(chunk)
+            return rows
+
+        def count(chunk: list[str], limit: int) -> list[int]:
+            return [len(row.ids) for row in encoded(chunk, limit)]
+
+        left = self._cut.get("direction") == "left"
         found: list[NDArray[np.int64]] = []
         # A tokenizer holds far more of each text than its ids until all of its texts are done.
         for start in range(0, len(texts), _TOKENISED_AT_ONCE):
-            rows = self._tokenizer.encode_batch(list(map(remove_invisible, texts[start : start + _TOKENISED_AT_ONCE])))
+            chunk = list(map(remove_invisible, texts[start : start + _TOKENISED_AT_ONCE]))
+            rows = encoded(shorten(chunk, limit, left, count), limit)
             found += [np.array([getattr(row, _COLUMNS[name]) for name in self.inputs], np.int64) for row in rows]
         return found
 

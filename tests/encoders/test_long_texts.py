@@ -1,0 +1,74 @@
+"""A long text is cut before it is tokenised: the same tokens, for the cost of those that are read."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.tokenizers import TOKENIZERS, WORDS, around
+from metasearch.encoders.long_texts import shorten
+from metasearch.jobs.compose import load_encoder
+
+PARTS = [*WORDS, "x" * 40, "中中中", "keys,house.", "🗝️"]
+GAPS = [" ", "  ", "\n", "\t", " " * 90]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_tokens_are_those_of_the_whole_text(kind, side):
+    encoder = around(kind)
+    tokenizer = encoder.model.tokenizer
+    tokenizer.truncation_side = side
+
+    @settings(max_examples=15)
+    @given(st.lists(st.tuples(st.sampled_from(PARTS), st.sampled_from(GAPS)), min_size=60), st.integers(4, 30))
+    def holds(words, limit):
+        text = "".join(part + gap for part, gap in words)
+        whole = tokenizer([text], truncation=True, max_length=limit)["input_ids"]
+        assert encoder.input.tokenise([text], limit)["input_ids"] == whole
+
+    holds()
+
+
+def characters(text):
+    """Return one token for every letter; white space is none."""
+    return len(text.replace(" ", ""))
+
+
+@given(st.lists(st.tuples(st.integers(0, 900), st.integers(0, 900)), max_size=5), st.integers(1, 20), st.booleans())
+def test_enough_is_left_of_a_text_and_not_much_more(runs, limit, left):
+    """A text of runs of letters and of white space; what is left is a beginning or an end of it."""
+    text = "".join("x" * letters + " " * spaces for letters, spaces in runs)
+    read = []
+
+    def count(texts, most):
+        read.extend(len(each) for each in texts)
+        return [min(characters(each), most) for each in texts]
+
+    (found,) = shorten([text], limit, left, count)
+    assert text.endswith(found) if left else text.startswith(found)
+    assert found == text or characters(found) > limit
+    # A white space that is skipped makes the window twice as large each time.
+    gap = max([spaces for _, spaces in runs], default=0)
+    assert sum(read) <= 4 * (8 * (limit + 16) + sum(spaces for _, spaces in runs) + gap)
+
+
+def test_a_text_of_any_length_costs_what_is_read_of_it():
+    read = []
+
+    def count(texts, most):
+        read.append(sum(map(len, texts)))
+        return [min(len(each), most) for each in texts]
+
+    shorten(["鑰匙在墊子下面" * 100_000, "x" * 700_000, "short"], 256, False, count)
+    assert read == [2 * 8 * (256 + 16)]  # two long texts of eight characters a token
+
+
+@pytest.mark.parametrize("name", ["mini", "tiny"])
+@pytest.mark.parametrize("words", [1, 100, 5_000, 50_000])
+def test_a_long_text_counts_as_cut_and_as_so_many_tokens_as_are_read(name, words):
+    encoder = load_encoder(name, device="cpu")
+    text = "key " * words
+    limit = encoder.limit("question")
+    whole = len(encoder.model.tokenizer([encoder.prompt("question") + text])["input_ids"][0])
+    assert encoder.is_truncated([text], "question").tolist() == [whole > limit]
+    assert encoder.lengths([text], "question").tolist() == [min(whole, limit)]
