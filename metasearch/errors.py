@@ -140,5 +140,7 @@ def first_line(error: Exception) -> str:
 
     A line that ends with a colon says nothing without the next.
     """
+    if isinstance(error, KeyError):  # which says the key and nothing else
+        return f"there is no {error}"
     first, *others = str(error).strip().splitlines() or [type(error).__name__]
     return f"{first} {others[0].strip()}" if first.endswith(":") and others else first

@@ -18,7 +18,6 @@ from metasearch.compress.plan import Rows
 from metasearch.encoders.encoder import Embedder, Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.layers import check_fewer
-from metasearch.encoders.transformer import ROTARY, TransformerInput
 from metasearch.errors import DataError, EncoderError
 from metasearch.formats.blank import remove_invisible
 
@@ -118,18 +117,12 @@ def _levelled(encoder: Encoder) -> Embedder:
 
     The network itself, where no vector of a position is added to that of a word.
     """
-    backbone = TransformerInput(encoder.model[0]).backbone
-    if backbone.config.model_type in ROTARY:
+    read = encoder.input
+    if read.position_table is None:
         whole: Embedder = encoder.embedder
         return whole
-    block = getattr(backbone, "embeddings", None)
-    positions = getattr(block, "position_embeddings", None)
-    if positions is None:
-        raise EncoderError(f"{encoder.name}: it has no table of positions in an embedding block; choose static tokens")
-    weight = positions.weight
-    # The RoBERTa family never reaches the rows before its first position.
-    first = len(weight) - encoder.input.longest
-    mean = weight[first : first + POSITIONS].mean(0, keepdim=True)
+    weight = read.position_table.weight
+    mean = weight[read.first_position :][:POSITIONS].mean(0, keepdim=True)
     memo = {id(part): part for part in (*encoder.embedder.parameters(), encoder.model.tokenizer)}
     memo[id(weight)] = nn.Parameter(mean.expand_as(weight).clone())
     copied: Embedder = copy.deepcopy(encoder.embedder, memo)

@@ -5,14 +5,12 @@ import logging
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
-from metasearch.encoders.inputs import input_of
-from metasearch.encoders.transformer import FAMILIES, FROM_PADDING, ROTARY
 from metasearch.errors import EncoderError
 
 log = logging.getLogger(__name__)
 
 _ALIKE = ("max_length", "padding", "return_tensors", "truncation")
-"""Options of a tokenizer that change no vector: an encoder cuts at lengths of its own, and padding is never read."""
+"""Options of a tokenizer that change no vector: an encoder truncates and pads by itself."""
 
 
 def require_alike(model: SentenceTransformer) -> None:
@@ -31,13 +29,6 @@ def require_alike(model: SentenceTransformer) -> None:
         raise EncoderError("it lengthens questions (query_expansion), which is not supported")
     if "message" in (getattr(first, "modality_config", None) or {}):
         raise EncoderError("it reads texts by way of a chat template, which is not supported")
-    kind = input_of(model).kind
-    counts_from_left = kind in FAMILIES and kind not in (*FROM_PADDING, *ROTARY)
-    if getattr(model.tokenizer, "padding_side", "right") == "left" and counts_from_left:
-        raise EncoderError(
-            f"its tokenizer pads texts on the left (padding_side), from where '{kind}' counts positions: vectors "
-            "depend on the texts that are computed with them; set padding_side to right in its tokenizer_config.json"
-        )
     options = getattr(first, "processing_kwargs", None) or {}
     for name, value in {**options.get("text", {}), **options.get("common", {})}.items():
         if name not in _ALIKE or (name == "truncation" and not value):

@@ -5,6 +5,7 @@ Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of a
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -26,6 +27,7 @@ from metasearch.encoders.input_module import Output as Output
 from metasearch.encoders.inputs import input_of
 from metasearch.encoders.lengths import complete
 from metasearch.encoders.matryoshka import write_dimensions
+from metasearch.encoders.probe import reads_padding
 from metasearch.encoders.prompts import prompt_of, written_out
 from metasearch.encoders.tokenised import tokenizer_of, tokens_of
 from metasearch.errors import EncoderError
@@ -37,14 +39,38 @@ _TOKENISED_AT_ONCE = 4096
 
 
 class Embedder(nn.Module):
-    """The trainable part of an encoder as one differentiable module: features in, unit vectors out."""
+    """The trainable part of an encoder as one differentiable module: features in, unit vectors out.
+
+    Attributes:
+        by_length: whether texts of each length are computed apart, because padding would change their vectors.
+    """
 
     def __init__(self, model: SentenceTransformer) -> None:
         super().__init__()
         self.model = model
+        self.by_length = False
+        self.eval()
+        self.by_length = reads_padding(model, partial(self, output="pooled"))
 
     def forward(self, features: Features, output: Output = "sentence") -> Tensor:
         """Return unit vectors `(B, D)`, or another output."""
+        # Packed texts have no padding.
+        if not self.by_length or "cu_seq_lens_q" in features:
+            return self._together(features, output)
+        inside = features["attention_mask"].bool()
+        lengths = inside.sum(1)
+        found: dict[int, Tensor] = {}
+        for length in lengths.unique().tolist():
+            texts = (lengths == length).nonzero()[:, 0]
+            if length:
+                part = {name: each[texts][inside[texts]].view(len(texts), length) for name, each in features.items()}
+            else:  # a text without tokens is one that is all padding
+                part = {name: each[texts][:, :1] for name, each in features.items()}
+            found.update(zip(texts.tolist(), self._together(part, output).tensor_split(len(texts)), strict=True))
+        return torch.cat([found[text] for text in range(len(lengths))])
+
+    def _together(self, features: Features, output: Output) -> Tensor:
+        """Return an output of all texts in one pass."""
         read = input_of(self.model)
         if output in ("embedding", "tokens"):
             return read.embedded(features, output)
@@ -57,6 +83,8 @@ class Embedder(nn.Module):
             modules.pop()
         for module in modules:
             state = module(state)
+        if "sentence_embedding" not in state:
+            raise EncoderError("its modules give vectors of tokens alone; is a Pooling module missing?")
         embeddings: Tensor = state["sentence_embedding"]
         return embeddings
 
@@ -74,8 +102,9 @@ class Encoder:
             with.
 
     Raises:
-        EncoderError: the model's first module is another, a PEFT adapter stands beside its weights, or
-            sentence-transformers would give other vectors.
+        EncoderError: the model's first module is another, a PEFT adapter stands beside its weights, its modules do
+            not fit each other, sentence-transformers would give other vectors, or a vector depends on the other texts
+            of a batch.
     """
 
     def __init__(self, model: SentenceTransformer, name: str, max_length: MaxLength | None = None) -> None:
@@ -83,12 +112,12 @@ class Encoder:
             require_merged(model)
             own = input_of(model).lengths
             require_alike(model)
+            normalise(model, name)
+            self.embedder = Embedder(model)
         except EncoderError as error:
             raise EncoderError(f"{name}: {error}") from error
-        normalise(model, name)
         self.name = name
         self.model = model
-        self.embedder = Embedder(model)
         self.max_length = complete(max_length, own)
         # One array `(columns, T)` for each text: lists of numbers would take ten times the memory.
         self._tokens: dict[tuple[Role, str], NDArray[np.int32]] = {}
@@ -103,7 +132,6 @@ class Encoder:
         """Fingerprint of the checkpoint that it was opened from; empty where nobody took it."""
         self.seeded = False
         """Whether its weights are drawn from a seed."""
-        self.embedder.eval()
 
     @property
     def input(self) -> InputModule:

@@ -78,22 +78,36 @@ class InputModule(ABC):
 
     @property
     @abstractmethod
+    def position_table(self) -> nn.Embedding | None:
+        """The table of position vectors; None where positions are not looked up in one."""
+
+    @property
+    def first_position(self) -> int:
+        """Position of a text's first token.
+
+        RoBERTa and its relatives count from the padding index of the position table on, so rows up to it stay unused.
+        """
+        padding = getattr(self.position_table, "padding_idx", None)
+        return 0 if padding is None else int(padding) + 1
+
+    @property
+    @abstractmethod
     def width(self) -> int:
         """H, of outputs `embedding`, `tokens` and `states`; `EncoderError` where there are none."""
 
     @property
     @abstractmethod
-    def why_padded(self) -> str | None:
-        """Why texts cannot stand in one row without padding; None where they can."""
+    def window(self) -> int:
+        """Tokens up to which a layer sees its neighbours; 0 where every layer sees the whole text."""
 
     @property
     @abstractmethod
-    def looks_up_only(self) -> bool:
-        """Whether the word table is used to look words up and for nothing else."""
+    def is_stock(self) -> bool:
+        """Whether all its code is a library's own, and none came with the checkpoint."""
 
     @abstractmethod
-    def attend_with(self, name: str) -> None:
-        """Use an attention function of transformers, by its name, where there is attention."""
+    def attend_with(self, name: str) -> str:
+        """Use an attention function of transformers by its name, where there is attention; return the previous one."""
 
     @property
     @abstractmethod

@@ -205,7 +205,7 @@ def _fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
         actual, shape = tuple(weights[name].shape), tuple(weight.shape)
         if actual != shape:
             raise EncoderError(f"{path}: '{name}' has shape {actual}; the configuration asks for {shape}")
-    model.load_state_dict(weights)
+    model.load_state_dict(weights, assign=True)  # without a copy of every weight
 
 
 def _quantised(weight: Tensor, axis: int) -> tuple[Tensor, Tensor]:

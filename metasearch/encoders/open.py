@@ -4,7 +4,6 @@ import logging
 from difflib import get_close_matches
 from pathlib import Path
 
-import numpy as np
 import torch
 from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.errors import EntryNotFoundError, HFValidationError, RepositoryNotFoundError
@@ -16,7 +15,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.incomplete import assumption, missing_part
 from metasearch.encoders.loading import recorded, require_fit, uses_pooler
 from metasearch.encoders.matryoshka import read_dimensions
-from metasearch.errors import EncoderError, MetasearchError, first_line
+from metasearch.errors import EncoderError, first_line
 from metasearch.spec import registry
 from metasearch.spec.recipe import MaxLength
 
@@ -32,8 +31,6 @@ _HUB_WEIGHTS = (
 _SECONDS = 5.0
 """Time for the model hub to answer."""
 
-log = logging.getLogger(__name__)
-
 
 def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote_code: bool = False) -> Encoder:
     """Load an encoder in float32 from a local folder or by its hub name.
@@ -43,7 +40,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
 
     Raises:
         EncoderError: there is no such checkpoint, it has no weights or others than its configuration asks for, or
-            it cannot be loaded.
+            it cannot be loaded or used.
     """
     local = check_name(name) or _only_cached(name)
     quiet()
@@ -67,10 +64,11 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
         log.log(logging.WARNING if wrong else logging.INFO, "encoder '%s': %s", name, line)
     encoder = Encoder(model, name, max_length)
     read_dimensions(model, name, local)
-    # transformers makes up a tokenizer of special tokens alone when a folder has none.
-    if not encoder.input.has_words:
-        raise EncoderError(f"encoder '{name}': its tokenizer has no words; are the tokenizer's files missing?")
-    _require_vectors(encoder)
+    if encoder.embedder.by_length:
+        log.warning(
+            "%s: padding changes its vectors, so texts of different lengths are encoded apart, without padding; "
+            "programs that pad them compute other vectors", name,
+        )  # fmt: skip
     return encoder
 
 
@@ -88,22 +86,6 @@ def check_name(name: str) -> bool:
     elif close := get_close_matches(name, registry.names("encoders"), cutoff=0.7):
         raise EncoderError(f"unknown encoder '{name}'. Did you mean '{close[0]}'? See `metasearch ls encoders`")
     return folder.exists()
-
-
-def _require_vectors(encoder: Encoder) -> None:
-    """Raise `EncoderError` where an encoder makes no vector of a word: parts that do not fit show only then.
-
-    Of the word without a prompt: whoever opens the encoder may replace its prompts.
-    """
-    try:
-        found = encoder.input.tokenise(["a"], encoder.limit("text"))
-        row = np.array([values[0] for values in found.values()], np.int32)
-        with torch.no_grad():
-            encoder.embedder(encoder.input.padded(tuple(found), [row]))
-    except MetasearchError:
-        raise
-    except Exception as error:  # whatever the parts raise that do not fit each other
-        raise EncoderError(f"encoder '{encoder.name}' cannot be used: {first_line(error)}") from error
 
 
 def is_path(name: str) -> bool:

@@ -5,7 +5,6 @@ nor attention, and texts have no special tokens. Notation: see `input_module`; V
 """
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
@@ -17,6 +16,7 @@ from torch.nn import functional as F
 
 from metasearch.encoders.input_module import Features, InputModule, Output, stock
 from metasearch.encoders.lengths import UNLIMITED, own_lengths
+from metasearch.encoders.long_texts import shorten
 from metasearch.errors import EncoderError
 from metasearch.spec.recipe import MaxLength, Role
 
@@ -61,7 +61,11 @@ class StaticInput(InputModule):
     @property
     def longest(self) -> int:
         """There is no longest one: a mean can be of any number of rows."""
-        return sys.maxsize
+        return UNLIMITED
+
+    @property
+    def position_table(self) -> None:
+        """There are no positions."""
 
     @property
     def width(self) -> int:
@@ -69,17 +73,18 @@ class StaticInput(InputModule):
         raise EncoderError(_NO_LAYERS)
 
     @property
-    def why_padded(self) -> str | None:
-        """Nothing stands against it."""
-        return None
+    def window(self) -> int:
+        """There is no layer."""
+        return 0
 
     @property
-    def looks_up_only(self) -> bool:
+    def is_stock(self) -> bool:
         """Whether it is sentence-transformers' own module."""
         return stock(self.module, "sentence_transformers")
 
-    def attend_with(self, name: str) -> None:
+    def attend_with(self, name: str) -> str:
         """Do nothing: there is no attention."""
+        return ""
 
     @property
     def lengths(self) -> MaxLength:
@@ -102,8 +107,13 @@ class StaticInput(InputModule):
         tokenizer, cut, left = self.module.tokenizer, self.module.tokenizer.truncation, self._cuts_left
         # Its own length may be shorter than the limit.
         tokenizer.no_truncation()
+
+        def encode(texts: list[str]) -> list[Any]:
+            found: list[Any] = tokenizer.encode_batch(texts, add_special_tokens=False)
+            return found
+
         try:
-            encoded = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+            encoded = encode(shorten(texts, limit, left, lambda each, _: [len(found.ids) for found in encode(each)]))
         finally:
             if cut:
                 tokenizer.enable_truncation(**cut)

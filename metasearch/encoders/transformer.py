@@ -1,36 +1,26 @@
 """A transformer as the input module of an encoder."""
 
+import inspect
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.input_module import Features, InputModule, Output, stock
 from metasearch.encoders.lengths import own_lengths
+from metasearch.encoders.long_texts import shorten
+from metasearch.errors import EncoderError
 from metasearch.spec.recipe import MaxLength, Role
-
-FROM_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet")
-"""Backbones that count positions from the padding index on."""
 
 _LENGTHS: dict[str, Role] = {"query_length": "question", "document_length": "candidate"}
 """Settings of sentence-transformers' module for one of its methods; `encode` takes the length of the tokenizer."""
 
 _SIDES = ("truncation_side", "padding_side")
-
-FAMILIES = ("bert", "camembert", "distilbert", "electra", "modernbert", "roberta", "xlm-roberta")
-"""Backbones in which tokens meet in attention alone, and whose attention can be exchanged."""
-
-ROTARY = ("modernbert",)
-"""Those in which positions turn queries and keys (Su et al. 2021, RoFormer), so that distances alone count.
-
-No vector of a position is added to that of a word.
-"""
 
 
 class TransformerInput(InputModule):
@@ -55,13 +45,14 @@ class TransformerInput(InputModule):
 
     @property
     def vocabulary(self) -> dict[str, Any]:
-        """The JSON of a tokenizer in Rust, the vocabulary of one in Python; and where it cuts and pads on the left."""
+        """JSON of a tokenizer in Rust, vocabulary of one in Python, and whether it truncates on the left.
+
+        The padding side changes no vector: see `metasearch.encoders.probe`.
+        """
         tokenizer = self.module.tokenizer
         backend = getattr(tokenizer, "backend_tokenizer", None)
         found: dict[str, Any] = json.loads(backend.to_str()) if backend else tokenizer.get_vocab()
-        sides = _SIDES[:1] if self.kind in FROM_PADDING else _SIDES  # there padding moves no position
-        # The right is not named, so that fingerprints of models that say nothing of sides stay what they were.
-        return found | {name: side for name in sides if (side := getattr(tokenizer, name)) != "right"}
+        return found | ({"truncation_side": "left"} if tokenizer.truncation_side == "left" else {})
 
     @property
     def has_words(self) -> bool:
@@ -81,19 +72,28 @@ class TransformerInput(InputModule):
         return int(self.module.tokenizer.pad_token_id or 0) if named is None else int(named)
 
     @property
-    def longest(self) -> int:
-        """What its position embeddings allow.
+    def position_table(self) -> nn.Embedding | None:
+        """The table with a row for each position; rows before the first position count too."""
+        rows, words = self._positions, self.words
+        tables = (module for module in self.backbone.modules() if isinstance(module, nn.Embedding))
+        return next((table for table in tables if table is not words and table.num_embeddings == rows), None)
 
-        The lengths it was published with are often shorter than a task's, and are asked only where there are no
-        position embeddings.
+    @property
+    def longest(self) -> int:
+        """Positions that its configuration allows; else the longest input that it was published with, if any.
+
+        The published lengths are often shorter than a task's, so they count only without a number of positions.
         """
-        config = native_config(self.module.auto_model)  # a compressed student counts positions as its backbone does
-        positions = getattr(config, "max_position_embeddings", None)
-        if positions is None:
-            return max(self.lengths.model_dump().values())
-        # Their first token has position padding index + 1, so that so many rows of the table are never reached.
-        offset = (config.pad_token_id or 0) + 1 if config.model_type in FROM_PADDING else 0
-        return int(positions - offset)
+        if self._positions is not None:
+            return self._positions - self.first_position
+        return max(self.lengths.model_dump().values())
+
+    @property
+    def _positions(self) -> int | None:
+        """Number of positions in the configuration; None for a model without a limit, such as T5 or XLNet (-1)."""
+        # A compressed student counts positions as its backbone does.
+        positions = getattr(native_config(self.module.auto_model), "max_position_embeddings", None)
+        return int(positions) if positions and positions > 0 else None
 
     @property
     def width(self) -> int:
@@ -101,25 +101,21 @@ class TransformerInput(InputModule):
         return int(native_config(self.module.auto_model).hidden_size)
 
     @property
-    def why_padded(self) -> str | None:
-        """Attention that cannot be exchanged, or looks at earlier tokens alone."""
-        kind = self.kind
-        # A model with code of its own may call itself `bert` and do something else.
-        if kind not in FAMILIES or not stock(self.backbone, "transformers"):
-            return f"attention of '{kind}' cannot run on packed texts"
-        if not hasattr(sys.modules[type(self.backbone).__module__], "ALL_ATTENTION_FUNCTIONS"):  # ModernBERT in 5.0
-            return f"attention of '{kind}' cannot be exchanged in this release of transformers"
-        # That of packed texts has no causal mask.
-        return f"'{kind}' is a decoder here" if getattr(self.backbone.config, "is_decoder", False) else None
+    def window(self) -> int:
+        """The widest sliding window, as layers of transformers name it for attention without a mask."""
+        windows = (getattr(module, "sliding_window", None) for module in self.backbone.modules())
+        return max((window for window in windows if isinstance(window, int)), default=0)
 
     @property
-    def looks_up_only(self) -> bool:
-        """Whether it is of a known kind, which does."""
-        return self.kind in (*FAMILIES, "mpnet") and stock(self.backbone, "transformers")
+    def is_stock(self) -> bool:
+        """Whether module and backbone are of sentence-transformers and transformers."""
+        return stock(self.module, "sentence_transformers") and stock(self.backbone, "transformers")
 
-    def attend_with(self, name: str) -> None:
-        """Set the attention in the configuration, which layers ask at every call."""
-        self.backbone.config._attn_implementation_internal = name
+    def attend_with(self, name: str) -> str:
+        """Set the attention in the configuration, which layers read at every call."""
+        config = self.backbone.config
+        before, config._attn_implementation_internal = config._attn_implementation_internal, name
+        return str(before)
 
     @property
     def lengths(self) -> MaxLength:
@@ -143,9 +139,16 @@ class TransformerInput(InputModule):
     def _tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
         """Return tokens with special ones."""
         tokenizer = self.module.tokenizer
+
+        def truncated(texts: list[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
+            encoded: Mapping[str, Sequence[Sequence[int]]] = tokenizer(texts, truncation=True, max_length=limit)
+            return encoded
+
+        def count(texts: list[str], limit: int) -> list[int]:
+            return [len(tokens) for tokens in truncated(texts, limit)["input_ids"]]
+
         with _unchanged(getattr(tokenizer, "backend_tokenizer", None)):
-            encoded: Mapping[str, Sequence[Sequence[int]]] = tokenizer(list(texts), truncation=True, max_length=limit)
-        return encoded
+            return truncated(shorten(texts, limit, tokenizer.truncation_side == "left", count), limit)
 
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
         """Return tokens as the tokenizer pads them."""
@@ -164,10 +167,13 @@ class TransformerInput(InputModule):
     def embedded(self, features: Features, output: Output) -> Tensor:
         """Return what the embedding block gives the first layer."""
         backbone = self.backbone
-        # Packed texts bring the positions of their tokens, which not all embedding blocks accept.
-        placed = "position_ids" in features and self.kind not in ROTARY
+        block = getattr(backbone, "embeddings", None)
+        if block is None:
+            raise EncoderError(f"'{self.kind}' has no embedding block, so outputs embedding and tokens do not exist")
+        # Packed texts bring the positions of their tokens, which an embedding block with rotary positions ignores.
+        placed = "position_ids" in features and "position_ids" in inspect.signature(block.forward).parameters
         where = {"position_ids": features["position_ids"]} if placed else {}
-        hidden: Tensor = backbone.embeddings(features["input_ids"], **where)
+        hidden: Tensor = block(features["input_ids"], **where)
         if hasattr(backbone, "embeddings_project"):  # ELECTRA, where tables are narrower than layers
             hidden = backbone.embeddings_project(hidden)
         if output == "tokens":

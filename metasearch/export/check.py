@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
-from metasearch.encoders.transformer import ROTARY
 from metasearch.errors import EncoderError
 from metasearch.export.onnx_encoder import OnnxEncoder
 from metasearch.spec.recipe import Role
@@ -24,8 +23,6 @@ _LONG = 512
 """Tokens of the longest text that is checked where no table of positions ends; those of a role may be longer."""
 _IN_BATCH = 256
 """Tokens of the longest texts that are checked in a batch; a batch of longer ones would take minutes."""
-_MOST = 2**16
-"""Longer inputs than this no table of positions has; a tokenizer without a length of its own says 10³⁰."""
 TEXTS = (
     "", " ", "a", "Where is the key?", "Der Schlüssel liegt unter der Fußmatte.", "أين المفتاح؟ تحت السجادة",
     "กุญแจอยู่ใต้พรม", "चाबी कहाँ है?", "钥匙在垫子下面", "🗝️ e\u0301 \u200b\t\n x",
@@ -77,7 +74,7 @@ def _token_rows(encoder: Encoder) -> Iterator[list[NDArray[np.int32]]]:
             lengths = [*drawn.integers(least, most + 1, size - 1), most]
             yield [_row(encoder, drawn, int(length)) for length in lengths]
     furthest = encoder.input.longest
-    if is_static(encoder.model) or encoder.input.kind in ROTARY or furthest > _MOST:  # no table of positions ends
+    if encoder.input.position_table is None:
         furthest = min(furthest, _LONG)
     yield [_row(encoder, drawn, furthest)]
 

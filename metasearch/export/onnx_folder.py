@@ -17,8 +17,10 @@ from typing import Any, get_args
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static, transformer_of
+from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.prompts import written_out
 from metasearch.encoders.static import STATIC
+from metasearch.errors import EncoderError
 from metasearch.export.check import difference
 from metasearch.export.facts import FILE, Facts
 from metasearch.export.graph import graph_of, save
@@ -45,9 +47,11 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
         int8: whether to store weights in eight bits.
 
     Raises:
-        EncoderError: the network cannot be written as a graph, the tokenizer not as a file, or the graph's vectors
-            differ from the encoder's.
+        EncoderError: the network cannot be written as a graph, the tokenizer not as a file, padding changes the
+            encoder's vectors, or the graph's vectors differ from them.
     """
+    if encoder.embedder.by_length:
+        raise EncoderError(f"{encoder.name}: padding changes its vectors, and programs that read a graph pad texts")
     log.info("writing %s as a graph: about a quarter of a minute", encoder.name)
     graph = graph_of(encoder)
     save(graph, folder / GRAPH)
@@ -62,7 +66,7 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
         precision="fp32",
         model=GRAPH,
         dimension=encoder.dimension(),
-        longest=None if is_static(encoder.model) else encoder.input.longest,
+        longest=None if encoder.input.longest >= UNLIMITED else encoder.input.longest,
         lengths=MaxLength(**lengths),
         prompts={role: encoder.prompt(role) for role in roles},
         difference=0,

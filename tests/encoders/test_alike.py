@@ -98,12 +98,6 @@ def with_options(**options):
     return made
 
 
-def padded_on_the_left():
-    made = model()
-    made.tokenizer.padding_side = "left"
-    return made
-
-
 def with_chat_template():
     made = model()
     made[0].modality_config = {**made[0].modality_config, "message": {"method": "forward"}}
@@ -123,7 +117,6 @@ def with_expansion():
         (lambda: model(further=[ForTasks(HIDDEN, 5)]), "m: it has modules that make other vectors for each task"),
         (with_expansion, r"m: it lengthens questions \(query_expansion\)"),
         (with_chat_template, "m: it reads texts by way of a chat template"),
-        (padded_on_the_left, r"m: its tokenizer pads texts on the left \(padding_side\), from where 'bert' counts"),
         (lambda: with_options(add_special_tokens=False), "m: its tokenizer is called with add_special_tokens=False"),
         (lambda: with_options(truncation=False), "m: its tokenizer is called with truncation=False"),
     ],

@@ -10,6 +10,7 @@ from torch import nn
 from transformers import AutoModel, ViTConfig, XLMRobertaConfig
 
 from helpers.backbones import CONFIGS, HIDDEN, LAYERS, LENGTHS, TEXTS, make
+from helpers.tokenizers import word_piece
 from metasearch.compress._replace import replaced
 from metasearch.compress.sizes import planned_sizes
 from metasearch.compress.student import make_student
@@ -312,7 +313,7 @@ def test_a_student_made_with_such_a_bottleneck_has_the_warning_too(assistant, ca
     with caplog.at_level("WARNING", "metasearch.compress.student"):
         make_student(assistant, 15)
         assert caplog.text == ""
-        small = replaced(assistant, assistant.model.tokenizer, torch.zeros(100, 16))
+        small = replaced(assistant, word_piece(), torch.zeros(100, 16))
         make_student(small, 15)
     assert words > 15 * 16 > 100
     assert f"bottleneck 15 saves nothing: the two factors have {15 * (100 + 16):,} weights" in caplog.text

@@ -19,7 +19,6 @@ from metasearch.compress.sizes import config_sizes, encoder_sizes
 from metasearch.compress.static import make_static
 from metasearch.compress.student import make_student
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
-from metasearch.encoders.alike import require_alike
 from metasearch.encoders.layers import describe
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
@@ -163,25 +162,9 @@ def test_another_vocabulary_renumbers_all_special_tokens_of_the_configuration():
 def test_a_release_of_transformers_that_computes_attention_by_itself_gets_padded_texts(monkeypatch):
     encoder = make("modernbert")
     assert packing_plan(encoder).packs
-    monkeypatch.delattr(modeling_modernbert, "ALL_ATTENTION_FUNCTIONS")
-    plan = packing_plan(encoder)
-    assert not plan.packs
-    assert plan.notes == (
-        "attention of 'modernbert' cannot be exchanged in this release of transformers: texts are padded, in groups of "
-        "similar length",
-    )
-
-
-def test_padding_on_the_left_changes_no_vector_as_distances_alone_count():
-    encoder, left = make("modernbert"), make("modernbert")
-    left.model.tokenizer.padding_side = "left"
-    require_alike(left.model)
-    assert left.features(TEXTS, "text")["attention_mask"][1, 0] == 0
-    assert differ(left, encoder) < 1e-5
-    bert = make("bert")
-    bert.model.tokenizer.padding_side = "left"
-    with pytest.raises(EncoderError, match="pads texts on the left"):
-        require_alike(bert.model)
+    own = modeling_modernbert.ALL_ATTENTION_FUNCTIONS["sdpa"]
+    monkeypatch.setattr(modeling_modernbert.ALL_ATTENTION_FUNCTIONS, "get_interface", lambda name, default: own)
+    assert not packing_plan(encoder).packs
 
 
 @pytest.mark.parametrize(

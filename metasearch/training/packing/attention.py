@@ -17,8 +17,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AttentionInterface
 
-from metasearch.encoders.transformer import FROM_PADDING
-
 ATTENTION = "metasearch-packed"
 """Name of the attention of packed texts; it is not the model's own, and never set in a model that is saved."""
 
@@ -27,14 +25,14 @@ Spans = tuple[tuple[int, int], ...]
 
 
 def packed(
-    rows: Sequence[NDArray[np.int32]], columns: Sequence[str], kind: str, padding: int, at_once: bool = False
+    rows: Sequence[NDArray[np.int32]], columns: Sequence[str], first: int, padding: int, at_once: bool = False
 ) -> dict[str, Any]:
     """Return texts as features of one row, in their order.
 
     Args:
         rows: tokens of each text, `(columns, length)`.
         columns: what the tokenizer gives for each token; `attention_mask` is not needed.
-        kind: `model_type` of the backbone; some count positions from the padding index on, and leave out padding.
+        first: position of a text's first token.
         padding: number of the padding token.
         at_once: attend to all texts in one call, as suits a device on which each call costs much.
 
@@ -46,7 +44,7 @@ def packed(
     features: dict[str, Any] = {
         name: torch.from_numpy(tokens[i : i + 1]) for i, name in enumerate(columns) if name != "attention_mask"
     }
-    positions = [_positions(row[columns.index("input_ids")], kind, padding) for row in rows]
+    positions = [_positions(row[columns.index("input_ids")], first, padding) for row in rows]
     features["position_ids"] = torch.from_numpy(np.concatenate(positions)[None])
     # The names by which the pooling of sentence-transformers knows packed texts.
     features["cu_seq_lens_q"] = torch.from_numpy(np.concatenate([[0], np.cumsum(lengths)]))
@@ -148,13 +146,24 @@ def _near(length: int, window: int | None, device: torch.device) -> Tensor | Non
     return (places[:, None] - places).abs() < window
 
 
-def _positions(ids: NDArray[np.int32], kind: str, padding: int) -> NDArray[np.int64]:
+def renumber(parts: Sequence[dict[str, Any]], padding: int) -> Tensor:
+    """Number the words of all parts within a slice of the word table, in place; return the rows of the slice."""
+    words = torch.cat([part["input_ids"].flatten().cpu() for part in parts])
+    # Words up to the padding token are always in: it keeps its number, which `padding_idx` and positions depend on.
+    rows: Tensor = torch.unique(torch.cat([torch.arange(padding + 1), words]))
+    for part in parts:
+        # `rows` is sorted and has every word, so the place to insert a word is its index.
+        part["input_ids"] = torch.searchsorted(rows, part["input_ids"].cpu())
+    return rows
+
+
+def _positions(ids: NDArray[np.int32], first: int, padding: int) -> NDArray[np.int64]:
     """Return the positions of a text's tokens as its backbone counts them where it is not told."""
-    if kind not in FROM_PADDING:
+    if first == 0:
         return np.arange(len(ids))
-    # As transformers counts where no positions are given: a padding token within a text stays at `padding`.
+    # RoBERTa and its relatives: a padding token within a text stays at the padding index.
     words = ids != padding
-    counted: NDArray[np.int64] = np.cumsum(words, dtype=np.int64) * words + padding
+    counted: NDArray[np.int64] = np.cumsum(words, dtype=np.int64) * words + first - 1
     return counted
 
 

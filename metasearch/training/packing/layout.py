@@ -15,7 +15,7 @@ from torch import Tensor
 
 from metasearch.encoders.encoder import Embedder, Encoder
 from metasearch.spec.recipe import Role
-from metasearch.training.packing.attention import packed
+from metasearch.training.packing.attention import packed, renumber
 from metasearch.training.packing.plan import PackingPlan
 
 Group = Sequence[tuple[Role, str]]
@@ -75,7 +75,7 @@ def lay_out(
     sliced = None
     if plan.table is not None:
         # One slice for all groups, so that their gradients can be summed row by row.
-        sliced = _renumbered([part for parts, _ in batches for part in parts], plan.padding)
+        sliced = renumber([part for parts, _ in batches for part in parts], plan.padding)
     texts = [_texts(parts, order, encoder.device) for parts, order in batches]
     return texts, None if sliced is None else sliced.to(encoder.device)
 
@@ -100,7 +100,7 @@ def _batches(
     runs = [order] if most is None else runs_of(order, lengths, most)
     if plan.packs:
         at_once, columns = encoder.device.type != "cpu", encoder.columns
-        return [packed([rows[i] for i in run], columns, plan.kind, plan.padding, at_once) for run in runs], order
+        return [packed([rows[i] for i in run], columns, plan.first, plan.padding, at_once) for run in runs], order
     parts = [part for run in runs for part in groups_of(run, lengths)]
     return [encoder.padded([rows[i] for i in part]) for part in parts], order
 
@@ -138,17 +138,6 @@ def groups_of(order: Sequence[int], lengths: Sequence[int], call: int = _CALL) -
         groups.append(order[borders[cut[last]] : borders[last]])
         last = cut[last]
     return groups[::-1]
-
-
-def _renumbered(parts: Sequence[dict[str, Any]], padding: int) -> Tensor:
-    """Number the words of all parts within a slice, in place; return its rows."""
-    words = torch.cat([part["input_ids"].flatten().cpu() for part in parts])
-    # Words up to the padding token are always in: it keeps its number, which `padding_idx` and positions depend on.
-    rows: Tensor = torch.unique(torch.cat([torch.arange(padding + 1), words]))
-    for part in parts:
-        # `rows` is sorted and has every word, so the place to insert a word is its index.
-        part["input_ids"] = torch.searchsorted(rows, part["input_ids"].cpu())
-    return rows
 
 
 def _texts(parts: Sequence[Mapping[str, Any]], order: Sequence[int], device: torch.device) -> PackedTexts:

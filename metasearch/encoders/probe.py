@@ -1,0 +1,110 @@
+"""Checks by experiment how an encoder computes vectors, so that no list of architectures has to know it.
+
+Two texts of different lengths go through the network. The shorter one must get the same vector alone and beside the
+longer one, which pads it. Where it does not, padding is part of the vector: positions counted from the padded side, or
+a convolution that reads padding. Such an encoder computes texts of each length apart, without padding.
+
+Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+
+from metasearch.encoders.input_module import InputModule
+from metasearch.encoders.inputs import input_of
+from metasearch.errors import EncoderError, first_line
+
+TOLERANCE = 1e-5
+"""Largest relative distance of two vectors of the same text: ten times the rounding of deep networks in float32."""
+
+_TEXTS = (
+    "a",
+    "The key lies under the mat. Wo liegt der Schlüssel? ¿Dónde está la llave? 鑰匙在墊子下面 أين المفتاح؟ 0 1 2 3 ",
+)
+_TOKENS = 5
+"""Tokens of the longer text: few, as an encoder should open as fast as without a probe."""
+
+Columns = tuple[str, ...]
+Rows = list[NDArray[np.int32]]
+
+
+def probe_rows(read: InputModule, longest: int) -> tuple[Columns, Rows]:
+    """Return tokens `(columns, T)` of a short text and of one with `longest` tokens, as far as the encoder reads.
+
+    Raises:
+        EncoderError: the tokenizer knows special tokens alone.
+    """
+    # transformers makes up a tokenizer of special tokens alone for a folder that has none.
+    if not read.has_words:
+        raise EncoderError("its tokenizer has no words; are the tokenizer's files missing?")
+    short, long = _TEXTS
+    found = read.tokenise([short, long * (1 + longest // 16)], min(longest, read.longest))
+    return tuple(found), [np.array([values[i] for values in found.values()], np.int32) for i in range(2)]
+
+
+def distance(found: Tensor, expected: Tensor) -> float:
+    """Return the largest `|found - expected| / |expected|` of rows; infinite for other shapes and for NaN."""
+    if found.shape != expected.shape:
+        return float("inf")
+    lengths = expected.norm(dim=-1).clamp(min=torch.finfo(expected.dtype).tiny)
+    largest = float(((found - expected).norm(dim=-1) / lengths).max())
+    return float("inf") if np.isnan(largest) else largest
+
+
+def reads_padding(model: SentenceTransformer, vectors: Callable[[Mapping[str, Tensor]], Tensor]) -> bool:
+    """Return whether padding changes vectors of a model.
+
+    Args:
+        model: the model.
+        vectors: returns vectors `(B, D)` of padded texts `(B, T)`, before normalisation.
+
+    Raises:
+        EncoderError: modules do not fit each other, or vectors depend on the other texts of a batch.
+    """
+    read = input_of(model)
+    device = next(model.parameters()).device
+    columns, (short, long) = probe_rows(read, _TOKENS)
+
+    def compute(*rows: NDArray[np.int32]) -> Tensor:
+        padded = read.padded(columns, rows)
+        with torch.no_grad():
+            return vectors({name: value.to(device) for name, value in padded.items()})[:1]
+
+    alone = _first_vector(model, lambda: compute(short))
+    # Of an encoder with damaged weights there is nothing to compare.
+    if not alone.isfinite().all() or distance(compute(short, long), alone) <= TOLERANCE:
+        return False
+    # Beside a text of its own length a text has no padding.
+    if distance(compute(short, long[:, : short.shape[1]]), alone) > TOLERANCE:
+        raise EncoderError("its vectors depend on the other texts of a batch, so a text has no vector of its own")
+    return True
+
+
+def _first_vector(model: SentenceTransformer, compute: Callable[[], Tensor]) -> Tensor:
+    """Return the first vector of all; an error names the module that fails."""
+    entered: list[str] = []
+
+    def enter(module: Any, _: Sequence[Any]) -> None:
+        entered.append(type(module).__name__)
+
+    hooks = [module.register_forward_pre_hook(enter) for module in model]
+    try:
+        return compute()
+    except EncoderError:
+        raise
+    except Exception as error:  # modules that do not fit each other raise anything
+        name = entered[-1] if entered else type(model[0]).__name__
+        if isinstance(error, KeyError) and len(entered) > 1:
+            why = f"module {name} asks for {error}, which the modules before it do not give"
+        else:
+            why = f"module {name} fails: {first_line(error)}"
+        raise EncoderError(f"cannot be used: {why}") from error
+    finally:
+        for hook in hooks:
+            hook.remove()

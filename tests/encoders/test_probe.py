@@ -1,0 +1,239 @@
+"""What a probe at opening decides: padding changes no vector, whatever a network does with it, or nothing is opened."""
+
+import copy
+import logging
+import tempfile
+from functools import cache
+
+import pytest
+import torch
+import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import CNN, LSTM, Dense, Pooling, Transformer
+from torch import nn
+
+from helpers.backbones import CONFIGS, HIDDEN, LENGTHS, make
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.input_module import BY_TOKEN
+from metasearch.encoders.open import open_checkpoint
+from metasearch.errors import EncoderError
+
+SIZES = {"hidden_size": HIDDEN, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+POSITIONS = {"max_position_embeddings": 40}
+BACKBONES = {
+    **{kind: CONFIGS[kind] for kind in ("bert", "xlm-roberta", "mpnet", "modernbert")},
+    "gpt2": lambda words: transformers.GPT2Config(
+        vocab_size=words, n_embd=HIDDEN, n_layer=2, n_head=2, n_positions=40, pad_token_id=0
+    ),
+    "fnet": lambda words: transformers.FNetConfig(vocab_size=words, pad_token_id=0, **SIZES, **POSITIONS),
+    "albert": lambda words: transformers.AlbertConfig(vocab_size=words, embedding_size=8, **SIZES, **POSITIONS),
+    "xmod": lambda words: transformers.XmodConfig(
+        vocab_size=words, pad_token_id=0, default_language="en_XX", languages=["en_XX"], **SIZES, **POSITIONS
+    ),
+    "xlnet": lambda words: transformers.XLNetConfig(
+        vocab_size=words, d_model=HIDDEN, n_layer=2, n_head=2, d_inner=24, pad_token_id=0
+    ),
+}
+EXACT = {"rtol": 1e-6, "atol": 1e-7}  # rotary positions and Fourier transforms are in float32
+
+
+class Unmasked(nn.Module):
+    """The mean of all columns, padding included."""
+
+    def forward(self, features):
+        return {**features, "sentence_embedding": features["token_embeddings"].mean(1)}
+
+
+HEADS = {
+    "mean": lambda: [Pooling(HIDDEN)],
+    "last": lambda: [Pooling(HIDDEN, "lasttoken")],
+    "convolution": lambda: [CNN(HIDDEN, 6), Pooling(18)],
+    "unmasked": lambda: [Unmasked(), Dense(HIDDEN, 5)],
+}
+
+
+@cache
+def transformer(kind):
+    """Return a first module of drawn weights."""
+    with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder:
+        torch.manual_seed(0)
+        tokenizer = make("bert").model.tokenizer
+        model = transformers.AutoModel.from_config(BACKBONES[kind](len(tokenizer)))
+        for weight in model.parameters():
+            nn.init.normal_(weight, mean=float(weight.ndim == 1), std=0.3)
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return Transformer(folder)
+
+
+@cache
+def network(kind, head, side):
+    """Return an encoder in float64."""
+    model = SentenceTransformer(modules=[copy.deepcopy(transformer(kind)), *HEADS[head]()], device="cpu")
+    model.tokenizer.padding_side = side
+    encoder = Encoder(model, kind, LENGTHS)
+    encoder.embedder.double()
+    return encoder
+
+
+def texts_of(lengths):
+    words = ["the", "key", "is", "under", "a", "mat", "by", "old"]
+    return [" ".join(words[i % 8] for i in range(length, 2 * length)) for length in lengths]
+
+
+PLACES = [(kind, head, side) for kind in BACKBONES for head in HEADS for side in ("left", "right")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "head", "side"),
+    # Each family and each head on each side; all of them together are slow.
+    [place if i % 4 == i // 8 % 4 else pytest.param(*place, marks=pytest.mark.slow) for i, place in enumerate(PLACES)],
+)
+def test_a_text_has_one_vector_whatever_stands_beside_it(kind, head, side):
+    encoder = network(kind, head, side)
+
+    @settings(max_examples=3)
+    @given(st.lists(st.integers(1, 20), min_size=1, max_size=6))
+    def holds(lengths):
+        texts = texts_of(lengths)
+        outputs = ["sentence", "states"] + ["tokens"] * hasattr(encoder.input.backbone, "embeddings")
+        for output in outputs:
+            with torch.no_grad():
+                together = encoder.embedder(encoder.features(texts, "text"), output)
+                alone = [encoder.embedder(encoder.features([text], "text"), output) for text in texts]
+            assert not (output in BY_TOKEN and len(together) != sum(map(len, alone)))
+            torch.testing.assert_close(together, torch.cat(alone), **EXACT)
+
+    holds()
+
+
+COUNTED_FROM_THE_LEFT = ("bert", "gpt2", "albert", "mpnet")
+"""MPNet counts from another padding token on than this tokenizer has."""
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("kind", BACKBONES)
+def test_only_what_reads_padding_is_computed_by_length(kind, side):
+    reads = kind == "fnet" or (side == "left" and kind in COUNTED_FROM_THE_LEFT)
+    assert network(kind, "mean", side).embedder.by_length == reads
+
+
+@pytest.mark.parametrize("head", ["convolution", "unmasked"])
+def test_a_module_behind_the_transformer_that_reads_padding_is_found(head):
+    assert network("bert", head, "right").embedder.by_length
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_padding_may_stand_anywhere(data):
+    """Of a network by length: any columns may be padding, with any numbers in them."""
+    encoder = network("gpt2", "convolution", "left")
+    inside = torch.tensor(data.draw(st.lists(st.lists(st.booleans(), min_size=9, max_size=9), min_size=1, max_size=5)))
+    inside[:, 4] = True
+    ids = torch.tensor(data.draw(st.lists(st.integers(0, 5999), min_size=inside.numel(), max_size=inside.numel())))
+    ids = ids.view(inside.shape)
+    with torch.no_grad():
+        found = encoder.embedder({"input_ids": ids, "attention_mask": inside.long()})
+        for vector, words, own in zip(found, ids, inside, strict=True):
+            alone = {"input_ids": words[own][None], "attention_mask": torch.ones(1, int(own.sum()), dtype=torch.long)}
+            torch.testing.assert_close(vector[None], encoder.embedder(alone), **EXACT)
+
+
+def test_a_text_without_tokens_has_the_vector_of_padding_alone():
+    encoder = network("bert", "mean", "left")
+    mask = torch.tensor([[0, 0, 0], [0, 1, 1], [1, 1, 1]])
+    with torch.no_grad():
+        found = encoder.embedder({"input_ids": torch.tensor([[0, 0, 0], [0, 7, 8], [7, 8, 9]]), "attention_mask": mask})
+    assert found[0].eq(0).all()
+    assert found[1:].norm(dim=1) == pytest.approx(1)
+
+
+class Centred(nn.Module):
+    """Takes the mean of a batch from each vector."""
+
+    def forward(self, features):
+        vectors = features["sentence_embedding"]
+        return {**features, "sentence_embedding": vectors - 0.5 * vectors.mean(0)}
+
+
+class Asking(nn.Module):
+    """Asks for something that no other module gives."""
+
+    def forward(self, features):
+        return {**features, "sentence_embedding": features["speech"]}
+
+
+def with_modules(*modules):
+    return SentenceTransformer(modules=[make("bert").model[0], *modules], device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("modules", "says"),
+    [
+        ([Pooling(HIDDEN), Centred()], "m: its vectors depend on the other texts of a batch"),
+        ([LSTM(HIDDEN, 8), Pooling(HIDDEN)],
+         "m: cannot be used: module LSTM asks for 'sentence_lengths', which the modules before it do not give"),
+        ([Asking()], "m: cannot be used: module Asking asks for 'speech', which the modules before it do not give"),
+        ([Pooling(HIDDEN), Dense(HIDDEN + 1, 5)], r"m: cannot be used: module Dense fails: .*shapes"),
+        ([], "m: its modules give vectors of tokens alone; is a Pooling module missing"),
+    ],
+    ids=["batch", "lstm", "asking", "wide", "no-pooling"],
+)  # fmt: skip
+def test_modules_that_do_not_fit_are_refused_by_name(modules, says):
+    with pytest.raises(EncoderError, match=says) as caught:
+        Encoder(with_modules(*modules), "m", LENGTHS)
+    assert "\n" not in str(caught.value)
+
+
+def test_damaged_weights_are_opened_as_the_error_belongs_to_the_scores():
+    model = with_modules(Pooling(HIDDEN))
+    with torch.no_grad():
+        next(model.parameters()).fill_(float("nan"))
+    assert not Encoder(model, "m", LENGTHS).embedder.by_length
+
+
+def test_one_line_says_that_padding_is_avoided(tmp_path, caplog):
+    with_modules(CNN(HIDDEN, 6), Pooling(18)).save_pretrained(str(tmp_path / "cnn"), create_model_card=False)
+    make("bert").save(tmp_path / "bert")
+    with caplog.at_level(logging.WARNING):
+        opened = open_checkpoint(str(tmp_path / "cnn"))
+        open_checkpoint(str(tmp_path / "bert"))
+    (line,) = caplog.messages
+    assert line.startswith(f"{tmp_path / 'cnn'}: padding changes its vectors, so texts of different lengths are")
+    assert opened.embedder.by_length
+
+
+TABLES = {
+    "bert": (40, 40),
+    "gpt2": (40, 40),
+    "xlm-roberta": (39, 40),  # padding index 0
+    "mpnet": (38, 40),  # padding index 1
+    "xmod": (39, 40),
+}
+"""The longest input, and rows of the position table."""
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_the_longest_input_is_what_the_position_table_takes(kind):
+    longest, rows = TABLES[kind]
+    encoder = network(kind, "mean", "right")
+    assert (encoder.input.longest, encoder.input.position_table.num_embeddings) == (longest, rows)
+
+    def compute(length):
+        ones = torch.ones(1, length, dtype=torch.long)
+        return encoder.embedder({"input_ids": 7 * ones, "attention_mask": ones})
+
+    with torch.no_grad():
+        assert compute(longest).isfinite().all()
+        with pytest.raises((IndexError, RuntimeError)):
+            compute(longest + 1)
+
+
+def test_an_encoder_without_a_limit_reads_what_a_role_allows():
+    encoder = network("xlnet", "mean", "left")
+    encoder.model[0].max_seq_length = None
+    assert encoder.input.position_table is None
+    assert encoder.limit("text") == LENGTHS.text
+    assert encoder.lengths(["the key " * 90], "text").tolist() == [LENGTHS.text]
