@@ -25,7 +25,7 @@ def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
         raise ConfigError(f"to detect languages needs py3langid: {INSTALL}") from None
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
     known = set(map(str, identifier.labels))
-    chosen = [primary_language(normalise_tag(language)) for language in languages]
+    chosen = list(dict.fromkeys(primary_language(normalise_tag(language)) for language in languages))
     for language in chosen:
         if language not in known:
             raise ConfigError(f"py3langid cannot detect the language '{language}'.{nearest(language, known)}")

@@ -34,20 +34,24 @@ def find_series(stems: Iterable[str]) -> Series:
     return series
 
 
-def find_folder_language(name: str, siblings: Iterable[str], around: str) -> str:
+def find_untagged(folders: Iterable[str]) -> Set[str]:
+    """Return the names to which others of these folders add a dot and a tag: `pages` for `pages.de`."""
+    ends = (name.rpartition(".") for name in folders)
+    return {name for name, _, tag in ends if name and _read_tag(tag)}
+
+
+def find_folder_language(name: str, untagged: Set[str], around: str) -> str:
     """Return the language that a folder tells: it is a tag, or ends in a dot and a tag, such as `pages.zh_TW`.
 
     `pages` beside `pages.zh_TW` tells that its files are in one language, which is `und`.
 
     Args:
         name: of the folder.
-        siblings: names beside it.
+        untagged: names beside it that others add a tag to, see `find_untagged`.
         around: language that the folders around it tell, which it inherits.
     """
-    if tag := _read_tag(name) or _read_tag(name.rpartition(".")[2]):
-        return tag
-    ends = (each.removeprefix(f"{name}.") for each in siblings if each.startswith(f"{name}."))
-    return UNKNOWN if name and any(map(_read_tag, ends)) else around
+    tag = _read_tag(name) or _read_tag(name.rpartition(".")[2])
+    return tag or (UNKNOWN if name in untagged else around)
 
 
 def find_language(stem: str, told: str, siblings: Series) -> str:

@@ -5,13 +5,19 @@ import logging
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from metasearch import files
-from metasearch.documents.languages import Series, find_folder_language, find_language, find_series
+from metasearch.documents.languages import (
+    Series,
+    find_folder_language,
+    find_language,
+    find_series,
+    find_untagged,
+)
 from metasearch.errors import DataError, nearest
 from metasearch.formats.text_files import suffix_of
 from metasearch.spec.languages import is_known
@@ -108,6 +114,8 @@ class _Search:
     twice: int = 0
     parents: dict[Path, tuple[str, Series]] = field(default_factory=dict)
     """Folder of a file that was named → the language that it tells, and its names that differ in their tag alone."""
+    untagged: dict[Path, Set[str]] = field(default_factory=dict)
+    """Folder around one that was named → its folders that have siblings with the same name and a tag."""
 
     def add(self, path: Path) -> None:
         """Add a file or a folder that was named."""
@@ -120,27 +128,33 @@ class _Search:
                 f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}{_near(path)}"
             ) from None
         if stat.S_ISDIR(mode):
-            self._add_folder(path, _told_by(Path(os.path.abspath(path))), (os.path.realpath(path),))
+            self._add_folder(path, self._told_by(Path(os.path.abspath(path))), (os.path.realpath(path),))
             return
         if _kind(path.name) not in SUFFIXES:
             raise DataError(f"{path}: no document of a known kind; their names end in {', '.join(SUFFIXES)}")
         parent = Path(os.path.abspath(path)).parent
         if parent not in self.parents:
-            self.parents[parent] = _told_by(parent), find_series(map(_stem, _names_in(parent)))
+            self.parents[parent] = self._told_by(parent), find_series(map(_stem, _names_in(parent)))
         self._add_file(path, *self.parents[parent], named=True)
+
+    def _told_by(self, folder: Path) -> str:
+        """Return the language that a folder tells by itself, whatever folders are around it."""
+        if folder.parent not in self.untagged:
+            self.untagged[folder.parent] = _untagged_in(folder.parent, _names_in(folder.parent))
+        return find_folder_language(folder.name, self.untagged[folder.parent], "")
 
     def _add_folder(self, folder: Path, told: str, above: tuple[str, ...]) -> None:
         """Add what is in a folder, which tells a language; `above` are the real paths of the folders around it."""
         entries = list(_entries(folder))
         names = [entry.name for entry in entries]
-        series = find_series(map(_stem, names))
+        series, untagged = find_series(map(_stem, names)), _untagged_in(folder, names)
         for entry in entries:
             path = folder / entry.name
             try:
                 if entry.name.startswith("."):
                     self.others["hidden"] += 1
                 elif _is_folder(entry):
-                    self._add_subfolder(path, find_folder_language(entry.name, names, told), above)
+                    self._add_subfolder(path, find_folder_language(entry.name, untagged, told), above)
                 elif _kind(entry.name) in SUFFIXES:
                     self._add_file(path, told, series)
                 else:
@@ -192,9 +206,9 @@ class _Search:
             log.info("languages that names tell: %s", ", ".join(shown))
 
 
-def _told_by(folder: Path) -> str:
-    """Return the language that a folder tells by itself, whatever folders are around it."""
-    return find_folder_language(folder.name, _names_in(folder.parent), "")
+def _untagged_in(folder: Path, names: Iterable[str]) -> Set[str]:
+    """Return which of the folders in a folder have siblings with the same name and a tag."""
+    return find_untagged(name for name in names if "." in name and os.path.isdir(folder / name))
 
 
 def _names_in(folder: Path) -> list[str]:

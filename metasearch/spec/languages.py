@@ -16,7 +16,7 @@ UNKNOWN = "und"
 
 # ISO 639-1, and the languages without a code of two letters that have many web pages. Other codes of three letters
 # are mostly English words.
-_LANGUAGES = (
+_LANGUAGE_CODES = (
     "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo "
     "es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka "
     "kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng "
@@ -25,12 +25,12 @@ _LANGUAGES = (
     "ast ceb chr ckb dsb fil fur gsw haw hsb kab nds szl yue zgh"
 )
 # ISO 15924: scripts in everyday use. `Java` and `Hang` are words in the names of files.
-_SCRIPTS = (
+_SCRIPT_CODES = (
     "adlm arab armn beng brai cans cher copt cyrl deva ethi geor grek gujr guru hani hans hant hebr hira jpan khmr "
     "knda kore laoo latn mlym mong mtei mymr nkoo olck orya sinh syrc taml telu tfng thaa thai tibt"
 )
 # ISO 3166-1.
-_REGIONS = (
+_REGION_CODES = (
     "ad ae af ag ai al am ao aq ar as at au aw ax az ba bb bd be bf bg bh bi bj bl bm bn bo bq br bs bt bv bw by bz ca "
     "cc cd cf cg ch ci ck cl cm cn co cr cu cv cw cx cy cz de dj dk dm do dz ec ee eg eh er es et fi fj fk fm fo fr ga "
     "gb gd ge gf gg gh gi gl gm gn gp gq gr gs gt gu gw gy hk hm hn hr ht hu id ie il im in io iq ir is it je jm jo jp "
@@ -39,6 +39,7 @@ _REGIONS = (
     "ru rw sa sb sc sd se sg sh si sj sk sl sm sn so sr ss st sv sx sy sz tc td tf tg th tj tk tl tm tn to tr tt tv tw "
     "tz ua ug um us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw"
 )
+_LANGUAGES, _SCRIPTS, _REGIONS = (frozenset(codes.split()) for codes in (_LANGUAGE_CODES, _SCRIPT_CODES, _REGION_CODES))
 _TAG = re.compile(
     r"(?P<language>[a-z]{2,3}(?:-[a-z]{3}){0,3})(?:-(?P<script>[a-z]{4}))?(?:-(?P<region>[a-z]{2}|[0-9]{3}))?"
     r"(?P<variants>(?:-(?:[a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*)"
@@ -92,7 +93,7 @@ def is_known(tag: str) -> bool:
 
 def is_listed(tag: str) -> bool:
     """Return whether the language of a tag is one of those that names of documents may have."""
-    return primary_language(tag) in _LANGUAGES.split()
+    return primary_language(tag) in _LANGUAGES
 
 
 def parse_name(text: str, cased: bool = False) -> str:
@@ -109,9 +110,9 @@ def parse_name(text: str, cased: bool = False) -> str:
         return ""
     language, script, region = match["language"], match["script"], match["region"]
     exists = (
-        (len(language) == 3 or language in _LANGUAGES.split())
-        and (not script or script.lower() in _SCRIPTS.split())
-        and (not region or region.isdigit() or region.lower() in _REGIONS.split())
+        (len(language) == 3 or language in _LANGUAGES)
+        and (not script or script.lower() in _SCRIPTS)
+        and (not region or region.isdigit() or region.lower() in _REGIONS)
     )
     lower = cased and region and match["mark"] == "-" and region != region.upper()
     return parse_tag(text) if exists and not lower else ""

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.tags import NAMES, written
-from metasearch.documents.languages import find_folder_language, find_language, find_series
+from metasearch.documents.languages import find_folder_language, find_language, find_series, find_untagged
 from metasearch.documents.source import sources
 
 
@@ -24,7 +24,7 @@ def test_a_name_tells_its_tag_as_a_whole_and_at_its_end(case, mark):
 @given(written(NAMES, lower=True))
 def test_a_folder_tells_its_tag_as_a_whole_and_behind_a_dot(case):
     tag, text = case
-    assert find_folder_language(text, [], "fr") == find_folder_language(f"pages.{text}", [], "fr") == tag
+    assert find_folder_language(text, set(), "fr") == find_folder_language(f"pages.{text}", set(), "fr") == tag
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,10 @@ def test_in_a_folder_of_a_language_siblings_decide_whether_a_name_tells_another(
 
 
 def test_a_folder_beside_one_with_a_tag_has_files_in_one_unknown_language():
-    assert find_folder_language("pages", ["pages", "pages.de", "media"], "") == "und"
-    assert find_folder_language("pages", ["pages", "pages.old"], "fr") == "fr"
+    untagged = find_untagged(["pages", "pages.de", "docs", "docs.old", "zh.TW", ".de"])
+    assert untagged == {"pages"}
+    assert find_folder_language("pages", untagged, "fr") == "und"
+    assert find_folder_language("docs", untagged, "fr") == "fr"
     assert told("git-rm", "und") == told("ar", "und") == "und"
     assert told("README.pt-br", "und") == "pt-BR"
 
@@ -84,5 +86,7 @@ def test_the_pages_of_tldr_are_in_the_languages_of_their_folders(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("# Page\n", encoding="utf-8")
     assert [source.language for source in sources([tmp_path / "tldr"])] == ["und"] * 2 + ["de"] * 2 + ["zh-TW"] * 2
+    # A file is no sibling of a folder: `common.ts` is a program.
+    (tmp_path / "tldr" / "pages.de" / "common.ts").touch()
     named = sources([tmp_path / "tldr/pages.de/common/ar.md", tmp_path / "tldr/pages"])
     assert [source.language for source in named] == ["ar", "und", "und"]
