@@ -60,7 +60,7 @@ class Embedder(nn.Module):
         inside = features["attention_mask"].bool()
         lengths = inside.sum(1)
         found: dict[int, Tensor] = {}
-        for length in lengths.unique().tolist():
+        for length in sorted(set(lengths.tolist())):
             texts = (lengths == length).nonzero()[:, 0]
             if length:
                 part = {name: each[texts][inside[texts]].view(len(texts), length) for name, each in features.items()}

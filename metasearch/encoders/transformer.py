@@ -86,7 +86,7 @@ class TransformerInput(InputModule):
         """
         if self._positions is not None:
             return self._positions - self.first_position
-        return max(self.lengths.model_dump().values())
+        return int(max(self.lengths.model_dump().values()))
 
     @property
     def _positions(self) -> int | None:
