@@ -34,6 +34,28 @@ log = logging.getLogger(__name__)
 
 GRAPH, QUANTISED = "onnx/model.onnx", "onnx/model_quantized.onnx"
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime", "tokenizers")
+EXAMPLE = """import json
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+
+FOLDER = "{folder}"
+facts = json.load(open(f"{{FOLDER}}/metasearch.json", encoding="utf-8"))
+tokenizer = Tokenizer.from_file(f"{{FOLDER}}/tokenizer.json")
+session = onnxruntime.InferenceSession(f"{{FOLDER}}/{{facts['model']}}")
+
+def encode(texts, role):  # role: question, candidate or text
+    tokenizer.enable_truncation(**{{**tokenizer.truncation, "max_length": facts["lengths"][role]}})
+    rows = tokenizer.encode_batch([facts["prompts"][role] + text for text in texts])
+    columns = {{"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}}
+    read = [each.name for each in session.get_inputs()]
+    inputs = {{name: np.array([getattr(row, columns[name]) for row in rows], np.int64) for name in read}}
+    return session.run(None, inputs)[0]
+
+answers = ["Der Schlüssel liegt unter der Matte.", "Το ψωμί ψήνεται στον φούρνο."]
+print(encode(["Where is the key?"], "question") @ encode(answers, "candidate").T)
+"""
+"""What uses a folder by onnxruntime and tokenizers alone; `folder` is where it is."""
 
 
 def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,6 +17,9 @@ from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.matryoshka import trained_dimensions
 from metasearch.encoders.open import is_path
 from metasearch.errors import MetasearchError
+from metasearch.export.facts import Facts
+from metasearch.export.form import Form
+from metasearch.export.onnx_folder import EXAMPLE
 from metasearch.export.plain import is_compressed
 from metasearch.files import write_whole
 from metasearch.publish.card import (
@@ -226,9 +229,74 @@ def neutral_card(
     )
 
 
-def _card(encoder: Encoder, bases: tuple[Base, ...], limits: Sequence[str], **rest: Any) -> str:
+def exported_card(
+    encoder: Encoder,
+    base: str,
+    form: Form,
+    rows: Sequence[Row] = (),
+    benchmark: Benchmark | None = None,
+    shown: str = "",
+    graph: Facts | None = None,
+) -> str:
+    """Return the card of a model of `metasearch export`.
+
+    Args:
+        encoder: whose vectors were written.
+        base: name of the encoder before.
+        form: how it was written.
+        rows: scores, if there is a task.
+        benchmark: of these scores.
+        shown: tables of the command's report.
+        graph: what the folder of an ONNX graph says of itself.
+    """
+    source, usage = find_base("base", base), describe_usage(encoder)
+    kind, made = "static embeddings" if form.static else "a sentence-transformers model", ""
+    if graph is not None:
+        kind, usage = "an ONNX graph", _describe_graph(usage, graph)
+        made = f" Its vectors differ from the encoder's by at most {graph.difference:.1e}, before rounding to int8."
+    elif form.int8:
+        usage = replace(usage, library="metasearch")
+    changes = [("in int8", form.int8), (f"with {form.dimensions} dimensions", form.dimensions)]
+    how = " ".join([kind, *(change for change, wanted in changes if wanted)])
+    asked = {"form": form.name, "static": form.static, "dimensions": form.dimensions, "directions from": form.texts}
+    scored: dict[str, Any] = {}
+    if benchmark is not None:
+        task = benchmark.task
+        scored["data"] = [_describe_task("scored on", task, rows)]
+        scored["scores"] = Scores(rows, form.name, "before", {task.task: task.kind}, shown)
+    return _card(
+        encoder,
+        (source,),
+        ["It knows no order of words."] if form.static else [],
+        usage,
+        title=f"{source.short} as {how}",
+        summary=f"The sentence encoder {source.name} as {how}, written by metasearch.{made}",
+        facts={
+            "command": "`metasearch export`",
+            **{name: _describe_value(value) for name, value in asked.items() if value},
+            "versions": describe_versions(graph.versions if graph else versions()),
+        },
+        tags=("static-embeddings",) if form.static else (),
+        **scored,
+    )
+
+
+def _describe_graph(usage: Usage, graph: Facts) -> Usage:
+    """Return how an ONNX graph is used: at the lengths and with the prompts of its folder."""
+    inputs = [(role, graph.prompts[role], int(getattr(graph.lengths, role))) for role, _, _ in usage.inputs]
+    return replace(
+        usage,
+        inputs=tuple((role, prompt, None if length == UNLIMITED else length) for role, prompt, length in inputs),
+        library="onnx",
+        example=EXAMPLE.format(folder="."),
+    )
+
+
+def _card(
+    encoder: Encoder, bases: tuple[Base, ...], limits: Sequence[str], usage: Usage | None = None, **rest: Any
+) -> str:
     """Return a card with the usage of an encoder, and the limits that all models have after their own."""
-    usage = describe_usage(encoder)
+    usage = usage or describe_usage(encoder)
     more = _describe_limits(usage, bases, rest.get("languages", ()))
     return Card(usage=usage, bases=bases, limits=[*limits, *more], **rest).text()
 
@@ -244,7 +312,7 @@ def describe_usage(encoder: Encoder) -> Usage:
         tuple((role, encoder.prompt(role), length(role)) for role in get_args(Role)),
         encoder.dimension(),
         encoder.parameter_count,
-        needs_metasearch=is_compressed(encoder),
+        "metasearch" if is_compressed(encoder) else "sentence-transformers",
         truncations=trained_dimensions(encoder.model),
     )
 

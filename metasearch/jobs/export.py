@@ -17,13 +17,14 @@ from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.matryoshka import trained_dimensions
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.vectors import Reporting, heard
-from metasearch.export.card import card
 from metasearch.export.form import Form
 from metasearch.export.narrow import narrowed
 from metasearch.export.onnx_encoder import OnnxEncoder
 from metasearch.export.onnx_folder import write_facts, write_onnx
 from metasearch.export.plain import is_compressed, plain
+from metasearch.jobs.cards import exported_card
 from metasearch.jobs.score import evaluate_aloud
+from metasearch.publish.card import CARD
 from metasearch.runs.listener import SILENT, Listener
 from metasearch.runs.markdown import by_language
 from metasearch.runs.rows import Row
@@ -96,22 +97,22 @@ def export(
     form.check(scored=benchmark is not None)
     claim(folder)
     changed = _changed(encoder, form, listener)
-    difference = None
+    facts = None
     with whole(folder) as partial:
         if form.onnx:
             facts = write_onnx(changed, partial, form.int8)
-            difference = facts.difference
         elif form.int8:
             write_stored(changed, partial)
         else:
-            plain(changed).write(partial)
+            changed = plain(changed)
+            changed.write(partial)
         rows = _scores(encoder, changed, form, partial, benchmark, listener) if benchmark else []
-        if form.onnx:
+        if facts:
             write_facts(partial, facts.model_copy(update={"results": tuple(rows)}))
-            text = card(facts, tables(rows) if rows else "")
-            (partial / "README.md").write_text(text, encoding="utf-8")
+        card = exported_card(changed, encoder.name, form, rows, benchmark, tables(rows) if rows else "", facts)
+        (partial / CARD).write_text(card, encoding="utf-8")
         size = sum(path.stat().st_size for path in partial.rglob("*") if path.is_file())
-    return Exported(folder, size, changed.dimension(), difference, rows)
+    return Exported(folder, size, changed.dimension(), facts.difference if facts else None, rows)
 
 
 def _changed(encoder: Encoder, form: Form, listener: Listener) -> Encoder:

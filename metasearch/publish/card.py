@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
@@ -82,21 +83,24 @@ class Usage:
         inputs: role, prompt, and maximum length in tokens (None: no truncation) of each kind of text.
         dimension: dimensions of a vector.
         parameters: number of weights; shared weights count once.
-        needs_metasearch: the model loads only after `import metasearch.encoders`.
+        library: that loads the model, as model hubs name it; `metasearch` stands for `import metasearch.encoders` and
+            sentence-transformers.
         truncations: dimensions to which vectors were trained to be truncated.
+        example: Python code that uses the model; by default that of sentence-transformers. It defines
+            `encode(texts, role)`.
     """
 
     inputs: tuple[tuple[Role, str, int | None], ...]
     dimension: int
     parameters: int
-    needs_metasearch: bool = False
+    library: Literal["sentence-transformers", "metasearch", "onnx"] = "sentence-transformers"
     truncations: tuple[int, ...] = ()
+    example: str = ""
 
     def __str__(self) -> str:
         """Return the section in Markdown."""
-        loading = "import metasearch.encoders  # registers the architecture of this model\n"
         lines = [
-            [role, f"`{_METHODS[role]}`", f"`{prompt}`" if prompt else "none", str(length or "unlimited")]
+            [role, f"`{self._method(role)}`", f"`{prompt}`" if prompt else "none", str(length or "unlimited")]
             for role, prompt, length in self.inputs
         ]
         truncated = (
@@ -104,18 +108,26 @@ class Usage:
             "with `truncate_dim`."
         )
         return f"""```python
-{loading if self.needs_metasearch else ""}from sentence_transformers import SentenceTransformer
-
-model = SentenceTransformer(".")  # the folder of this card, or the name of the model on a hub
-questions = model.encode_query(["Where is the key?"])
-answers = model.encode_document(["The key is under the mat.", "Bread is baked in an oven."])
-print(model.similarity(questions, answers))
-```
+{self.example or self._default_example()}```
 
 The model has {self.parameters:,} parameters. Vectors have {self.dimension} dimensions and unit length; compare them \
 by cosine similarity.{truncated if self.truncations else ""} Each method adds a prompt and truncates the text:
 
 {markdown(["texts", "method", "prompt", "tokens at most"], lines, left=3)}"""
+
+    def _method(self, role: Role) -> str:
+        return f'encode(texts, "{role}")' if self.example else _METHODS[role]
+
+    def _default_example(self) -> str:
+        registers = "import metasearch.encoders  # registers the architecture of this model\n"
+        loading = registers if self.library == "metasearch" else ""
+        return f"""{loading}from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer(".")  # the folder of this card, or the name of the model on a hub
+questions = model.encode_query(["Where is the key?"])
+answers = model.encode_document(["The key is under the mat.", "Bread is baked in an oven."])
+print(model.similarity(questions, answers))
+"""
 
 
 @dataclass(frozen=True)
@@ -224,11 +236,12 @@ class Card:
         return str(ModelCard(f"---\n{self._header().to_yaml()}\n---\n{body}\n"))
 
     def _header(self) -> ModelCardData:
-        tags = ["sentence-transformers", "sentence-similarity", "semantic-search", "metasearch", *self.tags]
+        family = "onnx" if self.usage.library == "onnx" else "sentence-transformers"
+        tags = [family, "sentence-similarity", "semantic-search", "metasearch", *self.tags]
         return ModelCardData(
             language=list(self.languages) or None,
             license=self.licence,
-            library_name="metasearch" if self.usage.needs_metasearch else "sentence-transformers",
+            library_name=self.usage.library,
             pipeline_tag="sentence-similarity",
             base_model=sorted({base.hub for base in self.bases if base.hub}) or None,
             tags=[*tags, *(["multilingual"] if len(self.languages) > 1 else [])],

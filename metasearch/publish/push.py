@@ -26,13 +26,15 @@ from metasearch.runs.markdown import markdown
 
 MAIN = "main"
 MODULES = "modules.json"
+GRAPH = "metasearch.json"
+"""In a folder with an ONNX graph, which has no modules."""
 _NAMES = (
     CARD, checksums.SUMS, "LICENSE*", "LICENCE*", "NOTICE*", MODULES, "config.json",
     "config_sentence_transformers.json", "sentence_*_config.json", "data_config.json", "generation_config.json",
     "preprocessor_config.json", "tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
     "vocab.txt", "merges.txt",
     "*.model", "*.spm", "*.safetensors", "*.safetensors.index.json", "*.onnx", "*.onnx_data",
-    "neutral.json", "languages.svg",
+    "neutral.json", "languages.svg", GRAPH,
 )  # fmt: skip
 """Names of files that make a model of any family, and of what metasearch writes beside them."""
 _AGAIN = "Run the same command again: it sends only what is missing"
@@ -252,6 +254,8 @@ def _module_folders(folder: Path) -> set[str]:
     path = folder / MODULES
     if not folder.is_dir():
         raise EncoderError(f"{folder}: no such folder; name the folder of a model, such as runs/shop/model")
+    if (folder / GRAPH).is_file():
+        return {"", "onnx"}
     if not path.is_file():
         raise EncoderError(f"{folder} is no model of sentence-transformers: it has no {MODULES}")
     try:

@@ -1,10 +1,15 @@
 """`metasearch export`: what each form writes, and the scores that show what is lost."""
 
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from huggingface_hub import ModelCard
 from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import TEXTS
@@ -12,6 +17,8 @@ from helpers.onnx_extra import needs_onnx
 from metasearch.cli import main
 from metasearch.compress.static import make_static
 from metasearch.encoders.builtin import tiny
+from metasearch.encoders.prompts import replace_prompts
+from metasearch.spec.recipe import MaxLength
 
 
 def metasearch(*args, code=0):
@@ -95,6 +102,46 @@ def test_a_rounded_graph_is_not_written_without_its_scores(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+FORMS = [
+    pytest.param(["--plain"], "sentence-transformers", id="plain"),
+    pytest.param(["--plain", "--dimensions", 24], "sentence-transformers", id="dimensions"),
+    pytest.param(["--static"], "sentence-transformers", id="static"),
+    pytest.param(["--int8"], "metasearch", id="int8"),
+    pytest.param(["--static", "--int8"], "metasearch", id="static-int8"),
+    pytest.param(["--onnx"], "onnx", id="onnx", marks=[needs_onnx, pytest.mark.slow]),
+    pytest.param(["--static", "--onnx"], "onnx", id="static-onnx", marks=[needs_onnx, pytest.mark.slow]),
+]
+
+
+@pytest.mark.parametrize(("flags", "library"), FORMS)
+def test_every_form_has_a_card_whose_example_runs_and_can_be_pushed_whole(flags, library, tmp_path, monkeypatch):
+    metasearch("export", "tiny", *flags, "-o", tmp_path / "model")
+    card = ModelCard.load(tmp_path / "model" / "README.md")
+    assert card.data.library_name == library
+    assert ("base `tiny`: apache-2.0" in card.text, str(tmp_path) in card.text) == (True, False)
+    (example,) = re.findall(r"^```python\n(.*?)^```$", card.text, flags=re.S | re.M)
+    monkeypatch.chdir(tmp_path / "model")
+    # A program of its own, in which nobody imported metasearch before.
+    subprocess.run([sys.executable, "-c", example], check=True, capture_output=True)
+    plan = json.loads(metasearch("push", ".", "me/model", "--json").stdout)
+    files = {path.relative_to(".").as_posix() for path in Path().rglob("*") if path.is_file()}
+    assert {each["name"] for each in plan["files"]} == files
+    assert plan["skipped"] == []
+
+
+@pytest.mark.parametrize(
+    ("role", "prompt", "length"), [("question", "q: ", 30), ("candidate", "none", 40), ("text", "none", 50)]
+)
+def test_the_card_states_prompts_and_lengths_of_the_exported_model(role, prompt, length, tmp_path):
+    encoder = tiny.build(MaxLength(question=30, candidate=40, text=50))
+    replace_prompts(encoder.model, {"question": "q: "})
+    encoder.save(tmp_path / "model")
+    metasearch("export", tmp_path / "model", "--plain", "-o", tmp_path / "plain")
+    text = (tmp_path / "plain" / "README.md").read_text(encoding="utf-8")
+    (line,) = [cells(line) for line in text.splitlines() if line.startswith(f"| {role} ")]
+    assert (line[2].strip("`"), line[3]) == (prompt, str(length))
+
+
 @needs_onnx
 @pytest.mark.slow
 def test_a_rounded_graph_has_its_scores_in_its_folder_and_evaluate_gives_the_same(tmp_path):
@@ -107,8 +154,8 @@ def test_a_rounded_graph_has_its_scores_in_its_folder_and_evaluate_gives_the_sam
         if (row["measure"], row["language"]) == ("map@20", "mean")
     }
     assert means["difference"] == means["onnx int8"] - means["before"]
-    table = (folder / "README.md").read_text(encoding="utf-8").split("## Scores\n\n")[1].strip()
-    assert printed.startswith(table)
+    scores = (folder / "README.md").read_text(encoding="utf-8").split("## Scores\n\n")[1].split("## Data")[0]
+    assert printed.startswith(scores.partition("\n\n")[2].strip())
     rows = json.loads(metasearch("evaluate", "--encoder", folder, "--json").stdout)["results"]
     again = next(row for row in rows if (row["measure"], row["language"]) == ("map@20", "mean"))
     assert again["value"] == means["onnx int8"]

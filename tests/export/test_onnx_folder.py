@@ -21,12 +21,11 @@ from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 from metasearch.export import check, graph
-from metasearch.export.card import EXAMPLE
 from metasearch.export.facts import read_facts
 from metasearch.export.form import Form
 from metasearch.export.narrow import narrowed
 from metasearch.export.onnx_encoder import OnnxEncoder
-from metasearch.export.onnx_folder import write_onnx
+from metasearch.export.onnx_folder import EXAMPLE, write_onnx
 from metasearch.jobs.export import export
 from metasearch.spec.recipe import MaxLength
 
