@@ -26,6 +26,7 @@ from metasearch.spec.library import Library
 from metasearch.spec.measure import Measure
 from metasearch.spec.run import DataConfig
 from metasearch.spec.task import Mode, Phase, Task, resolve
+from metasearch.spec.yaml import find_place
 
 log = logging.getLogger(__name__)
 
@@ -119,17 +120,18 @@ def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:
     try:
         reader = registry.load("readers", task.reader)
     except ConfigError as error:
-        raise ConfigError(f"{path}: reader: {error}") from None
+        raise ConfigError(f"{find_place(path, 'reader')}: reader: {error}") from None
     try:
         expected = reader.files(task)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     if not expected and task.kind == "translation":
-        raise ConfigError(f"{path}: reader: '{task.reader}' reads no translations; use 'tatoeba'")
+        raise ConfigError(f"{find_place(path, 'reader')}: reader: '{task.reader}' reads no translations; use 'tatoeba'")
     folder = locate(task, path, expected, data)
     records: Data = reader.read(folder, task)
     if records.kind != task.kind:
-        raise ConfigError(f"{path}: kind: '{task.kind}', but reader '{task.reader}' gives {records.kind} data")
+        place = find_place(path, "kind")
+        raise ConfigError(f"{place}: kind: '{task.kind}', but reader '{task.reader}' gives {records.kind} data")
     # Before the split, so that fingerprints are those of the texts that are encoded.
     if isinstance(records, RetrievalData) and task.candidates == "sentence":
         records = records.sentences()
@@ -157,10 +159,15 @@ def _warn_of_ids(data: RetrievalData, folder: Path) -> None:
 
 
 def _measures(task: Task, path: Path) -> tuple[Measure, ...]:
-    try:
-        return tuple(Measure.parse(name, task.kind) for name in task.measures)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: measures: {error}") from None
+    found, problems = [], []
+    for i, name in enumerate(task.measures):
+        try:
+            found.append(Measure.parse(name, task.kind))
+        except ConfigError as error:
+            problems.append(f"{find_place(path, 'measures', i)}: measures: {error}")
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return tuple(found)
 
 
 def with_fold_seed(task: Task, seed: int | None) -> Task:

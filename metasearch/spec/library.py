@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from metasearch.errors import ConfigError, nearest, require_known
+from metasearch.errors import ConfigError, nearest, quoted, require_known
 from metasearch.spec import registry, yaml
 from metasearch.spec.recipe import Recipe
 from metasearch.spec.stages import Distillation
@@ -59,7 +59,12 @@ class Library:
         return sorted(self._paths[kind])
 
     def path(self, kind: str, name: str) -> Path:
-        """Return the file that declares a name; `ConfigError` names the nearest one."""
+        """Return the file that declares a name; `ConfigError` names the nearest one, or the folder to include."""
+        if name not in self._paths[kind] and (file := _file_named(kind, name)):
+            known = self._paths[kind].get(file.stem)
+            folder = file.absolute().parent.parent if WHERE[kind] else file.parent
+            include = "" if known and known.samefile(file) else f" --include {quoted(folder)}"
+            raise ConfigError(f"unknown {kind} '{name}'; to use the file {file}, write: {file.stem}{include}")
         require_known(kind, name, self._paths[kind])
         return self._paths[kind][name]
 
@@ -119,6 +124,13 @@ class Library:
         if written != name:
             raise ConfigError(f"{path}: {kind}: '{written}' must be the file's name, '{name}'")
         return declaration
+
+
+def _file_named(kind: str, name: str) -> Path | None:
+    """Return the YAML file that a path, or a name in the working directory, meant, if it declares a kind."""
+    known = (Path(name), Path(f"{name}.yaml"))
+    file = next((path for path in known if path.suffix == ".yaml" and path.is_file()), None)
+    return file if file is not None and (not WHERE[kind] or file.absolute().parent.name == WHERE[kind]) else None
 
 
 def overrides(assignments: Sequence[str]) -> yaml.Tree:

@@ -36,8 +36,7 @@ def problem(item: Any, model: type[BaseModel], where: str, places: Places) -> st
     contradiction = item.get("ctx", {}).get("error")
     # Pydantic knows which value was checked, and a `Contradiction` where below it the fault is.
     at = (*item["loc"], *getattr(contradiction, "at", ()))
-    # A missing key has no line: the nearest one around it is named.
-    place = next((places[at[:n]] for n in range(len(at), 0, -1) if at[:n] in places), where)
+    place = _nearest_place(at, places, where)
     if item["type"] == "extra_forbidden":
         return f"{place}: {dotted(at)}: unknown key.{nearest(str(at[-1]), _keys(model, at[:-1]))}"
     if item["type"] == "missing":
@@ -47,13 +46,19 @@ def problem(item: Any, model: type[BaseModel], where: str, places: Places) -> st
     return f"{place}: {prefix}{message[:1].lower()}{message[1:]}"
 
 
+def _nearest_place(at: At, places: Places, where: str) -> str:
+    """Return the place of a key, or of the nearest key around it: a missing key has no line."""
+    return next((places[at[:n]] for n in range(len(at), 0, -1) if at[:n] in places), where)
+
+
 def _message(item: Any, key: str) -> str:
     """Return what is wrong with a value, and the value; `key` is one that may stand below it."""
     given, kind = item["input"], item["type"]
     if kind in ("tuple_type", "list_type") and isinstance(given, str):
         return f"expected a list such as [{given}] (got '{given}')"
     if kind == "model_type":
-        return f"expected keys below it, such as {dotted((*item['loc'], key))} (got '{given}')"
+        value = f"={given}" if key == "name" else ""
+        return f"expected keys below it, such as {dotted((*item['loc'], key))}{value} (got '{given}')"
     message = str(item["msg"]).removeprefix("Value error, ")
     if isinstance(given, Mapping) and kind.endswith("_type"):
         return f"{message} (got the keys {', '.join(map(str, given))})"
@@ -103,6 +108,20 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
     Raises:
         ConfigError: with every problem of the file, one a line.
     """
+    tree, places = _read_included(path)
+    keys = list(_keys_of(overrides or {}))
+    # An overridden key is that of `--set`; a section around it keeps its line where the file has one.
+    places = {at[:1]: "--set" for at in keys} | places | dict.fromkeys(keys, "--set")
+    return check(merge(tree, overrides or {}), model, str(path), places)
+
+
+def find_place(path: Path, *at: str | int) -> str:
+    """Return `file:line` of a key in a YAML file, or of the nearest key around it; `ConfigError` as `read`."""
+    return _nearest_place(at, _read_included(path)[1], str(path))
+
+
+def _read_included(path: Path) -> tuple[Tree, Places]:
+    """Return a file merged over the one that it includes, and the places of keys."""
     tree, places = _read(path)
     if "include" in tree:
         name = str(tree.pop("include"))
@@ -113,10 +132,7 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
         if "include" in base:
             raise ConfigError(f"{path}: include: {name}.yaml includes another file; one level is allowed")
         tree, places = merge(base, tree), {**base_places, **places}
-    keys = list(_keys_of(overrides or {}))
-    # An overridden key is that of `--set`; a section around it keeps its line where the file has one.
-    places = {at[:1]: "--set" for at in keys} | places | dict.fromkeys(keys, "--set")
-    return check(merge(tree, overrides or {}), model, str(path), places)
+    return tree, places
 
 
 def check(tree: Mapping[str, Any], model: type[Model], where: str, places: Places | None = None) -> Model:

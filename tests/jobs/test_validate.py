@@ -70,8 +70,22 @@ def test_an_encoder_that_cannot_be_is_refused(encoder, says, tmp_path):
 
 
 def test_a_reader_that_there_is_not_is_named_with_file_and_key(tmp_path):
-    with pytest.raises(ConfigError, match=r"own\.yaml: reader: unknown reader 'jsonk'\. Did you mean 'jsonl'"):
+    with pytest.raises(ConfigError, match=r"own\.yaml:5: reader: unknown reader 'jsonk'\. Did you mean 'jsonl'"):
         list(validate_own(tmp_path, TASK.replace("reader: jsonl", "reader: jsonk")))
+
+
+@pytest.mark.parametrize(
+    "written", ["measures: [map@0, map@20, pearson]", "measures:\n  - map@0\n  - map@20\n  - pearson"]
+)
+def test_every_wrong_measure_is_named_with_its_line(tmp_path, written):
+    task = TASK.replace("measures: [map@20]", written)
+    with pytest.raises(ConfigError) as caught:
+        list(validate_own(tmp_path, task))
+    lines = task.splitlines()
+    expected = [1 + next(i for i, line in enumerate(lines) if name in line) for name in ("map@0", "pearson")]
+    first, second = str(caught.value).splitlines()
+    assert first.startswith(f"{tmp_path / 'own.yaml'}:{expected[0]}: measures: unknown retrieval measure 'map@0'.")
+    assert second.startswith(f"{tmp_path / 'own.yaml'}:{expected[1]}: measures: unknown retrieval measure 'pearson'.")
 
 
 def test_scores_of_a_part_that_are_all_the_same_are_refused(tmp_path):

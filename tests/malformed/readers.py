@@ -79,8 +79,8 @@ PARAGRAPHS = [
     ("an answer below 0", '"answer": 1', '"answer": -1', r":1: questions\.0\.answer: .*greater than or equal to 0"),
     ("an answer that is true", '"answer": 1', '"answer": true', r":1: questions\.0\.answer: .*valid integer"),
     ("an answer that is a text", '"answer": 1', '"answer": "1"', r":1: questions\.0\.answer: .*valid integer"),
-    ("the name of a paragraph twice", '"bee-2"', '"bee-1"', ":2: paragraph: the name 'bee-1' stands twice"),
-    ("the id of a question twice", '"honey"', '"queen"', ": the id 'queen' stands twice"),
+    ("the name of a paragraph twice", '"bee-2"', '"bee-1"', r":2: duplicate paragraph 'bee-1', first in .*:1"),
+    ("the id of a question twice", '"honey"', '"queen"', r":1: duplicate id 'queen', first in .*:1"),
 ]
 LABELLED = [
     ("no question", '"question": "Wer legt Eier?", ', "", ":1: question: field required"),

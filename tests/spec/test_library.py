@@ -160,6 +160,28 @@ def test_a_folder_of_the_users_own_adds_a_task_a_mode_and_a_recipe(write, tmp_pa
     assert library.path("task", "fjord") == tmp_path / "fjord.yaml"
 
 
+@pytest.mark.parametrize(
+    ("kind", "file", "text"),
+    [("task", "fjord.yaml", TASK), ("recipe", "recipes/small.yaml", RECIPE)],
+)
+def test_a_path_in_the_place_of_a_name_is_refused_with_the_folder_to_include(write, tmp_path, kind, file, text):
+    path = write(text, file.removesuffix(".yaml"))
+    with pytest.raises(ConfigError) as caught:
+        LIBRARY.path(kind, str(path))
+    advice = f"unknown {kind} '{path}'; to use the file {path}, write: {path.stem} --include {tmp_path}"
+    assert str(caught.value) == advice
+    assert Library([tmp_path]).path(kind, path.stem) == path
+    with pytest.raises(ConfigError, match=f"write: {path.stem}$"):
+        Library([tmp_path]).path(kind, str(path))
+
+
+def test_a_file_in_the_working_directory_is_found_by_its_name(write, tmp_path, monkeypatch):
+    write(TASK, "fjord")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"^unknown task 'fjord'; .* fjord\.yaml, write: fjord --include \.$"):
+        LIBRARY.task("fjord")
+
+
 @pytest.mark.parametrize(("kind", "name"), [("task", "demo"), ("mode", "modes/mixt"), ("recipe", "recipes/maml")])
 def test_a_folder_of_the_users_own_may_not_redefine_a_name(write, tmp_path, kind, name):
     path = write("", name)
@@ -206,7 +228,7 @@ def test_an_assignment_without_key_or_value_is_refused_with_an_example(assignmen
     [
         ("merge.alphas=0.5", "merge.alphas: expected a list such as [0.5] (got '0.5')"),
         ("translate.own=drop", "translate: input should be a valid boolean (got the keys own)"),
-        ("loss=infonce", "loss: expected keys below it, such as loss.name (got 'infonce')"),
+        ("loss=infonce", "loss: expected keys below it, such as loss.name=infonce (got 'infonce')"),
     ],
 )
 def test_a_value_of_the_wrong_form_is_told_with_the_right_one(assignment, says):

@@ -108,7 +108,10 @@ class _Corpus:
         self.candidates: dict[tuple[str, ...], Candidate] = {}
         self.answers: dict[tuple[str, ...], list[str]] = {}
         """Candidate that is an answer → the questions that it answers."""
-        self.paragraphs: set[tuple[str, str]] = set()
+        self.origins: dict[tuple[str, ...], str] = {}
+        """Candidate → file and line that it was first read from."""
+        self.paragraphs: dict[tuple[str, str], str] = {}
+        """Language and name of a paragraph → file and line."""
         self.placed: dict[str, dict[str, str]] = {}
         """Language → questions without an id: their number among others, and the line of each."""
         self.articles: dict[str, dict[str, str]] = {}
@@ -116,23 +119,24 @@ class _Corpus:
 
     def read(self, path: Path, language: str, rows: Rows) -> None:
         """Read a language; questions with the same id, or without ids of the same row, are translations."""
-        before, lines = len(self.questions), list[int]()
+        before, places = len(self.questions), list[str]()
         self.placed[language] = {}
         for number, (line, row) in enumerate(rows, 1):
+            place = f"{path}:{line}"
             if {"sentences", "questions"} & row.keys():
-                self.add_paragraph(_check(_Paragraph, row, path, line), f"{path}:{line}", language, str(number))
+                self.add_paragraph(_check(_Paragraph, row, path, line), place, language, str(number))
             else:
-                self.add_labelled(_check(_Labelled, row, path, line), f"{path}:{line}", language, str(number))
-            lines += [line] * (len(self.questions) - before - len(lines))
+                self.add_labelled(_check(_Labelled, row, path, line), place, language, str(number))
+            places += [place] * (len(self.questions) - before - len(places))
         if len(self.questions) == before:
             raise DataError(f"{path}: expected rows with questions, found none")
-        require_unique((question.id for question in self.questions[before:]), path, lines)
+        require_unique(zip((question.id for question in self.questions[before:]), places, strict=True))
 
     def add_paragraph(self, row: _Paragraph, where: str, language: str, number: str) -> None:
         paragraph = row.paragraph or number
-        if (language, paragraph) in self.paragraphs:
-            raise DataError(f"{where}: paragraph: the name '{paragraph}' stands twice")
-        self.paragraphs.add((language, paragraph))
+        if (first := self.paragraphs.get((language, paragraph))) is not None:
+            raise DataError(f"{where}: duplicate paragraph '{paragraph}', first in {first}")
+        self.paragraphs[language, paragraph] = where
         group = row.article or paragraph
         # Every sentence is a candidate, also one that answers nothing: those are the distractors.
         answered: list[list[str]] = [[] for _ in row.sentences]
@@ -147,6 +151,7 @@ class _Corpus:
         for i, (sentence, ids) in enumerate(zip(row.sentences, answered, strict=True)):
             uid = f"{language}_{paragraph}_{i}"
             self.candidates[uid,] = Candidate(uid, language, f"{sentence} {context}", group, tuple(ids), sentence)
+            self.origins[uid,] = where
 
     def add_labelled(self, row: _Labelled, where: str, language: str, number: str) -> None:
         uid = self._id(row.id, number, row.article, language, where)
@@ -156,6 +161,7 @@ class _Corpus:
         # By article, too: the same answer in two articles must not join their groups.
         key = (language, row.article or "", text)
         self.candidates.setdefault(key, Candidate(f"{language}_{uid}", language, text, group, (), row.answer))
+        self.origins.setdefault(key, where)
         self.answers.setdefault(key, []).append(uid)
 
     def _id(self, given: str | None, place: str, article: str | None, language: str, where: str) -> str:
@@ -174,7 +180,7 @@ class _Corpus:
             replace(candidate, answers=tuple(self.answers[key])) if key in self.answers else candidate
             for key, candidate in self.candidates.items()
         ]
-        require_unique((candidate.id for candidate in candidates), self.folder)
+        require_unique((candidate.id, self.origins[key]) for key, candidate in self.candidates.items())
         return joined(self.questions, candidates)
 
     def _check_places(self) -> None:

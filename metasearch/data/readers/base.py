@@ -43,13 +43,17 @@ def pair_languages(task: Task) -> list[tuple[str, str]]:
     return task.language_pairs
 
 
-def require_unique(ids: Iterable[str], path: Path, lines: Sequence[int] = ()) -> None:
-    """Raise `DataError` when an id stands twice; `lines` are those of the ids, where they are known."""
-    first: dict[str, int] = {}
-    for i, value in enumerate(ids):
-        if (before := first.setdefault(value, i)) != i:
-            where, also = (f"{path}:{lines[i]}", f", first in line {lines[before]}") if lines else (str(path), "")
-            raise DataError(f"{where}: the id '{value}' stands twice{also}")
+def require_unique(ids: Iterable[tuple[str, str]]) -> None:
+    """Raise `DataError` for a duplicate id.
+
+    Args:
+        ids: each id with its place, such as `de.jsonl:3`.
+    """
+    first: dict[str, str] = {}
+    for uid, place in ids:
+        if uid in first:
+            raise DataError(f"{place}: duplicate id '{uid}', first in {first[uid]}")
+        first[uid] = place
 
 
 def say_joined(folder: Path, articles: Mapping[str, Mapping[str, str]]) -> None:

@@ -58,7 +58,6 @@ def read(folder: Path, task: Task) -> RetrievalData:
     for language in task.languages:
         path = find_file(folder, f"{language}.json")
         asked, answers = _language(path, language)
-        require_unique((question.id for question in asked), path)
         questions += asked
         candidates += answers
     # Titles may be translated, and articles are then told by their questions.
@@ -72,17 +71,21 @@ def read(folder: Path, task: Task) -> RetrievalData:
 def _language(path: Path, language: str) -> tuple[list[Question], list[Candidate]]:
     questions: list[Question] = []
     candidates: list[Candidate] = []
+    places: list[tuple[str, str]] = []
     number = 0
     for a, article in enumerate(_load(path).data):
         for p, paragraph in enumerate(article.paragraphs):
             number += 1
-            answers = _answers(paragraph, f"{path}: data[{a}].paragraphs[{p}]")
+            where = f"{path}: data[{a}].paragraphs[{p}]"
+            answers = _answers(paragraph, where)
             for i, (start, end) in enumerate(paragraph.sentence_breaks):
                 sentence = paragraph.context[start:end]
                 text = (sentence + paragraph.context).replace("\n", "")
                 uid, shown = f"{language}_{number}_{i}", sentence.replace("\n", " ")
                 candidates.append(Candidate(uid, language, text, article.title, tuple(answers[i]), shown))
             questions += [Question(q.id, language, q.question, article.title) for q in paragraph.qas]
+            places += [(question.id, f"{where}.qas[{i}]") for i, question in enumerate(paragraph.qas)]
+    require_unique(places)
     return questions, candidates
 
 
