@@ -123,7 +123,7 @@ def test_every_form_has_a_card_whose_example_runs_and_can_be_pushed_whole(flags,
     monkeypatch.chdir(tmp_path / "model")
     # A program of its own, in which nobody imported metasearch before.
     subprocess.run([sys.executable, "-c", example], check=True, capture_output=True)
-    plan = json.loads(metasearch("push", ".", "me/model", "--json").stdout)
+    plan = json.loads(metasearch("push", ".", "me/model", "--json").stdout)["plan"]
     files = {path.relative_to(".").as_posix() for path in Path().rglob("*") if path.is_file()}
     assert {each["name"] for each in plan["files"]} == files
     assert plan["skipped"] == []
