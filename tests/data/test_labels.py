@@ -121,6 +121,6 @@ def test_episodes_are_drawn_of_the_labelled_questions_alone(mode):
     assert drawn == chosen
 
 
-def test_a_recipe_without_labels_is_written_as_before():
-    assert "labels" not in load_recipe("maml").model_dump()
+def test_a_recipe_has_all_labels_unless_it_says_how_many():
+    assert load_recipe("maml").model_dump()["labels"] is None
     assert load_recipe("maml", ["labels=32"]).model_dump()["labels"] == 32

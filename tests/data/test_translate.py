@@ -260,7 +260,7 @@ def test_a_recipe_may_train_on_the_rows_of_the_data_alone():
     )
     assert (own.translations, own.split.test, own.data) == (None, oracle.split.test, oracle.data)
     assert load_recipe("maml", ["translate=false"]).model_dump()["translate"] is False
-    assert "translate" not in load_recipe("maml").model_dump()
+    assert load_recipe("maml").model_dump()["translate"] is True
 
 
 def test_what_is_translated_and_how_belongs_to_the_fingerprint_of_the_data_and_folds_share_it():

@@ -19,7 +19,8 @@ from metasearch.spec.library import load_recipe
 from metasearch.spec.recipe import Episodes, Loss, Recipe
 from metasearch.training.trainer import Trainer
 
-INFONCE = {"name": "infonce", "margin": 1.0, "distance": "euclidean", "temperature": 0.05}
+ALIGN = {"align": "none", "align_weight": 1.0, "align_temperature": None}
+INFONCE = {"name": "infonce", "margin": 1.0, "distance": "euclidean", "temperature": 0.05, **ALIGN}
 
 
 def read(tmp_path, written):
@@ -32,14 +33,14 @@ def read(tmp_path, written):
 @pytest.mark.parametrize(
     ("written", "held"),
     [
-        ("{}", {"margin": 1.0, "distance": "euclidean"}),
-        ("{margin: 0.2}", {"margin": 0.2, "distance": "euclidean"}),
-        ("{margin: 0.2, distance: cosine}", {"margin": 0.2, "distance": "cosine"}),
+        ("{}", {"name": None, "margin": 1.0, "distance": "euclidean"}),
+        ("{margin: 0.2}", {"name": None, "margin": 0.2, "distance": "euclidean"}),
+        ("{margin: 0.2, distance: cosine}", {"name": None, "margin": 0.2, "distance": "cosine"}),
         ("{name: triplet, margin: 0.2}", {"name": "triplet", "margin": 0.2, "distance": "euclidean"}),
         ("{name: infonce}", INFONCE),
         (
             "{name: infonce, temperature: 0.1, margin: 0.2}",
-            {"name": "infonce", "margin": 0.2, "distance": "euclidean", "temperature": 0.1},
+            {**INFONCE, "margin": 0.2, "temperature": 0.1},
         ),
         (
             "{name: infonce, align: jsd}",
@@ -52,7 +53,7 @@ def read(tmp_path, written):
         ("{name: cosine-mse}", {"name": "cosine-mse", "margin": 1.0, "distance": "euclidean"}),
         (
             "{name: [infonce, cosine-mse], temperature: 0.1}",
-            {"name": ["infonce", "cosine-mse"], "margin": 1.0, "distance": "euclidean", "temperature": 0.1},
+            {**INFONCE, "name": ["infonce", "cosine-mse"], "temperature": 0.1},
         ),
     ],
 )
@@ -108,7 +109,7 @@ def test_what_is_wrong_with_a_loss_is_named_with_the_nearest_right_choice(tmp_pa
 
 def test_a_loss_that_is_named_on_the_command_line_is_that_of_the_learner():
     recipe = load_recipe("maml-tiny", ["loss.name=infonce", "loss.temperature=0.2"])
-    (loss,) = compose.make_learner(recipe, compose.load_encoder("tiny", device="cpu")).losses
+    (loss,) = compose.make_learner(recipe, compose.load_encoder("tiny", device="cpu")).set_losses
     assert type(loss) is registry.load("losses", "infonce").LOSS
     assert loss.options.temperature == 0.2
 

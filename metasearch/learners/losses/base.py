@@ -104,7 +104,7 @@ def warn_of_unused(settings: Settings, graded: bool = False) -> None:
     if graded:
         known.add("margin")
     plain = Settings().model_dump()  # what every recipe holds; any other name that a loss does not know is refused
-    given = {name: getattr(settings, name) for name in plain.keys() - known}
+    given = {name: getattr(settings, name) for name in plain.keys() - known - {"name"}}
     values = [f"loss.{name}={value}" for name, value in sorted(given.items()) if value != plain[name]]
     if values:
         names = " or ".join(_names(settings))
