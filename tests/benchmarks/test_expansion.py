@@ -31,7 +31,7 @@ def test_an_encoder_has_a_line_for_each_kind_of_pool(tmp_path, monkeypatch):
         ("with translations", ["0", "3"]),
         ("without", ["0", "3"]),
     ]
-    head, _, first, second = ([cell.strip() for cell in line.split("|")[1:-1]] for line in result.output.splitlines())
+    head, _, first, second = ([cell.strip() for cell in line.split("|")[1:-1]] for line in result.stdout.splitlines())
     assert head[3:5] + head[-1:] == ["as it is", "balanced", "α = 3, balanced"]
     assert (first[1], second[1]) == ("with translations", "without")
     assert float(first[4]) == round(100 * rows[0]["balanced"]["0"], 2)

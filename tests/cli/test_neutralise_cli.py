@@ -110,7 +110,7 @@ def test_the_picture_is_a_file_of_its_own_with_a_point_of_each_text_before_and_a
         (["tiny", "--texts", "{corpus}", "--fold-seed", "0", "-o", "{new}"], 2, "--fold-seed: no task is read"),
         (["tiny", "--texts", "{corpus}", "--rank", "4", "-o", "{new}"], 2, "rank 4 is out of range, 1 to 3"),
         (["tiny", "--texts", "{corpus}", "--languages", "ar,dd", "-o", "{new}"], 3, "no texts of language 'dd'"),
-        (["tiny", "--texts", "{corpus}", "--languages", "ar,12", "-o", "{new}"], 2, "'12' is not a language code"),
+        (["tiny", "--texts", "{corpus}", "--languages", "ar,12", "-o", "{new}"], 2, "'12' is not a language tag"),
         (["tiny", "--texts", "{corpus}/no", "-o", "{new}"], 3, "no such file or folder"),
         (["tiny", "--task", "demmo", "-o", "{new}"], 2, "Did you mean 'demo'"),
         (["tinny", "--texts", "{corpus}", "-o", "{new}"], 6, "Did you mean 'tiny'"),

@@ -168,7 +168,7 @@ def test_a_folder_that_is_not_empty_is_kept(corpus):
         (["--seed", "5"], 2, "--seed: no encoder is written; say --encoder, too, or leave it out"),
         (["--encoder", "tiny", "--max-length", "64"], 2, "an encoder keeps its own"),
         (["--encoder", "tini"], 6, "Did you mean 'tiny'?"),
-        (["--kind", "wordpiece"], 2, "'unigram', 'bpe'"),
+        (["--kind", "wordpiece"], 2, "Known: bpe, unigram"),
     ],
 )
 def test_a_wrong_option_ends_with_its_code_and_the_reason(corpus, tmp_path, args, code, says):

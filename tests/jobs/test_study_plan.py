@@ -8,7 +8,7 @@ from metasearch.jobs.crossval.board import StatusBoard
 from metasearch.jobs.crossval.plan import Cell, plan
 from metasearch.spec.distill_run import DistillConfig
 from metasearch.spec.recipe import Outer, Recipe
-from metasearch.spec.run import RunConfig, ScoreConfig
+from metasearch.spec.run import RunConfig, ScoreConfig, flat
 from metasearch.spec.run_stages import NeutralSettings
 from metasearch.spec.stages import Distillation
 from metasearch.spec.study import StudyConfig, Trained
@@ -85,11 +85,12 @@ def test_what_the_cells_share_comes_from_the_study(tmp_path):
     shared = {"task": "demo", "encoder": "tiny", "fold_seed": 7, "device": "cpu", "data": "/data"}
     config = study(**shared, max_steps=3, precision="bf16", include=("/more",))
     for cell in plan(config, tmp_path):
-        assert {key: getattr(cell.config, key) for key in shared} == shared
-        assert cell.config.include == ("/more",)
+        settings = flat(cell.config.model_dump())
+        assert {key: settings[key] for key in shared} == shared
+        assert settings["include"] == ("/more",)
     run = named(plan(config, tmp_path))["maml-trans/fold-0-seed-4"].config
     assert isinstance(run, RunConfig)
-    assert (run.max_steps, run.precision, run.mode, run.recipe) == (3, "bf16", "trans", RECIPE)
+    assert (run.max_steps, run.compute.precision, run.mode, run.recipe) == (3, "bf16", "trans", RECIPE)
 
 
 def test_two_arms_cannot_have_one_name():

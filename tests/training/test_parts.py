@@ -37,7 +37,7 @@ def loss_of(outputs):
 def gradient(encoder, workers, texts=TEXTS, output="pooled"):
     """Return the parts' batch and the gradient."""
     parts = Parts(PackedEncoder(encoder, workers=workers), texts, output)
-    outputs, back = parts.begin(parts.batch.weights(trained(encoder)))
+    outputs, back = parts.begin(parts.batch.cut(trained(encoder)))
     outputs.requires_grad_()
     return parts.batch, back(*torch.autograd.grad(loss_of(outputs), [outputs]))
 
@@ -84,7 +84,7 @@ def test_outputs_are_in_the_order_of_the_texts_without_gradient_and_dropout(enco
     encoder.embedder.train()
     try:
         parts = Parts(PackedEncoder(encoder, workers=workers), TEXTS, "pooled")
-        found = parts.outputs(parts.batch.weights(trained(encoder)))
+        found = parts.outputs(parts.batch.cut(trained(encoder)))
         assert encoder.embedder.training
     finally:
         encoder.embedder.eval()

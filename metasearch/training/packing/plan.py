@@ -85,7 +85,7 @@ def _why_padded(embedder: Embedder, read: InputModule) -> str | None:
 
 def _vectors(embedder: Embedder, features: Mapping[str, Any], device: torch.device) -> Tensor:
     moved = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in features.items()}
-    with torch.no_grad():
+    with torch.no_grad(), torch.autocast(device.type, enabled=False):
         vectors: Tensor = embedder(moved, "pooled")
     return vectors
 
@@ -126,6 +126,6 @@ def _why_numbered(embedder: Embedder, read: InputModule, table: str) -> str | No
     expected = _vectors(embedder, features, device)
     sliced = {table: read.words.weight[renumber([features], read.padding).to(device)]}
     moved = {name: value.to(device) for name, value in features.items()}
-    with torch.no_grad():
+    with torch.no_grad(), torch.autocast(device.type, enabled=False):
         found = functional_call(embedder, sliced, (moved, "pooled"))
     return None if distance(found, expected) <= TOLERANCE else f"'{read.kind}' reads the numbers of words"
