@@ -37,7 +37,7 @@ def test_the_model_says_to_what_its_vectors_may_be_cut(run):
     for folder in (run / "model", run / "1-assistant" / "model"):
         settings = json.loads((folder / "config_sentence_transformers.json").read_text())
         assert settings["matryoshka_dimensions"] == [8, 32]
-    assert "first 8 or 32 numbers" in (run / "model" / "README.md").read_text()
+    assert "first 8 or 32 dimensions" in (run / "model" / "README.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_zero_shot_of_an_encoder_that_depends_on_no_seed_is_computed_once(tmp_pa
     load, evaluate = composition.load_encoder, score.evaluate
 
     def same_weights(ref, *args, **keys):
-        encoder = load(ref.model_copy(update={"seed": 0}), *args, **keys)
+        encoder = load(ref, *args, **{**keys, "seed": 0})
         encoder.seeded = False
         return encoder
 

@@ -1,7 +1,6 @@
 """A task names its measures, and what comes after a run takes any of them: tables, comparison and report."""
 
 import json
-
 import re
 
 import pytest
