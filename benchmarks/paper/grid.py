@@ -28,7 +28,23 @@ class Point:
 
     def key(self, **shared: Any) -> str:
         """Return the identity of a result: everything it depends on but the revision of the code."""
-        return digest({**settings_of({"recipe": self.recipe.model_dump()}), **{k: str(v) for k, v in shared.items()}})
+        recipe = _without_later(self.recipe.model_dump())
+        return digest({**settings_of({"recipe": recipe}), **{k: str(v) for k, v in shared.items()}})
+
+
+def _without_later(recipe: dict[str, Any]) -> dict[str, Any]:
+    """Return a recipe without the settings that came after the first kept rows, where they have their defaults."""
+    later = {
+        "episodes": {"translations": False}
+        | ({} if recipe["episodes"]["negatives"] == "mined" else {"relative_margin": 0.05}),
+        "loss": {"name": None},
+        "budget": {"shards": 1},
+    }
+    unset = {"neutralise": None, "merge": None, "translate": True, "labels": None}
+    kept = {key: value for key, value in recipe.items() if unset.get(key, ...) != value}
+    for section, defaults in later.items():
+        kept[section] = {key: value for key, value in kept[section].items() if defaults.get(key, ...) != value}
+    return kept
 
 
 def points(
