@@ -93,7 +93,8 @@ def choices():
 
 @pytest.mark.parametrize(("command", "option", "choice"), list(choices()))
 def test_a_misspelt_choice_of_any_option_is_answered_with_the_nearest_one(command, option, choice):
-    (line,) = failing(command, option, f"{choice}x", code=2).splitlines()
+    words = [option] if option.startswith("-") else []
+    (line,) = failing(command, *words, f"{choice}x", code=2).splitlines()
     shown = option if option.startswith("-") else f"[{option.upper()}]"
     assert line.startswith(f"metasearch: error: Invalid value for '{shown}'")
     assert f"unknown choice '{choice}x'. Did you mean '{choice}'? Known: " in line
