@@ -13,6 +13,7 @@ from metasearch.compress.sizes import Sizes
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.translate.train import described
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.inputs import is_static
 from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.matryoshka import trained_dimensions
 from metasearch.encoders.open import is_path
@@ -253,8 +254,9 @@ def exported_card(
     kind, made = "static embeddings" if form.static else "a sentence-transformers model", ""
     if graph is not None:
         kind, usage = "an ONNX graph", _describe_graph(usage, graph)
-        made = f" Its vectors differ from the encoder's by at most {graph.difference:.1e}, before rounding to int8."
-    elif form.int8:
+        rounding = ", before its weights were rounded to int8" if form.int8 else ""
+        made = f" Its vectors differ from the encoder's by at most {graph.difference:.1e}{rounding}."
+    elif form.int8 and not is_static(encoder.model):
         usage = replace(usage, library="metasearch")
     changes = [("in int8", form.int8), (f"with {form.dimensions} dimensions", form.dimensions)]
     how = " ".join([kind, *(change for change, wanted in changes if wanted)])

@@ -107,7 +107,7 @@ FORMS = [
     pytest.param(["--plain", "--dimensions", 24], "sentence-transformers", id="dimensions"),
     pytest.param(["--static"], "sentence-transformers", id="static"),
     pytest.param(["--int8"], "metasearch", id="int8"),
-    pytest.param(["--static", "--int8"], "metasearch", id="static-int8"),
+    pytest.param(["--static", "--int8"], "sentence-transformers", id="static-int8"),
     pytest.param(["--onnx"], "onnx", id="onnx", marks=[needs_onnx, pytest.mark.slow]),
     pytest.param(["--static", "--onnx"], "onnx", id="static-onnx", marks=[needs_onnx, pytest.mark.slow]),
 ]
