@@ -37,7 +37,7 @@ def test_a_run_has_the_same_model_with_and_without_and_keeps_the_choice(tmp_path
     models = []
     for choice in ("on", "off"):
         metasearch(*TRAIN, "--checkpointing", choice, "-o", tmp_path / choice)
-        assert yaml.tree(tmp_path / choice / "config.yaml")["config"]["checkpointing"] == choice
+        assert yaml.tree(tmp_path / choice / "config.yaml")["config"]["compute"]["checkpointing"] == choice
         models.append(load_file(tmp_path / choice / "model" / "model.safetensors"))
     on, off = models
     assert on.keys() == off.keys()

@@ -36,7 +36,7 @@ BACKBONES = {
         vocab_size=words, d_model=HIDDEN, n_layer=2, n_head=2, d_inner=24, pad_token_id=0
     ),
 }
-EXACT = {"rtol": 1e-6, "atol": 1e-7}  # rotary positions and Fourier transforms are in float32
+EXACT = {"rtol": 1e-5, "atol": 1e-6}  # rotary positions and Fourier transforms are in float32
 
 
 class Unmasked(nn.Module):

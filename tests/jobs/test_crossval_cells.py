@@ -76,7 +76,7 @@ def test_a_study_that_came_to_nothing_may_be_configured_anew(tmp_path, begun, mo
     anew = [*FLAGS, "--learner", "zero-shot", "-o", tmp_path / "study"]
     assert "1 of 1 cells to do" in run(*anew, "--dry-run").stdout
     run(*anew)
-    assert StudyFolder(tmp_path / "study").stored().config.encoder == "tiny"
+    assert StudyFolder(tmp_path / "study").stored().config.encoder.name == "tiny"
     assert StudyFolder(tmp_path / "study").reached
 
 
